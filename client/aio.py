@@ -38,13 +38,13 @@ from txrocketmq.remoting.transport.clock import Clock
 
 
 class AioFace(ThreadedFace):
-    """A class of the core for asyncio."""
+    """Base of the classes for asyncio; each wraps a class of the core."""
 
     _loop: asyncio.AbstractEventLoop | None = None
     _to_loop: tuple[asyncio.AbstractEventLoop, Handover] | None = None
 
     async def start(self) -> Self:
-        """Starts it; the same object. Raises what the core's start raises."""
+        """Starts the object and returns it. Raises what the core's start raises."""
         self._loop = asyncio.get_running_loop()
         self._begin_life()
         try:
@@ -70,7 +70,7 @@ class AioFace(ThreadedFace):
         await self.shutdown()
 
     def _future(self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Has something begun in the client's thread; what the loop can wait for, or cancel."""
+        """Begins a call in the client's thread; returns a future, which may be cancelled."""
         future, handed = self._hand_over(begin, arguments, named)
         future.add_done_callback(lambda done: handed.cancel() if done.cancelled() else None)
         return future
@@ -122,7 +122,7 @@ async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
 
 
 def _tell(to_loop: Handover, future: asyncio.Future[Any], outcome: Any) -> None:
-    """In the client's thread: this is the result."""
+    """Passes a result from the client's thread to the event loop."""
     try:
         to_loop.call(_settle, future, outcome)
     except RuntimeError:  # the loop is closed: nobody waits
@@ -174,11 +174,11 @@ def _wrap(member: Member) -> Any:
 
 
 def _nothing() -> None:
-    """Is done when all is begun that was handed over before."""
+    """Does nothing: once it has run, all calls that were handed over before have begun."""
 
 
 def aio(core: type) -> type:
-    """The class for asyncio, of a class of the core."""
+    """Makes the class for asyncio from a class of the core."""
     face = make_face(core, AioFace, _wrap, "txrocketmq.client.aio")
     if hasattr(core, "__anext__"):
 

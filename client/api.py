@@ -67,7 +67,7 @@ from txrocketmq.remoting.transport.client import Connections, as_deferred
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 Asking = Coroutine[Deferred[Any], Any, Reply[R]]
-"""A question on its way."""
+"""A request that was sent and whose reply can be awaited."""
 
 POPPED: frozenset[int] = frozenset(
     {
@@ -76,7 +76,7 @@ POPPED: frozenset[int] = frozenset(
         ResponseCode.POLLING_TIMEOUT,
     }
 )
-"""Answers to a pop that brings messages, or for which there were none."""
+"""The codes of answers to a pop that found messages, or that found none."""
 
 
 _NAMED: Final = {
@@ -87,7 +87,7 @@ _NAMED: Final = {
 
 
 class Api:
-    """Brokers by address; `timeout_ms` is for all but sends and pulls."""
+    """Sends requests to brokers by address; `timeout_ms` is for all but sends and pulls."""
 
     def __init__(self, connections: Connections, timeout_ms: int) -> None:
         self._connections = connections
@@ -111,7 +111,7 @@ class Api:
     async def recall(
         self, address: str, header: RecallMessageRequestHeader, timeout_ms: int
     ) -> str:
-        """Takes a delayed message back; its id."""
+        """Recalls a delayed message; returns the message's id."""
         reply = await self._ask(address, send.RECALL_MESSAGE, header, timeout_ms=timeout_ms)
         assert reply.header is not None
         return reply.header.msg_id
@@ -127,7 +127,7 @@ class Api:
         header: Header,
         body: bytes,
     ) -> None:
-        """The same without an answer: it may be lost."""
+        """Sends a message without waiting for an answer, so it may be lost."""
         self._connections.invoke_oneway(address, call, header, body)
 
     async def pull(
@@ -173,7 +173,7 @@ class Api:
     async def heartbeat(
         self, address: str, data: HeartbeatData, timeout_ms: int | None = None
     ) -> Mapping[str, str]:
-        """Tells a broker who is here; the extension fields of its answer."""
+        """Sends a heartbeat to a broker; returns the extension fields of its answer."""
         reply = await self._ask(
             address, heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode(), timeout_ms
         )
@@ -194,13 +194,13 @@ class Api:
         await self._ask(address, heartbeat.UNREGISTER_CLIENT, header)
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
-        """The clients that consume as a group, as a broker knows them."""
+        """Returns the client ids of a group's consumers, as a broker knows them."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         reply = await self._ask(address, heartbeat.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(reply.body_bytes).consumer_id_list)
 
     async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int:
-        """The next offset of a queue that a group is to consume; QUERY_NOT_FOUND: none is known."""
+        """Returns the next offset for a group; QUERY_NOT_FOUND is the error if there is none."""
         header = QueryConsumerOffsetRequestHeader(
             consumer_group=group,
             topic=queue.topic,
@@ -221,14 +221,14 @@ class Api:
     async def commit_offset_and_wait(
         self, address: str, group: str, queue: MessageQueue, next_offset: int
     ) -> None:
-        """Tells a broker how far a group has consumed a queue."""
+        """Tells a broker how far a group has consumed a queue, and waits for the answer."""
         header = _committing(group, queue, next_offset)
         await self._ask(address, offset.UPDATE_CONSUMER_OFFSET, header)
 
     async def send_back(
         self, address: str, header: ConsumerSendMsgBackRequestHeader, timeout_ms: int
     ) -> None:
-        """Gives a message that could not be consumed back, to be delivered later."""
+        """Returns a message that could not be consumed to its broker, to be delivered later."""
         await self._ask(address, send.CONSUMER_SEND_MSG_BACK, header, timeout_ms=timeout_ms)
 
     async def check_subscription(self, address: str, body: CheckClientRequestBody) -> None:
@@ -238,7 +238,7 @@ class Api:
     async def lock_queues(
         self, address: str, body: LockBatchRequestBody, timeout_ms: int
     ) -> frozenset[MessageQueue]:
-        """Asks for queues that no other client of the group is to have; those that are granted."""
+        """Asks a broker to lock queues for this client; returns those that it has locked."""
         reply = await self._ask(
             address,
             heartbeat.LOCK_BATCH_MQ,
@@ -249,7 +249,7 @@ class Api:
         return LockBatchResponseBody.decode(reply.body_bytes).lock_ok_mq_set
 
     def unlock_queues(self, address: str, body: UnlockBatchRequestBody) -> None:
-        """Gives such queues back; there is no answer."""
+        """Unlocks queues that were locked with `lock_queues`; there is no answer."""
         self._connections.invoke_oneway(
             address, heartbeat.UNLOCK_BATCH_MQ, UnlockBatchMqRequestHeader(), body.encode()
         )
@@ -274,7 +274,7 @@ class Api:
         body: bytes,
         timeout_ms: int,
     ) -> Reply[R]:
-        """The answer to any call, as administrators make them."""
+        """Sends any request of an administrator and returns the answer."""
         return await self._ask(address, call, header, body, timeout_ms)
 
     async def pop(
@@ -289,22 +289,22 @@ class Api:
     async def has_to_pop(
         self, address: str, header: NotificationRequestHeader, timeout_ms: int
     ) -> bool:
-        """Asks whether there is something to pop, for which the broker may wait."""
+        """Asks whether there is something to pop; the broker may wait until there is."""
         reply = await self._ask_5x(address, pop.NOTIFICATION, header, timeout_ms=timeout_ms)
         return reply.header is not None and reply.header.has_msg
 
     async def ack(self, address: str, header: AckMessageRequestHeader) -> None:
-        """Says that a popped message is consumed."""
+        """Acknowledges a popped message."""
         await self._ask_5x(address, pop.ACK_MESSAGE, header)
 
     async def ack_many(self, address: str, body: BatchAckMessageRequestBody) -> None:
-        """Says that many popped messages are consumed."""
+        """Acknowledges many popped messages."""
         await self._ask_5x(address, pop.BATCH_ACK_MESSAGE, NoHeader(), body.encode())
 
     async def change_invisible_time(
         self, address: str, header: ChangeInvisibleTimeRequestHeader
     ) -> ChangeInvisibleTimeResponseHeader:
-        """Hides a popped message for another time from now on; what makes its new handle."""
+        """Sets how long a popped message stays hidden; returns the fields of its new handle."""
         call = pop.CHANGE_MESSAGE_INVISIBLETIME
         reply = await self._ask_5x(address, call, header)
         if reply.header is None:
@@ -362,7 +362,7 @@ def refusal(reply: Reply[Any], address: str, header: Header) -> MQBrokerError:
 
 
 def _about(header: Header) -> str:
-    """The topic, the queue and the group that a request names, for a person."""
+    """Names the topic, the queue and the group of a request, for error messages."""
     said = []
     for name, attributes in _NAMED.items():
         values = (getattr(header, each, None) for each in attributes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread of the program waits for, and the client's thread brings: once, to that one alone.
+"""A result that one thread of the program waits for and that the client's thread sets, once.
 
-A lock is enough for that, which takes a fraction of the time that a future of the standard library
+It is built on a bare lock, which takes a fraction of the time that a future of the standard library
 and its condition take.
 """
 
@@ -13,11 +13,11 @@ from typing import Any, Final
 from twisted.python.failure import Failure
 
 _NOTHING: Final = object()
-"""The outcome of what has none yet."""
+"""Stands for a result that is not there yet."""
 
 
 class Awaited:
-    """See the module."""
+    """A result for one waiting thread; see the module."""
 
     __slots__ = ("_is_awaited", "_outcome")
 
@@ -27,21 +27,21 @@ class Awaited:
         self._outcome: Any = _NOTHING
 
     def settle(self, outcome: Any) -> None:
-        """In the client's thread: a result or a Failure."""
+        """Sets the result, or a Failure; called in the client's thread."""
         self._outcome = outcome
         self._is_awaited.release()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has come, or comes in that time: for whoever was interrupted in `result`."""
+        """Whether the result is there within `timeout_s`, after `result` was interrupted."""
         return self._outcome is not _NOTHING or self._is_awaited.acquire(timeout=timeout_s)
 
     def result(self) -> Any:
-        """Waits for the result, and gives it or raises what it is a failure of."""
+        """Waits for the result and returns it, or raises the error of a Failure."""
         self._is_awaited.acquire()
         outcome, self._outcome = self._outcome, None
         if isinstance(outcome, Failure):
             try:
                 raise outcome.value or RuntimeError("a failure without an error")
             finally:
-                del outcome  # else the error would hold itself by its traceback
+                del outcome  # otherwise the traceback would keep the error alive
         return outcome

@@ -33,10 +33,10 @@ from txrocketmq.client.threaded_face import ThreadedFace
 
 
 class BlockingFace(ThreadedFace):
-    """A class of the core for programs that wait."""
+    """Base of the classes for blocking programs; each wraps a class of the core."""
 
     def start(self) -> Self:
-        """Starts it; the same object. Raises what the core's start raises."""
+        """Starts the object and returns it. Raises what the core's start raises."""
         self._begin_life()
         try:
             self._thread.ask(self._life.start)
@@ -102,11 +102,11 @@ def _wrap(member: Member) -> Any:
 
 
 def _nothing() -> None:
-    """Is done when all is begun that was handed over before."""
+    """Does nothing: once it has run, all calls that were handed over before have begun."""
 
 
 def blocking(core: type) -> type:
-    """The class for programs that wait, of a class of the core."""
+    """Makes the class for blocking programs from a class of the core."""
     face = make_face(core, BlockingFace, _wrap, "txrocketmq.client")
     if hasattr(core, "__anext__"):
 

@@ -49,13 +49,13 @@ class AskedConsumer(Protocol):
     """What brokers may ask of a consumer."""
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> Awaitable[None]:
-        """Goes on elsewhere in queues of a topic."""
+        """Continues at other offsets of a topic."""
 
     def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
-        """How far it has come in a topic."""
+        """Returns the offsets that were noted for a topic, by queue."""
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """What it is doing."""
+        """Describes the consumer: its settings, its queues and its statistics."""
 
     def consume_directly(
         self, message: MessageExt, broker_name: str | None
@@ -64,7 +64,7 @@ class AskedConsumer(Protocol):
 
 
 class ConsumerRequests:
-    """Serves them; `consumer_of` finds the consumer of a group."""
+    """Serves these requests; `consumer_of` finds the consumer of a group."""
 
     def __init__(self, consumer_of: Callable[[str], AskedConsumer | None]) -> None:
         self._consumer_of = consumer_of
@@ -73,7 +73,7 @@ class ConsumerRequests:
     def reset_consumer_client_offset(
         self, request: Request[ResetOffsetRequestHeader]
     ) -> Reply[NoHeader]:
-        """Begins to; it takes ten seconds, and nobody waits for the answer."""
+        """Begins the reset, which takes ten seconds; nobody waits for the answer."""
         consumer = self._consumer_of(request.header.group)
         if consumer is None:
             log.info("offsets of {group}, which is not here, stay", group=request.header.group)
@@ -87,7 +87,7 @@ class ConsumerRequests:
     def get_consumer_status_from_client(
         self, request: Request[GetConsumerStatusRequestHeader]
     ) -> Reply[NoHeader]:
-        """Nothing of a group that is not here."""
+        """Returns the offsets of a group, or an empty table if the group has no consumer here."""
         consumer = self._consumer_of(request.header.group)
         table = {} if consumer is None else consumer.offset_table(request.header.topic)
         return Reply(body=GetConsumerStatusBody(message_queue_table=table).encode())
@@ -96,7 +96,7 @@ class ConsumerRequests:
     def get_consumer_running_info(
         self, request: Request[GetConsumerRunningInfoRequestHeader]
     ) -> Reply[NoHeader]:
-        """Also with the stacks of all threads, where Java has the output of jstack."""
+        """Describes a consumer; the stacks of all threads stand for Java's output of jstack."""
         group = request.header.consumer_group
         consumer = self._consumer_of(group)
         if consumer is None:
@@ -110,7 +110,7 @@ class ConsumerRequests:
     def consume_message_directly(
         self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Answers when the listener has."""
+        """Answers when the listener has returned."""
         group = request.header.consumer_group
         consumer = self._consumer_of(group)
         if consumer is None:

@@ -27,12 +27,12 @@ class Course:
         self._waits_for: Deferred[Any] | None = None
 
     def begun(self) -> Self:
-        """Runs until it waits for the first time."""
+        """Runs the coroutine until it waits for the first time, and returns this object."""
         self.go_on()
         return self
 
     def go_on(self, outcome: Any = None) -> None:
-        """Runs until it waits again, or ends; `outcome` is of what it has waited for."""
+        """Runs until the coroutine waits again or ends; `outcome` is what it waited for."""
         coroutine = self._coroutine
         self._waits_for = None
         try:
@@ -46,12 +46,12 @@ class Course:
             result = Failure()
         else:
             self._waits_for = waits_for
-            # A Deferred is awaited by giving itself, and only while it has no result.
+            # A Deferred without a result is awaited by yielding itself.
             waits_for.addBoth(self.go_on)
             return
         self._settle(result)
 
     def cancel(self) -> None:
-        """Cancels what it waits for, if it has not ended; what follows from that is its own."""
+        """Cancels the Deferred that the coroutine waits for; the coroutine decides what follows."""
         if self._waits_for is not None:
             self._waits_for.cancel()

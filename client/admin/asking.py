@@ -99,7 +99,7 @@ class Asking:
     async def _masters_to_change(
         self, cluster: str | None = None, broker: str | None = None
     ) -> list[BrokerInfo]:
-        """The same; ValueError when there are several clusters and none is named."""
+        """Returns the same as `_masters`; ValueError if that would be several clusters."""
         masters = await self._masters(cluster, broker)
         clusters = sorted({each.cluster for each in masters})
         if len(clusters) > 1:
@@ -107,7 +107,7 @@ class Asking:
         return masters
 
     async def _route(self, topic: str) -> TopicRouteData:
-        """Raises NoRoute."""
+        """Returns the route of a topic. Raises NoRoute."""
         found = await self._instance.name_servers.route(topic)
         if found is None:
             where = self._instance.config.namesrv_addr
@@ -149,7 +149,7 @@ class Asking:
         doing: str,
         ask: Callable[[BrokerInfo], Awaitable[T]],
     ) -> list[T]:
-        """Asks one server after the other. Raises what failed, PartlyFailed where not all did."""
+        """Asks the servers one by one. Raises PartlyFailed if some failed, or the only error."""
         done: list[T] = []
         failures: list[tuple[str, Exception]] = []
         for server in servers:
@@ -185,7 +185,7 @@ def _one(brokers: Sequence[BrokerInfo], broker: str) -> BrokerInfo:
     named = [each for each in brokers if broker in (each.name, each.address)]
     if named:
         return min(named, key=lambda each: each.broker_id)
-    if ":" in broker:  # one that does not register, or not yet
+    if ":" in broker:  # a broker that is not registered, or not yet
         return BrokerInfo(cluster="", name="broker", broker_id=MASTER_ID, address=broker)
     known = ", ".join(sorted({each.name for each in brokers})) or "none"
     raise BrokerNotExist(f"there is no broker {broker}; brokers that are registered: {known}")
@@ -208,5 +208,5 @@ def _to_ask(data: TopicRouteData) -> list[BrokerInfo]:
 
 
 def first_of(results: Sequence[Any], default: Any = None) -> Any:
-    """The first result, if there is one."""
+    """Returns the first result, or `default` if there is none."""
     return results[0] if results else default

@@ -187,7 +187,7 @@ class Offsets(Clients):
         return cloned
 
     async def _is_for_offline(self, error: AdminRefused, group: str) -> bool:
-        """Whether a broker refuses a reset only since nobody is connected, or never was (4.x)."""
+        """Whether a 4.x broker refuses a reset only because no consumer is or was connected."""
         if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return True
         has_no_offsets = f"consumer group <{group}> not exist" in (error.remark or "")
@@ -196,7 +196,7 @@ class Offsets(Clients):
     async def _reset_from_here(
         self, broker: BrokerInfo, header: ResetOffsetRequestHeader
     ) -> dict[MessageQueue, int]:
-        """For a broker that resets only what consumers have who are connected."""
+        """Looks up and commits the offsets, for a broker that only resets connected consumers."""
         done: dict[MessageQueue, int] = {}
         route = await self._route(header.topic)
         counts = {each.broker_name: each.read_queue_nums for each in route.queue_datas}
@@ -223,7 +223,7 @@ class Offsets(Clients):
             topic=queue.topic,
             queue_id=queue.queue_id,
             offset=next_offset,
-            timestamp=_END_MS,  # 4.x does not know the queue: so told, it changes nothing
+            timestamp=_END_MS,  # 4.x ignores the queue; this time without force changes nothing
             is_force=False,
         )
         doing = f"setting the offset of group {group} in {queue}"

@@ -50,7 +50,7 @@ ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 DEFAULT_QUEUES: Final = 8
 READ_WRITE: Final = 6
 Attributes = Mapping[str, str | None]
-"""Values by name; None takes an attribute away."""
+"""Values by name; the value None removes an attribute."""
 
 
 class Topics(Asking):

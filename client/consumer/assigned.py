@@ -35,20 +35,20 @@ FLOW_CONTROL_MS: Final = 50
 BROKER_FLOW_CONTROL_MS: Final = 20
 EXCEPTION_MS: Final = 1_000
 NO_OFFSET_MS: Final = 3_000
-"""The pause when it cannot be found out where to begin."""
+"""The pause after an error while finding out at which offset to begin."""
 
 log = Logger()
 
 
 @dataclass(slots=True, eq=False)
 class Assigned:
-    """A queue that is the consumer's own: its messages, and the places in it."""
+    """A queue that is assigned to the consumer: its messages and its offsets."""
 
     process_queue: ProcessQueue
     is_paused: bool = False
     pull_offset: int | None = None
     consume_offset: int | None = None
-    """Up to there messages were given."""
+    """The offset after the last message that was given to the program."""
     seek_offset: int | None = None
     pulling: Deferred[None] | None = None
 
@@ -84,21 +84,21 @@ class AssignedQueues:
         return sorted(self._assigned)
 
     def get(self, queue: MessageQueue) -> Assigned | None:
-        """What is known of a queue, if it is one of them."""
+        """Returns the state of a queue, or None if the queue is not assigned."""
         return self._assigned.get(queue)
 
     def process_queues(self) -> list[ProcessQueue]:
-        """Their messages at hand."""
+        """Returns the messages at hand, by queue."""
         return [each.process_queue for each in self._assigned.values()]
 
     def start(self) -> None:
-        """Pulls them from now on."""
+        """Begins to pull the queues."""
         self._running = True
         for assigned in self._assigned.values():
             self._begin(assigned)
 
     def stop(self) -> None:
-        """Pulls no more, and forgets all queues."""
+        """Stops pulling, and forgets all queues."""
         self._running = False
         self.remove(list(self._assigned))
         self._cache.clear()
@@ -107,7 +107,7 @@ class AssignedQueues:
             each.callback(None)
 
     def add(self, queues: Iterable[MessageQueue]) -> None:
-        """These are the consumer's own as well."""
+        """Assigns further queues to the consumer."""
         for queue in queues:
             if queue not in self._assigned:
                 assigned = Assigned(ProcessQueue(queue, self._clock.steady_ms()))
@@ -116,7 +116,7 @@ class AssignedQueues:
                     self._begin(assigned)
 
     def remove(self, queues: Collection[MessageQueue]) -> None:
-        """These are the consumer's own no more; what was pulled of them is dropped."""
+        """Takes queues from the consumer, and drops the messages that were pulled from them."""
         for queue in queues:
             assigned = self._assigned.pop(queue, None)
             if assigned is not None:
@@ -125,14 +125,14 @@ class AssignedQueues:
                     assigned.pulling.cancel()
 
     def set_paused(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
-        """Lets queues rest, or go on."""
+        """Pauses pulling from these queues, or continues it."""
         for queue in queues:
             assigned = self._assigned.get(queue)
             if assigned is not None:
                 assigned.is_paused = is_paused
 
     def seek(self, assigned: Assigned, offset: int) -> None:
-        """Drops what was pulled of a queue, and pulls it from there."""
+        """Drops the messages that were pulled from a queue, and pulls from `offset` on."""
         assigned.process_queue.clear()
         self._cache = deque(each for each in self._cache if each[0] is not assigned)
         assigned.seek_offset = offset
@@ -142,7 +142,7 @@ class AssignedQueues:
             self._begin(assigned)
 
     def note_given(self) -> None:
-        """Notes how far messages were given, as what is to be committed."""
+        """Notes the offsets up to which messages were given to the program, to be committed."""
         for queue, assigned in self._assigned.items():
             if assigned.consume_offset is not None:
                 self._offsets.set(queue, assigned.consume_offset)
@@ -150,9 +150,9 @@ class AssignedQueues:
     # ----------------------------------------------------------------- giving
 
     def next(self, most: int | None = None) -> tuple[MessageQueue, list[MessageExt]] | None:
-        """A queue with what one pull of it has brought, or nothing.
+        """Returns a queue and the messages of one pull from it, or None if there are none.
 
-        `most` leaves what is more for the next time.
+        At most `most` messages are returned; the rest stays for the next call.
         """
         while self._cache:
             assigned, messages = self._cache.popleft()
@@ -167,7 +167,7 @@ class AssignedQueues:
         return None
 
     def arrival(self, timeout_ms: int) -> Deferred[None]:
-        """Fires when there may be messages, or after a while."""
+        """Fires when messages may have arrived, or after `timeout_ms`."""
         arrival: Deferred[None] = Deferred()
         self._waiting.append(arrival)
 
@@ -268,7 +268,7 @@ class AssignedQueues:
         )
 
     def _troubled_by(self, queue: MessageQueue, error: Exception) -> int:
-        """Says what is wrong, once for a broker until it is read again; how long to wait."""
+        """Logs an error, once per broker until it can be read again; returns the pause in ms."""
         is_news = queue.broker_name not in self._troubled
         if is_news and self._running and not isinstance(error, ClientClosed):
             self._troubled.add(queue.broker_name)

@@ -27,31 +27,31 @@ class AtWork:
         self._running = 0
         self._idle: list[Deferred[None]] = []
         self.stopped = False
-        """Whether a shutdown has begun: what is not at work is not to be begun any more."""
+        """Whether a shutdown has begun, so that nothing new may begin."""
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may begin."""
+        """Whether one more call may begin."""
         return self._running < self._most
 
     def begin(self, work: Coroutine[Deferred[Any], Any, None]) -> None:
-        """Begins this work; should it fail, that is logged."""
+        """Begins a call and counts it while it runs; an error is logged."""
         self._running += 1
         ending = Deferred.fromCoroutine(work)
         ending.addErrback(lambda failure: log.failure("consuming failed", failure))
         ending.addBoth(lambda _: self._ended())
 
     def add(self, count: int) -> None:
-        """Counts further calls that have begun; `done` fires when they have ended."""
+        """Counts further calls that have begun; `done` must be called when they have ended."""
         self._running += count
 
     def done(self, count: int) -> None:
-        """So many of those have ended."""
+        """Notes that as many of the calls counted by `add` have ended."""
         self._running -= count
         self._tell_idle()
 
     def stop(self) -> Deferred[None]:
-        """Fires when nothing is at work any more."""
+        """Begins the shutdown; fires when no call is running any more."""
         self.stopped = True
         idle: Deferred[None] = Deferred()
         if self._running:
@@ -62,7 +62,7 @@ class AtWork:
 
     def _ended(self) -> None:
         self._running -= 1
-        # In a turn of its own: a listener that answers at once would pile up frames.
+        # In a separate turn, because a listener that answers at once would make the stack grow.
         self._clock.later(0, self._go_on)
         self._tell_idle()
 
@@ -74,7 +74,7 @@ class AtWork:
 
 
 async def no_longer_than(clock: Clock, done: Deferred[None], timeout_ms: int) -> None:
-    """Returns when something is done, or after a while."""
+    """Returns when `done` has fired, but after `timeout_ms` at the latest."""
     timeout = clock.pause(timeout_ms)
     timeout.addErrback(lambda failure: failure.trap(CancelledError))
     both: Deferred[None] = Deferred()

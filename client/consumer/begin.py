@@ -33,7 +33,7 @@ class Beginning(Protocol):
 async def first_offset(
     instance: ClientInstance, offsets: OffsetStore, config: Beginning, queue: MessageQueue
 ) -> int:
-    """The offset to begin at. Raises MQBrokerError, BrokerNotExist and errors of the connection."""
+    """Returns where to begin. Raises MQBrokerError, BrokerNotExist and errors of the connection."""
     stored = await offsets.read(queue)
     if stored is not None:
         return stored

@@ -37,40 +37,40 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.transport.clock import Clock
 
 RETRY_MS = 5_000
-"""When messages are consumed again that could not be sent back, or that nobody could take."""
+"""How long to wait before consuming messages again that could not be sent back or handed over."""
 EXPIRED_DELAY_LEVEL = 3
 MAX_EXPIRED = 16
-"""So many messages of a queue that took too long are sent back at a time."""
+"""How many messages of a queue that took too long are sent back at a time."""
 SLICE_MS = 20
-"""So long listeners that answer at once are called without a turn of the reactor."""
+"""For how long listeners that answer at once are called before the reactor gets its turn."""
 
 SendBack = Callable[[MessageExt, int], Awaitable[bool]]
-"""Gives a message back to be delivered at a delay level; whether that went well."""
+"""Returns a message to the broker, to be delivered at a delay level; the result is its success."""
 
 log = Logger()
 
 
 class AtHand(Protocol):
-    """What messages belong to while they are consumed."""
+    """The queue, or the popped batch, to which messages belong while they are consumed."""
 
     last_consume_ms: int
 
     @property
     def queue(self) -> MessageQueue:
-        """Where they come from."""
+        """The queue from which the messages come."""
 
     def is_over(self, steady_ms: int) -> bool:
-        """Whether its messages are not this client's any more."""
+        """Whether the messages no longer belong to this client."""
 
     def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """The listener gets these messages now; may be called in its thread."""
+        """Notes that the listener gets these messages now; may be called in its thread."""
 
 
 Q = TypeVar("Q", bound=AtHand)
 
 
 class _Run(Generic[Q]):
-    """Batches of one queue that were consumed, and are done all together."""
+    """Batches of one queue that were consumed and are settled together."""
 
     __slots__ = ("calls", "messages", "process_queue", "took_ms")
 
@@ -95,16 +95,16 @@ class _Batch(Generic[Q]):
         self.answer: Any = None
         self.error: Exception | None = None
         self.begun_ms: int | None = None
-        """None: the listener was not called."""
+        """When the listener was called, or None if it was not."""
         self.ended_ms = 0
 
     @property
     def arguments(self) -> tuple[list[MessageExt], ConsumeContext]:
-        """What the listener is called with."""
+        """The arguments for the listener."""
         return self.messages, self.context
 
     def begin(self, steady_ms: int) -> bool:
-        """Whether the messages are still this client's."""
+        """Begins the call; returns False if the messages no longer belong to this client."""
         process_queue = self.process_queue
         if process_queue.is_over(steady_ms):
             return False
@@ -134,11 +134,11 @@ class Consumption(ABC, Generic[Q]):
 
     @abstractmethod
     def _is_over(self, process_queue: Q, messages: Sequence[MessageExt]) -> bool:
-        """Whether the messages belong to another member by now, so that they are left alone."""
+        """Whether the messages no longer belong to this client, and are to be left alone."""
 
     @abstractmethod
     def _done(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
-        """Messages were consumed."""
+        """Settles messages that were consumed."""
 
     @abstractmethod
     async def _failed(
@@ -147,7 +147,7 @@ class Consumption(ABC, Generic[Q]):
         """Handles messages that were not consumed and must be delivered again."""
 
     def put(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
-        """Messages that were taken, and are counted there, are to be consumed."""
+        """Begins to consume messages, which `process_queue` already counts."""
         size = self._config.consume_message_batch_max_size
         starts = range(0, len(messages), size)
         batches = [list(messages[start : start + size]) for start in starts]
@@ -158,7 +158,7 @@ class Consumption(ABC, Generic[Q]):
             self._hand_over(self._crew, process_queue, messages, batches)
 
     def when_idle(self) -> Deferred[None]:
-        """Fires when no listener is at work; what only waits is not begun any more."""
+        """Begins no further calls; fires when no listener is running any more."""
         self._waiting.clear()
         idle = self._at_work.stop()
         if self._crew is not None:
@@ -172,7 +172,7 @@ class Consumption(ABC, Generic[Q]):
         messages: Sequence[MessageExt],
         batches: Sequence[list[MessageExt]],
     ) -> None:
-        """The listener is called elsewhere: `_ended` hears of it."""
+        """Passes batches to a crew, which calls `_ended` with what it has done."""
         self._restore(process_queue, messages)
         self._calls.prepare(messages)
         self._at_work.add(len(batches))
@@ -193,7 +193,7 @@ class Consumption(ABC, Generic[Q]):
             self._at_work.done(len(cleared))
 
     def _ended(self, batches: Sequence[_Batch[Q]]) -> None:
-        """A crew has called the listener; what was consumed of a queue is done, all together."""
+        """Settles batches for which a crew has called the listener, those of a queue together."""
         runs: dict[Q, _Run[Q]] = {}
         for batch in batches:
             process_queue, answer = batch.process_queue, batch.answer
@@ -252,7 +252,7 @@ class Consumption(ABC, Generic[Q]):
             self._end_run(run, begun_ms)
 
     def _end_run(self, run: _Run[Q], now_ms: int) -> None:
-        """What was consumed is done, all together."""
+        """Settles the messages of a run together."""
         process_queue = run.process_queue
         if process_queue is not None and run.calls:
             statistics = self._statistics.of(process_queue.queue.topic)
@@ -269,7 +269,7 @@ class Consumption(ABC, Generic[Q]):
                 restore_topic(message)
 
     def _consume(self, process_queue: Q, messages: list[MessageExt], begun_ms: int) -> bool:
-        """Gives a batch to the listener; whether all of it was consumed at once."""
+        """Calls the listener with a batch; returns whether all of it was consumed at once."""
         queue = process_queue.queue
         context = ConsumeContext(queue)
         self._restore(process_queue, messages)
@@ -287,7 +287,7 @@ class Consumption(ABC, Generic[Q]):
         if status is ConsumeStatus.CONSUME_SUCCESS and context.ack_index is None:
             return True
         self._count(process_queue, begun_ms)
-        if not self._is_over(process_queue, messages):  # else they are somebody else's now
+        if not self._is_over(process_queue, messages):  # otherwise they belong to somebody else now
             self._at_work.begin(self._settle(process_queue, messages, context, status))
         return False
 
@@ -343,7 +343,7 @@ class Consumption(ABC, Generic[Q]):
 
 
 async def _came(batch: _Batch[Any]) -> ConsumeStatus | None:
-    """The answer of a call that was made elsewhere; raises what it raised."""
+    """Returns the answer of a listener that a crew has called, or raises what it raised."""
     if batch.error is not None:
         raise batch.error
     answer = batch.answer
@@ -353,7 +353,7 @@ async def _came(batch: _Batch[Any]) -> ConsumeStatus | None:
 
 
 class ConcurrentConsumption(Consumption[ProcessQueue]):
-    """Of messages that were pulled. `note` takes the offset up to which a queue is consumed."""
+    """Consumes pulled messages. `note` takes the offset up to which a queue is consumed."""
 
     def __init__(
         self,
@@ -370,7 +370,7 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         self._is_shared = config.message_model is MessageModel.CLUSTERING
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
-        """Does not wait for listeners: the queue may be given to another member at once."""
+        """Fires at once: listeners need not end before another member gets the queue."""
         left: Deferred[None] = Deferred()
         left.callback(None)
         return left

@@ -35,7 +35,7 @@ class Traced(Protocol):
 def start_trace(
     instance: ClientInstance, group: str, config: Traced, hooks: ConsumeHooks
 ) -> ConsumeTrace | None:
-    """The traces of a consumer from now on, among its hooks, if it is to leave any."""
+    """Adds the traces of a consumer to its hooks, and returns them, if it is to leave any."""
     if not config.enable_trace:
         return None
     trace = ConsumeTrace(instance, group, config.trace_topic)
@@ -45,7 +45,7 @@ def start_trace(
 
 
 class ConsumeTrace:
-    """A ConsumeHook; traces of `group` go to `topic`."""
+    """A ConsumeHook that writes traces of `group` to `topic`."""
 
     def __init__(self, instance: ClientInstance, group: str, topic: str) -> None:
         self._instance = instance
@@ -60,16 +60,16 @@ class ConsumeTrace:
         self._dispatcher = TraceDispatcher(self._clock, self._group, topic, self._tracer.send)
 
     def start(self) -> None:
-        """Begins to send what has waited for long."""
+        """Begins to send traces that have waited for five seconds."""
         self._dispatcher.start()
 
     async def shutdown(self) -> None:
-        """Sends what waits."""
+        """Sends the traces that wait."""
         await self._dispatcher.shutdown()
         await self._tracer.shutdown()
 
     def before_consume(self, context: ConsumeHookContext) -> None:
-        """One record a message; all of a call have its request id."""
+        """Adds one record for each message; those of one call share a request id."""
         request_id = self._instance.unique_keys.create(self._clock.now_ms())
         traced = [each for each in context.messages if _is_traced(each)]
         context.state[self] = request_id, traced
@@ -88,7 +88,7 @@ class ConsumeTrace:
             )
 
     def after_consume(self, context: ConsumeHookContext) -> None:
-        """The time that consuming took is divided among its messages."""
+        """Adds one record for each message; the time that consuming took is divided among them."""
         request_id, traced = context.state[self]
         now_ms = self._clock.now_ms()
         cost_ms = (now_ms - context.begun_ms) // len(context.messages)

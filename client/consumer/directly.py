@@ -40,7 +40,7 @@ log = Logger()
 async def consume_directly(
     calls: Calls, clock: Clock, message: MessageExt, *, is_orderly: bool
 ) -> ConsumeMessageDirectlyResult:
-    """What the listener makes of a message, and how long it takes for it."""
+    """Calls the listener with a message; returns its answer and how long it took."""
     restore_topic(message)
     queue = MessageQueue(message.topic, message.broker_name or "", message.queue_id)
     context = ConsumeOrderlyContext(queue) if is_orderly else ConsumeContext(queue)

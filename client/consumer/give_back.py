@@ -28,7 +28,7 @@ MAX_RECONSUME_TIMES: Final = 16
 FIRST_RETRY_LEVEL: Final = 3
 """The delay level of a message that is sent again for the first time."""
 INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
-"""Under which messages are sent again that a broker did not take back."""
+"""The producer group that sends copies of messages that a broker did not take back."""
 
 log = Logger()
 
@@ -43,7 +43,7 @@ class GiveBack:
         self._producer = Producer(instance, INNER_PRODUCER_GROUP)
 
     async def to_broker(self, message: MessageExt, delay_level: int) -> bool:
-        """Gives a message back to its broker, or else sends it again; whether one went well."""
+        """Returns a message to its broker, or else to the retry topic; whether that succeeded."""
         topic = self._instance.with_namespace(message.topic)
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.commit_log_offset,
@@ -67,7 +67,7 @@ class GiveBack:
         return True
 
     async def to_retry_topic(self, message: MessageExt, most: int) -> bool:
-        """Sends a copy of a message to the retry topic, at any broker.
+        """Sends a copy of a message to the retry topic, at any broker; whether that succeeded.
 
         `most` is how often it may be delivered again; after that the broker makes it a dead letter.
         """

@@ -55,8 +55,8 @@ class ConsumeHookContext:
     begun_ms: int
     success: bool = False
     status: Status | None = None
-    """What the listener has given; None: nothing, which is success, or it has raised `error`.
-    Without a listener: CONSUME_SUCCESS, or RECONSUME_LATER for what comes again."""
+    """What the listener returned. None means success, or that it raised `error`. Without a listener
+    it is CONSUME_SUCCESS, or RECONSUME_LATER for messages that are delivered again."""
     error: Exception | None = None
     return_type: ConsumeReturnType | None = None
     state: dict[Any, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class ConsumeHook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Consuming:
-    """Messages that hooks have seen before, and are to see afterwards."""
+    """Messages that hooks were told about before consumption, and will be told about afterwards."""
 
     context: ConsumeHookContext
     begun_steady_ms: int
@@ -82,7 +82,7 @@ class ConsumeHooks:
     """The hooks of one consumer."""
 
     def __init__(self, clock: Clock, group: str, timeout_ms: int | None = None) -> None:
-        """`timeout_ms`: a listener that takes longer has taken too long, even if it succeeds."""
+        """A listener that takes `timeout_ms` or longer is reported as TIME_OUT."""
         self._clock = clock
         self._group = group
         self._timeout_ms = timeout_ms
@@ -92,13 +92,13 @@ class ConsumeHooks:
         return bool(self._hooks)
 
     def add(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees each call."""
+        """Adds a hook, which sees each call from now on."""
         self._hooks.append(hook)
 
     def around(
         self, call: Callable[[], Any], messages: list[MessageExt], queue: MessageQueue
     ) -> Any:
-        """The answer of a call, or something to wait for; raises what it raises."""
+        """Makes a call between the hooks; returns its answer or an awaitable, or raises."""
         consuming = self.begin(messages, queue)
         try:
             answer = call()
@@ -122,7 +122,7 @@ class ConsumeHooks:
         return status
 
     def begin(self, messages: list[MessageExt], queue: MessageQueue) -> Consuming:
-        """Messages are consumed from now on."""
+        """Tells the hooks that messages begin to be consumed."""
         begun_ms = self._clock.steady_ms()
         context = ConsumeHookContext(self._group, queue, messages, self._clock.now_ms())
         for hook in self._hooks:
@@ -137,7 +137,7 @@ class ConsumeHooks:
         *,
         is_too_late: bool = False,
     ) -> None:
-        """They are consumed, or nobody consumes them any more."""
+        """Tells the hooks how the consumption of messages ended."""
         context = consuming.context
         context.status, context.error = status, error
         context.success = error is None and status not in _FAILED

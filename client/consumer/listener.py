@@ -35,7 +35,7 @@ class ConsumeStatus(enum.Enum):
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
-    """They come again, later each time, and are dead letters in the end."""
+    """The messages are delivered again, after longer delays, and become dead letters in the end."""
 
 
 class ConsumeOrderlyStatus(enum.Enum):
@@ -48,7 +48,7 @@ class ConsumeOrderlyStatus(enum.Enum):
 
     SUCCESS = "SUCCESS"
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
-    """They come again after a moment, and nothing else of their queue before them."""
+    """The messages are delivered again after a moment, before anything else of their queue."""
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
 
@@ -87,10 +87,10 @@ OrderlyListener = Callable[
     [list[MessageExt], ConsumeOrderlyContext],
     "ConsumeOrderlyStatus | Awaitable[ConsumeOrderlyStatus | None] | None",
 ]
-"""The same in order: raising anything is SUSPEND_CURRENT_QUEUE_A_MOMENT."""
+"""Consumes messages in order. Raising anything is SUSPEND_CURRENT_QUEUE_A_MOMENT."""
 
 Around = Callable[[Callable[[], Any], list[MessageExt], MessageQueue], Any]
-"""Makes a call with these messages, and gives its answer."""
+"""Makes a call of the listener with these messages, and returns its answer."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,12 +102,12 @@ def orderly(listener: F) -> F:
 
 
 def is_orderly(listener: Callable[..., Any]) -> bool:
-    """Whether a listener is marked so."""
+    """Whether a listener is marked with `orderly`."""
     return bool(getattr(listener, _ORDERLY, False))
 
 
 def tell(listener: Callable[..., Any], *news: Any) -> None:
-    """Calls a function that only hears of something: nobody waits, and what fails is logged."""
+    """Notifies a function of the program: nobody waits for it, and an error is logged."""
     telling = maybeDeferred(listener, *news)
     telling.addErrback(lambda failure: log.failure("a listener of queues failed", failure))
 
@@ -130,27 +130,27 @@ class Calls:
         self._listener = listener
         self._name_of = name_of
         self.around: Around | None = None
-        """What sees the calls, if anything does."""
+        """Wraps each call of the listener, for hooks; None if there are none."""
         self._pool: ThreadPool | None = None
         self.is_calling = False
-        """Whether the listener is being called here, so that all else happens on its behalf."""
+        """Whether the listener is being called in the client's own thread at this moment."""
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
             self._pool = ThreadPool(0, threads, "consume")
 
     def start(self) -> None:
-        """Makes the threads, if there are to be any."""
+        """Starts the threads, if listeners run in threads."""
         if self._pool is not None:
             self._pool.start()
 
     def stop(self) -> None:
-        """Ends the threads as soon as they have nothing to do."""
+        """Ends the threads as soon as they have nothing left to do."""
         if self._pool is not None and self._pool.started:
             self._pool.adjustPoolsize(0, 0)
             pool = self._pool
             self._clock.reactor.callInThread(pool.stop)
 
     def crew(self, most: int, ended: Ended) -> Crew | None:
-        """Makes up to `most` calls at the same time, if they are made elsewhere."""
+        """Returns a crew for up to `most` calls at once, or None if calls are made here."""
         if isinstance(self._listener, Elsewhere):
             return self._listener.crew(most, ended, self._clock)
         if self._pool is None:
@@ -160,12 +160,12 @@ class Calls:
         return ThreadCrew(self._listener, most, submit, outbox, self._clock)
 
     def prepare(self, messages: Sequence[MessageExt]) -> None:
-        """Names topics as the program knows them, before a crew has the messages."""
+        """Names the topics as the program knows them, before a crew has the messages."""
         if self._name_of is not None:
             self._rename(messages, self._name_of)
 
     def call(self, messages: list[MessageExt], context: Any) -> Any:
-        """The listener's answer, or something to wait for. Raises what the listener raises."""
+        """Calls the listener; returns its answer or an awaitable, or raises what it raises."""
         if self.around is None:
             return self.call_unseen(messages, context)
         if self._name_of is not None:
@@ -174,7 +174,7 @@ class Calls:
         return self.around(call, messages, context.queue)
 
     def call_unseen(self, messages: list[MessageExt], context: Any) -> Any:
-        """The same, and no hook sees it."""
+        """Calls the listener without the hooks."""
         if self._name_of is not None:
             self._rename(messages, self._name_of)
         if self._pool is None:
@@ -200,5 +200,5 @@ def is_coroutine(listener: Callable[..., Any]) -> bool:
 
 
 def _awaited(answer: Any) -> Any:
-    """What a plain function gave that turned out to give something to wait for."""
+    """Wraps the answer of a plain function if it is a Deferred."""
     return maybeDeferred(lambda: answer) if isinstance(answer, Deferred) else answer

@@ -56,7 +56,7 @@ from txrocketmq.remoting.protocol.body.client import (
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
 
 FIRST_CHECK_MS: Final = 10_000
-"""When it is looked for the first time whether the queues of a topic have changed."""
+"""After how long the first check is made of whether the queues of a topic have changed."""
 
 WatchListener = Callable[[str, Collection[MessageQueue]], "object | Awaitable[object]"]
 """Hears of a topic and all its queues, when these have changed."""
@@ -299,7 +299,7 @@ class LitePullConsumer:
             await self._assigned.arrival(left_ms)
 
     def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
-        """The messages as the program knows them, seen by hooks."""
+        """Names the topics as the program knows them, and calls the hooks."""
         for message in messages:
             message.topic = self._instance.without_namespace(message.topic)
         if self._hooks:
@@ -409,7 +409,7 @@ class LitePullConsumer:
     # ------------------------------------------------------------- the group
 
     def group_changed(self) -> None:
-        """Members of the group came or went: looks which queues are its own."""
+        """Rebalances, because members of the group came or went."""
         self._rebalance.look()
 
     def describe(self) -> ConsumerData:
@@ -429,7 +429,7 @@ class LitePullConsumer:
             return True
         await self._give_up(had - own)
         self._assigned.add(sorted(own - had))
-        # A newer version tells the brokers that this subscription counts, not an older one.
+        # A newer version tells the brokers that this subscription counts, and no older one.
         self._subscriptions.renew(topic, self._clock.now_ms())
         await self._instance.heartbeat_now()
         listener = self._queues_changed.get(topic)
@@ -473,7 +473,7 @@ class LitePullConsumer:
     # -------------------------------------------------------- administrators
 
     def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
-        """How far it has come in a topic."""
+        """Returns the offsets that were noted for a topic, by queue."""
         return self.offsets.table(topic)
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
@@ -489,7 +489,7 @@ class LitePullConsumer:
         return None
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """What it is doing."""
+        """Describes the consumer for administrators."""
         properties = {**lite_properties(self.config), "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
         return ConsumerRunningInfo(
             properties=properties_of(self._instance, self.group, self.started_ms, properties),

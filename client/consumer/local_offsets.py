@@ -41,7 +41,7 @@ class OffsetSerializeWrapper(Body):
 
 
 class LocalOffsets(NotedOffsets):
-    """The offsets of one group in broadcasting; see the module. `folder` is None for the usual."""
+    """The offsets of one broadcasting group; see the module. `folder` None means the default."""
 
     def __init__(self, instance: ClientInstance, group: str, folder: Path | None = None) -> None:
         super().__init__()
@@ -51,24 +51,24 @@ class LocalOffsets(NotedOffsets):
         self._turn: DeferredLock = DeferredLock()
 
     async def load(self) -> None:
-        """Reads the file. Raises OffsetsUnreadable when it is damaged, and its .bak too."""
+        """Reads the file. Raises OffsetsUnreadable when both it and its .bak are damaged."""
         self._stored = dict(await self._turn.run(self._clock.in_thread, self._read))
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """What the file has; None when it has nothing. Raises OffsetsUnreadable."""
+        """Returns the offset in the file, or None if there is none. Raises OffsetsUnreadable."""
         if self._stored is None:
             await self.load()
         return (self._stored or {}).get(queue)
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Writes what was noted of these queues beside what the file has of others."""
+        """Writes the noted offsets of these queues; the file keeps those of other queues."""
         try:
             await self._store(queues)
         except (OSError, OffsetsUnreadable) as error:
             log.warn("the offsets were not written to {path}: {error}", path=self.path, error=error)
 
     async def commit(self, queue: MessageQueue) -> None:
-        """Writes what was noted of a queue. Raises OSError and OffsetsUnreadable."""
+        """Writes the noted offset of a queue. Raises OSError and OffsetsUnreadable."""
         await self._store([queue])
 
     async def _store(self, queues: Collection[MessageQueue]) -> None:

@@ -29,16 +29,16 @@ log = Logger()
 
 
 class QueueLocks:
-    """The locks of one group's member."""
+    """The locks of one consumer."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
         self._group = group
 
     async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Asks for queues; those that this client has alone now.
+        """Asks the brokers to lock queues for this client; returns those that they have locked.
 
-        A broker that does not answer gives none of its queues, and is logged.
+        A broker that does not answer locks none of its queues, which is logged.
         """
         answers = [
             Deferred.fromCoroutine(self._lock(address, its))
@@ -50,9 +50,9 @@ class QueueLocks:
         return granted
 
     async def renew(self, process_queues: Collection[ProcessQueue]) -> None:
-        """Asks again for queues that are this client's; what is refused is not locked any more.
+        """Locks queues of this client again; those that a broker refuses are not locked any more.
 
-        Where a broker does not answer, its queues stay as they are, and expire in the end.
+        If a broker does not answer, its queues stay as they are, until their locks expire.
         """
         of_queue = {each.queue: each for each in process_queues if not each.dropped}
         for address, queues in self._by_master(of_queue):
@@ -68,7 +68,7 @@ class QueueLocks:
                     log.warn("queue {queue} is locked by another client", queue=queue)
 
     async def renew_one(self, process_queue: ProcessQueue) -> bool:
-        """The same for one queue; whether it is locked now."""
+        """Locks one queue again; returns whether it is locked now."""
         granted = await self.lock([process_queue.queue])
         if process_queue.queue not in granted:
             return False
@@ -77,12 +77,12 @@ class QueueLocks:
         return True
 
     def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Gives queues back; nobody answers."""
+        """Unlocks queues; there is no answer."""
         for address, its in self._by_master(queues):
             self._instance.api.unlock_queues(address, self._unlocking(its))
 
     async def unlock_all(self, process_queues: Collection[ProcessQueue]) -> None:
-        """Gives queues back, and waits until the brokers have taken them."""
+        """Unlocks queues, and waits for the answers of the brokers."""
         for address, its in self._by_master(each.queue for each in process_queues):
             try:
                 await self._instance.api.unlock_queues_and_wait(
@@ -96,7 +96,7 @@ class QueueLocks:
             each.locked = False
 
     async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue] | None:
-        """What one broker grants; None when it does not answer."""
+        """Returns the queues that one broker has locked, or None if it does not answer."""
         body = LockBatchRequestBody(
             consumer_group=self._group,
             client_id=self._instance.client_id,
@@ -116,7 +116,7 @@ class QueueLocks:
         )
 
     def _by_master(self, queues: Iterable[MessageQueue]) -> list[tuple[str, list[MessageQueue]]]:
-        """Queues by the address of their master; those without one are left out."""
+        """Groups queues by the address of their master; queues without a master are left out."""
         found: dict[str, list[MessageQueue]] = {}
         for queue in queues:
             address = self._instance.brokers.to_publish(queue.broker_name)

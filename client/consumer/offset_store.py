@@ -23,58 +23,58 @@ class OffsetStore(Protocol):
     """Keeps the offsets of one group."""
 
     def note(self, queue: MessageQueue, offset: int) -> None:
-        """All before this offset is consumed. An offset never goes back by this."""
+        """Notes that all messages before `offset` are consumed; never moves an offset back."""
 
     def noted(self, queue: MessageQueue) -> int | None:
-        """What was noted last."""
+        """Returns the noted offset, or None if there is none."""
 
     def set(self, queue: MessageQueue, offset: int) -> None:
-        """The group goes on from there, wherever it was before."""
+        """Notes the offset at which the group continues, even if that is further back."""
 
     async def load(self) -> None:
         """Makes sure that what is stored can be read."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """What is stored; None when nothing is."""
+        """Returns the stored offset, or None if there is none."""
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Stores what was noted of these queues."""
+        """Stores the noted offsets of these queues."""
 
     async def commit(self, queue: MessageQueue) -> None:
-        """Stores what was noted of a queue, and waits until it is; raises what goes wrong."""
+        """Stores the noted offset of a queue and waits until that is done; raises errors."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue is somebody else's from now on."""
+        """Forgets the noted offset of a queue, which no longer belongs to this client."""
 
     def table(self, topic: str) -> dict[MessageQueue, int]:
-        """What was noted of a topic (cloneOffsetTable)."""
+        """Returns the noted offsets of a topic (cloneOffsetTable)."""
 
 
 class NotedOffsets:
-    """The offsets that were noted and are not forgotten, which every store has in memory."""
+    """Notes offsets in memory, as every store does."""
 
     def __init__(self) -> None:
         self._noted: dict[MessageQueue, int] = {}
 
     def note(self, queue: MessageQueue, offset: int) -> None:
-        """All before this offset is consumed. An offset never goes back by this."""
+        """Notes that all messages before `offset` are consumed; never moves an offset back."""
         if offset > self._noted.get(queue, -1):
             self._noted[queue] = offset
 
     def noted(self, queue: MessageQueue) -> int | None:
-        """What was noted last."""
+        """Returns the noted offset, or None if there is none."""
         return self._noted.get(queue)
 
     def set(self, queue: MessageQueue, offset: int) -> None:
-        """The group goes on from there, wherever it was before."""
+        """Notes the offset at which the group continues, even if that is further back."""
         self._noted[queue] = offset
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue is somebody else's from now on."""
+        """Forgets the noted offset of a queue, which no longer belongs to this client."""
         self._noted.pop(queue, None)
 
     def table(self, topic: str) -> dict[MessageQueue, int]:
-        """What was noted of a topic (cloneOffsetTable)."""
+        """Returns the noted offsets of a topic (cloneOffsetTable)."""
         return {queue: at for queue, at in self._noted.items() if queue.topic == topic}
 
 
@@ -87,10 +87,10 @@ class BrokerOffsets(NotedOffsets):
         self._group = group
 
     async def load(self) -> None:
-        """The broker has them."""
+        """Does nothing, because the broker has the offsets."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """What the broker has; None when it has nothing.
+        """Returns the broker's offset of a queue, or None if it has none.
 
         Raises MQBrokerError, BrokerNotExist and the errors of the connection.
         """
@@ -103,9 +103,9 @@ class BrokerOffsets(NotedOffsets):
             raise
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        """Tells the brokers what was noted of these queues, whether they know it already or not.
+        """Sends the noted offsets of these queues to the brokers, even those that were sent before.
 
-        Nobody answers, and a broker may have forgotten what it was told before it stopped.
+        There is no answer, and a broker that restarts may have lost what it was sent before.
         """
         for queue in queues:
             offset = self._noted.get(queue)
@@ -114,11 +114,11 @@ class BrokerOffsets(NotedOffsets):
             try:
                 address = await self._instance.address_to_subscribe(queue)
             except (MQClientError, RemotingError):
-                continue  # it is told later, or consumed again
+                continue  # it is sent the next time, or the messages are consumed again
             self._instance.api.commit_offset(address, self._group, queue, offset)
 
     async def commit(self, queue: MessageQueue) -> None:
-        """Tells the broker what was noted of a queue, and waits for its answer."""
+        """Sends the noted offset of a queue to the broker, and waits for its answer."""
         offset = self._noted.get(queue)
         if offset is not None:
             address = await self._instance.address_to_subscribe(queue)

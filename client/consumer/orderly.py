@@ -33,22 +33,22 @@ from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.transport.clock import Clock
 
 MAX_CONTINUOUSLY_MS = 60_000
-"""So long a queue is consumed without a break (maxTimeConsumeContinuously)."""
+"""For how long a queue is consumed without a break (maxTimeConsumeContinuously)."""
 BREAK_MS = 10
 MIN_SUSPEND_MS = 10
 MAX_SUSPEND_MS = 30_000
 LOCK_SOON_MS = 10
 FIRST_LOCK_MS = 100
-"""When a lock is asked for that was missing when the queue's turn came."""
+"""After how long a lock is requested that was missing at the queue's turn."""
 NOT_LOCKED_MS = 3_000
-"""When a queue has its next turn whose lock somebody else has."""
+"""After how long a queue whose lock another client has gets its next turn."""
 FOR_EVER = 2**31 - 1
-"""How often messages are delivered again unless it is configured."""
+"""How often messages are delivered again unless that is configured."""
 
 Lock = Callable[[ProcessQueue], Awaitable[bool]]
-"""Asks the broker for the lock of a queue; whether this client has it."""
+"""Asks the broker for the lock of a queue; the result is whether this client has it."""
 SendToRetry = Callable[[MessageExt, int], Awaitable[bool]]
-"""Sends a message to the retry topic, with how often it may come again; whether that went well."""
+"""Sends a message to the retry topic, with its maximum of deliveries; the result is its success."""
 
 log = Logger()
 
@@ -87,12 +87,12 @@ class OrderlyConsumption:
             self._submit(process_queue)
 
     def when_idle(self) -> Deferred[None]:
-        """Fires when no listener is at work; what only waits is not begun any more."""
+        """Begins no further turns; fires when no listener is running any more."""
         self._turns.clear()
         return self._at_work.stop()
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
-        """Fires when the listener has no messages of the queue, which was dropped."""
+        """Fires when the listener has no messages of a dropped queue any more."""
         left: Deferred[None] = Deferred()
         if process_queue.listening:
             self._leaving.setdefault(process_queue, []).append(left)
@@ -101,7 +101,7 @@ class OrderlyConsumption:
         return left
 
     async def send_back_expired(self, process_queue: ProcessQueue) -> None:
-        """In order nothing may be passed over, however long it takes."""
+        """Does nothing: in order, no message may be passed over, however long it takes."""
 
     # ------------------------------------------------------------------ turns
 
@@ -140,7 +140,7 @@ class OrderlyConsumption:
             self._at_work.begin(self._consume(process_queue))
 
     async def _consume(self, process_queue: ProcessQueue) -> None:
-        """One turn of a queue."""
+        """Consumes a queue for one turn."""
         begun_ms = self._clock.steady_ms()
         while not process_queue.dropped and not self._at_work.stopped:
             now_ms = self._clock.steady_ms()
@@ -198,7 +198,7 @@ class OrderlyConsumption:
         status: ConsumeOrderlyStatus,
         context: ConsumeOrderlyContext,
     ) -> bool:
-        """What follows from the listener's answer; whether the queue goes on at once."""
+        """Acts on the listener's answer; returns whether the queue goes on without a pause."""
         statistics = self._statistics.of(process_queue.queue.topic)
         offset = -1
         goes_on = True
@@ -209,7 +209,7 @@ class OrderlyConsumption:
                 goes_on = False
             elif context.auto_commit:
                 offset = process_queue.commit()
-        elif context.auto_commit:  # COMMIT and ROLLBACK have no meaning then, and are success
+        elif context.auto_commit:  # COMMIT and ROLLBACK mean nothing here and are success
             statistics.succeeded(len(messages))
             offset = process_queue.commit()
         elif status is ConsumeOrderlyStatus.SUCCESS:

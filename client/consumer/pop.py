@@ -48,7 +48,7 @@ from txrocketmq.remoting.protocol.body.client import (
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
 
 PAUSE_MS: Final = 1_000
-"""How long a place rests that could not be asked."""
+"""How long a place rests after it could not be asked."""
 
 log = Logger()
 
@@ -96,7 +96,7 @@ class PopConsumer:
         self._turn = 0
         self._given: MessageExt | None = None
         self._next: deque[tuple[int, MessageExt]] = deque()
-        """What the iterator will give, with when it is hidden no more."""
+        """Messages for the iterator, each with the time until which it is hidden."""
         self._running = False
 
     # ------------------------------------------------------------------ life
@@ -187,7 +187,7 @@ class PopConsumer:
         while True:
             self._check_running()
             places = await self._places()
-            # A single place holds the question itself, which saves another one.
+            # A single place waits for messages itself, which saves the request of a notification.
             poll_ms = left_ms if len(places) == 1 else 0
             messages = await self._pop_any(places, count, hidden_ms, poll_ms)
             left_ms = deadline_ms - self._clock.steady_ms()
@@ -221,7 +221,7 @@ class PopConsumer:
         raise StopAsyncIteration
 
     async def _places(self) -> list[PopPlace]:
-        """Where to ask, beginning with another place each time."""
+        """Returns the places to ask; the list begins with another place each time."""
         places = []
         for topic in self._subscriptions.topics():
             queues = await self._instance.subscribe_queues(topic)
@@ -236,7 +236,7 @@ class PopConsumer:
     async def _pop_any(
         self, places: list[PopPlace], count: int, invisible_ms: int, poll_ms: int
     ) -> list[MessageExt]:
-        """Messages of the first place that has some; an error when none could be asked."""
+        """Returns messages of the first place that has some; raises if no place could be asked."""
         failed: list[Exception] = []
         for place in places:
             try:
@@ -280,7 +280,7 @@ class PopConsumer:
         self._given_out.hidden(old_handle, message, self._clock.steady_ms() + invisible_ms)
 
     async def renew(self, message: MessageExt) -> None:
-        """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
+        """Hides a message for `invisible_ms` from now on; raises like `change_invisible_time`."""
         await self.change_invisible_time(message, self.config.invisible_ms)
 
     def _check_running(self) -> None:
@@ -290,10 +290,10 @@ class PopConsumer:
     # ------------------------------------------------------------- the group
 
     def group_changed(self) -> None:
-        """Members of the group came or went, which changes nothing here."""
+        """Does nothing: queues are not assigned to members."""
 
     def describe(self) -> ConsumerData:
-        """Its description in heartbeats, like that of the proxy's simple consumers."""
+        """Describes the consumer in heartbeats, like the proxy's simple consumers."""
         return ConsumerData(
             group_name=self.group,
             consume_type="CONSUME_ACTIVELY",
@@ -303,20 +303,20 @@ class PopConsumer:
         )
 
     def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Nothing: brokers know how far the group has come."""
+        """Returns nothing: the brokers know how far the group has come."""
         return {}
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing: brokers know how far the group has come."""
+        """Does nothing: the brokers know how far the group has come."""
 
     async def consume_directly(
         self, message: MessageExt, broker_name: str | None
     ) -> ConsumeMessageDirectlyResult | None:
-        """There is no listener to give a message to."""
+        """Returns None, because there is no listener to give a message to."""
         return None
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """What it is doing."""
+        """Describes the consumer for administrators."""
         config = self.config
         properties: dict[str, Any] = {
             "consumeFromWhere": config.consume_from.value,

@@ -33,7 +33,7 @@ from txrocketmq.remoting.transport.clock import Clock
 DELAYS_S: Final = (
     10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
 )  # fmt: skip
-"""How long messages are hidden that failed so often (popDelayLevel)."""
+"""How long a message is hidden, by the number of times it failed (popDelayLevel)."""
 DEAD: Final = -1
 """The delay level of a message that is to be a dead letter."""
 _ANY: Final = 2**31
@@ -42,7 +42,7 @@ log = Logger()
 
 
 class PopConsumption(Consumption[PoppedBatch]):
-    """Consumes what was popped. `send_back` makes dead letters."""
+    """Consumes popped messages. `send_back` makes dead letters."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class PopConsumption(Consumption[PoppedBatch]):
         self._send_back = send_back
         most = config.max_reconsume_times
         self._most = MAX_RECONSUME_TIMES if most < 0 else most
-        # As many as messages may wait to be acknowledged, which is limited for each queue.
+        # Limited by what may wait to be acknowledged (pop_threshold_for_queue).
         self._telling = AtWork(clock, _ANY, lambda: None)
 
     def put(self, process_queue: PoppedBatch, messages: Sequence[MessageExt]) -> None:
-        """Messages were popped; those that have come too often without an answer go at once."""
+        """Consumes popped messages; those that were delivered too often are settled unseen."""
         often = [each for each in messages if each.reconsume_times > self._most]
         if often:
             self._telling.begin(self._come_again(process_queue, often, 0))
@@ -70,7 +70,7 @@ class PopConsumption(Consumption[PoppedBatch]):
         super().put(process_queue, messages)
 
     def when_idle(self) -> Deferred[None]:
-        """Fires when no listener is at work, and brokers have heard what became of messages."""
+        """Fires when no listener is running, and brokers know what became of the messages."""
         return super().when_idle().addCallback(lambda _: self._telling.stop())
 
     def _is_over(self, process_queue: PoppedBatch, messages: Sequence[MessageExt]) -> bool:

@@ -21,7 +21,7 @@ from txrocketmq.remoting.transport.clock import Clock
 
 LOOK_MS: Final = 1_000
 MAX_OPEN: Final = 10_000
-"""Of so many messages hooks will hear; when there are more, they hear no more of the oldest."""
+"""How many messages are kept for hooks; beyond that, the oldest are dropped unreported."""
 
 
 class GivenMessages:
@@ -31,14 +31,14 @@ class GivenMessages:
         self._clock = clock
         self._hooks = hooks
         self._open: dict[str, tuple[int, Consuming]] = {}
-        """By their handles, each with when it is hidden no more."""
+        """The open messages by handle, each with the time until which it is hidden."""
         self._looking: Any = None
 
     def __len__(self) -> int:
         return len(self._open)
 
     def begin(self, messages: Iterable[MessageExt], until_ms: int) -> None:
-        """They are given to the program, and hidden from others until then."""
+        """Adds messages that are given to the program and hidden from others until `until_ms`."""
         if not self._hooks:
             return
         for message in messages:
@@ -51,20 +51,20 @@ class GivenMessages:
             self._looking = self._clock.every(LOOK_MS, self._look)
 
     def acknowledged(self, messages: Iterable[MessageExt]) -> None:
-        """The brokers know that they are consumed."""
+        """Reports messages as consumed, because the brokers have acknowledged them."""
         for message in messages:
             _, consuming = self._open.pop(message.properties[names.POP_CK], (0, None))
             if consuming is not None:
                 self._hooks.end(consuming, ConsumeStatus.CONSUME_SUCCESS)
 
     def hidden(self, old_handle: str, message: MessageExt, until_ms: int) -> None:
-        """A message has another handle, and another time until which it is hidden."""
+        """Updates the handle of a message, and the time until which it is hidden."""
         _, consuming = self._open.pop(old_handle, (0, None))
         if consuming is not None:
             self._open[message.properties[names.POP_CK]] = until_ms, consuming
 
     def stop(self) -> None:
-        """All that is left was given up."""
+        """Reports all messages that are left as given up."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None

@@ -40,7 +40,7 @@ class PopProcessQueue:
 
 
 class PoppedBatch:
-    """What one pop has brought; hidden from others until `until_ms` of the steady clock."""
+    """The messages of one pop; hidden from other members until `until_ms` of the steady clock."""
 
     def __init__(self, process_queue: PopProcessQueue, count: int, until_ms: int) -> None:
         self.process_queue = process_queue
@@ -58,9 +58,9 @@ class PoppedBatch:
         self.last_consume_ms = steady_ms
 
     def is_over(self, steady_ms: int) -> bool:
-        """Whether its messages are not this client's any more."""
+        """Whether the messages no longer belong to this client."""
         return self.process_queue.dropped or steady_ms >= self.until_ms
 
     def end(self, count: int) -> None:
-        """So many of its messages do not wait any more."""
+        """Notes that as many of the messages no longer wait to be acknowledged."""
         self.process_queue.waiting -= count

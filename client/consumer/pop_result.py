@@ -40,7 +40,7 @@ from txrocketmq.remoting.protocol.pop import (
 _QUEUE_OFFSET: Final = "qo"
 
 Place = tuple[str, str]
-"""The kind of a topic, as handles have it, and a queue of it."""
+"""The kind of a topic, as in handles, and the id of one of its queues, as text."""
 
 
 class Popped(NamedTuple):
@@ -58,7 +58,7 @@ def popped_messages(
     *,
     is_orderly: bool,
 ) -> Popped:
-    """Raises MessageDecodeError for bytes that are no messages."""
+    """Decodes the messages of a pop and gives each its handle. Raises MessageDecodeError."""
     everything = SubscriptionData(subscription.topic, SUB_ALL)
     messages = wanted_messages(body, broker_name, everything)
     starts = _parsed(header.start_offset_info, int)
@@ -91,7 +91,7 @@ def popped_messages(
 
 
 def _count_again(header: PopMessageResponseHeader, messages: Iterable[MessageExt]) -> None:
-    """How often messages that are popped in order were popped before."""
+    """Sets how often messages that are popped in order were popped before."""
     counts = _parsed(header.order_count_info, int)
     for message in messages:
         handle = handle_of(message)
@@ -104,7 +104,7 @@ def _count_again(header: PopMessageResponseHeader, messages: Iterable[MessageExt
 
 
 def handle_of(message: MessageExt) -> ReceiptHandle:
-    """The handle of a message. Raises MessageIllegal for one that was not popped."""
+    """Returns the handle of a message. Raises MessageIllegal if it was not popped."""
     try:
         return ReceiptHandle.parse(message.properties[names.POP_CK])
     except (KeyError, ReceiptHandleError):
@@ -115,7 +115,7 @@ def handle_of(message: MessageExt) -> ReceiptHandle:
 
 
 def ack_of(group: str, topic: str, message: MessageExt) -> AckMessageRequestHeader:
-    """That a message is consumed. Raises MessageIllegal."""
+    """Returns the acknowledgement of a message. Raises MessageIllegal."""
     handle = handle_of(message)
     return AckMessageRequestHeader(
         consumer_group=group,
@@ -130,7 +130,7 @@ def ack_of(group: str, topic: str, message: MessageExt) -> AckMessageRequestHead
 def acks_of(
     group: str, messages: Iterable[tuple[str, MessageExt]]
 ) -> dict[str, BatchAckMessageRequestBody]:
-    """That messages are consumed, each given with its topic: what each broker is to be told.
+    """Returns the acknowledgements of messages, by broker; each is given with its topic.
 
     Raises MessageIllegal.
     """
@@ -161,7 +161,7 @@ def acks_of(
 def hiding(
     group: str, topic: str, message: MessageExt, invisible_ms: int
 ) -> ChangeInvisibleTimeRequestHeader:
-    """That a message is to be hidden for so long from now on. Raises MessageIllegal."""
+    """Returns the request that hides a message for `invisible_ms` from now on; MessageIllegal."""
     handle = handle_of(message)
     return ChangeInvisibleTimeRequestHeader(
         consumer_group=group,
@@ -175,7 +175,7 @@ def hiding(
 
 
 def set_new_handle(message: MessageExt, answer: ChangeInvisibleTimeResponseHeader) -> None:
-    """The old handle has ended: the message is the only one of another check point."""
+    """Gives a message its new handle; its check point contains no other message."""
     handle = handle_of(message)
     message.properties[names.POP_CK] = str(
         handle._replace(
@@ -192,7 +192,7 @@ def _offsets(word: str) -> list[int]:
 
 
 def _parsed(text: str | None, parse: Callable[[str], Any]) -> dict[Place, Any]:
-    """A table of entries "kind queue value", between semicolons."""
+    """Parses entries of the form "kind queue value", separated by semicolons."""
     table: dict[Place, Any] = {}
     for entry in (text or "").split(";"):
         words = entry.split(" ")

@@ -25,14 +25,14 @@ log = Logger()
 
 
 class PopPlace(NamedTuple):
-    """What one pop can ask for."""
+    """What one pop can ask for: a topic at a broker."""
 
     topic: str
     broker_name: str
 
 
 Ask = Callable[[PopPlace, int], Coroutine[Deferred[Any], Any, bool]]
-"""Asks a place to tell, within some milliseconds, when it has something."""
+"""Asks a place whether it has something, for which it may wait some milliseconds."""
 
 
 class PopWaiting:
@@ -47,7 +47,7 @@ class PopWaiting:
         self._waiters: list[Deferred[None]] = []
 
     async def wait(self, places: Iterable[PopPlace], timeout_ms: int) -> None:
-        """Returns when one of the places has something, or when time is over."""
+        """Returns when one of the places has something, or after `timeout_ms`."""
         waiter: Deferred[None] = Deferred()
         self._waiters.append(waiter)
         for place in places:
@@ -64,7 +64,7 @@ class PopWaiting:
                 self._waiters.remove(waiter)
 
     def stop(self) -> None:
-        """Asks no more, and lets go who waits."""
+        """Cancels the requests, and lets those return who wait."""
         open_, self._open = self._open, {}
         for each in open_.values():
             each.cancel()

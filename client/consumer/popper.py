@@ -30,7 +30,7 @@ from txrocketmq.remoting.protocol.pop import NotificationRequestHeader, PopMessa
 
 ANY_QUEUE: Final = -1
 ANSWER_MS: Final = 10_000
-"""How much longer than it may wait the answer to a pop may take."""
+"""How much longer the answer to a pop may take than the broker may wait."""
 PAUSE_MS: Final = 1_000
 """The pause when too many pops wait at a broker already."""
 _FROM_FIRST, _FROM_LAST = 0, 1
@@ -65,7 +65,7 @@ class Popper:
     async def pop(
         self, queue: MessageQueue, count: int, invisible_ms: int, poll_ms: int
     ) -> list[MessageExt]:
-        """Up to so many messages of a queue, or of any of the topic, that the subscription takes.
+        """Pops up to `count` messages that the subscription accepts; queue id -1 means any queue.
 
         The broker may wait for them for `poll_ms`. Raises PopNotSupported, MQBrokerError,
         BrokerNotExist, MessageDecodeError and errors of the connection.
@@ -119,7 +119,7 @@ class Popper:
         return await self._instance.api.has_to_pop(address, header, timeout_ms + ANSWER_MS)
 
     async def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
-        """Says that a message, or many, are consumed; of many, one request goes to each broker.
+        """Acknowledges one message, or many with one request for each broker.
 
         Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the connection.
         """
@@ -135,12 +135,12 @@ class Popper:
             await self._instance.api.ack_many(address, body)
 
     async def ack_quietly(self, messages: list[MessageExt]) -> None:
-        """The same; failures are logged, and the messages will be delivered again."""
+        """Acknowledges messages; errors are logged, and the messages will be delivered again."""
         try:
             if len(messages) > 1 and self._knows_batches:
                 try:
                     await self.ack(messages)
-                except PopNotSupported:  # brokers of 5.0 know single ones only
+                except PopNotSupported:  # brokers of 5.0 only know single acknowledgements
                     self._knows_batches = False
                 else:
                     return
@@ -154,10 +154,10 @@ class Popper:
             )
 
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
-        """Hides a message for so long from now on.
+        """Hides a message for `invisible_ms` from now on.
 
-        Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
-        of the connection.
+        Raises MessageIllegal, MQBrokerError (also if its invisible time was over), BrokerNotExist
+        and errors of the connection.
         """
         topic = self._instance.with_namespace(message.topic)
         header = hiding(self._group, topic, message, invisible_ms)

@@ -62,16 +62,16 @@ class Popping:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What is popped; a queue id of -1 is any queue of the broker."""
+        """The queues that are popped; a queue id of -1 means any queue of the broker."""
         return list(self._popping)
 
     def describe(self) -> dict[MessageQueue, PopProcessQueueInfo]:
-        """The description for administrators."""
+        """Describes the popped queues for administrators."""
         ahead_ms = self._clock.now_ms() - self._clock.steady_ms()
         return {queue: its.describe(ahead_ms) for queue, (its, _) in self._popping.items()}
 
     def take_over(self, topic: str, own: Collection[MessageQueue]) -> bool:
-        """Pops these queues of a topic, and no others of it; whether that changes anything."""
+        """Pops exactly these queues of a topic from now on; whether that changes anything."""
         steady_ms = self._clock.steady_ms()
         is_changed = False
         for queue, (process_queue, _) in list(self._popping.items()):
@@ -87,7 +87,7 @@ class Popping:
         return is_changed
 
     def stop(self) -> Deferred[None]:
-        """Pops no more. Fires when what listeners have is consumed, and brokers know of it."""
+        """Stops popping; fires when the running calls are done and the brokers know of it."""
         for _, popping in list(self._popping.values()):
             popping.cancel()
         return self._consumption.when_idle()

@@ -19,9 +19,10 @@ from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.protocol.body.client import ProcessQueueInfo
 
 PULL_MAX_IDLE_MS = 120_000
-"""A queue that was not pulled for so long has lost its pull and is begun anew (pullMaxIdleTime)."""
+"""After how long without a pull a queue is begun anew, as its pull must be lost
+(pullMaxIdleTime)."""
 LOCK_MAX_LIVE_MS = 30_000
-"""So long a lock is relied on that the broker does not confirm again (lockMaxLiveTime)."""
+"""For how long a lock counts that the broker does not confirm again (lockMaxLiveTime)."""
 _MEBIBYTE = 1024 * 1024
 
 
@@ -46,30 +47,30 @@ class ProcessQueue:
         self.size_bytes = 0
         self._messages: OrderedDict[int, MessageExt] = OrderedDict()
         self._taken: dict[int, MessageExt] = {}
-        """What is being consumed in order (consumingMsgOrderlyTreeMap)."""
+        """The messages that are being consumed in order (consumingMsgOrderlyTreeMap)."""
         self._begun_ms: dict[int, int] = {}
-        """When those that are being consumed were given to the listener."""
+        """When messages were given to the listener, by offset."""
         self._next_offset = -1
 
     @property
     def count(self) -> int:
-        """How many messages are at hand, those that were taken included."""
+        """The number of messages at hand, including those that were taken."""
         return len(self._messages) + len(self._taken)
 
     @property
     def waiting(self) -> int:
-        """How many messages nobody has taken."""
+        """The number of messages that were not taken."""
         return len(self._messages)
 
     @property
     def span(self) -> int:
-        """How far the oldest and the newest message at hand lie apart in the queue."""
+        """How far apart the offsets of the oldest and the newest untaken message are."""
         if not self._messages:
             return 0
         return next(reversed(self._messages)) - next(iter(self._messages))
 
     def put(self, messages: Iterable[MessageExt]) -> list[MessageExt]:
-        """Takes messages that were pulled, in their order; those that are new."""
+        """Adds messages that were pulled, in their order; returns those that are new."""
         new = []
         for message in messages:
             offset = message.queue_offset
@@ -85,7 +86,7 @@ class ProcessQueue:
         return new
 
     def remove(self, messages: Sequence[MessageExt]) -> int:
-        """These are done; the offset that may be committed, or -1 if there never was a message."""
+        """Removes consumed messages; returns the offset to commit, or -1 if there is none."""
         for message in messages:
             found = self._messages.pop(message.queue_offset, None)
             if found is not None:
@@ -96,7 +97,7 @@ class ProcessQueue:
         return self._next_offset
 
     def clear(self) -> None:
-        """Forgets all messages: the group goes on elsewhere in the queue."""
+        """Forgets all messages, because the group continues elsewhere in the queue."""
         self._messages.clear()
         self._taken.clear()
         self._begun_ms.clear()
@@ -106,7 +107,7 @@ class ProcessQueue:
     # --------------------------------------------------------------- in order
 
     def take(self, count: int) -> list[MessageExt]:
-        """The oldest messages, up to `count`; they are taken until `commit` or `rollback`."""
+        """Takes the oldest messages, at most `count`, until `commit`, `rollback` or `put_back`."""
         taken: list[MessageExt] = []
         while self._messages and len(taken) < count:
             offset, message = self._messages.popitem(last=False)
@@ -115,7 +116,7 @@ class ProcessQueue:
         return taken
 
     def commit(self) -> int:
-        """All that was taken is done; the offset that may be committed, or -1 if nothing was."""
+        """Removes what was taken; returns the offset to commit, or -1 if nothing was taken."""
         if not self._taken:
             return -1
         offset = max(self._taken) + 1
@@ -142,23 +143,23 @@ class ProcessQueue:
                 self._sort()
 
     def is_locked(self, steady_ms: int) -> bool:
-        """Whether the queue is this client's alone, as far as that can be relied on."""
+        """Whether this client can rely on its lock of the queue."""
         return self.locked and steady_ms - self.last_lock_ms <= LOCK_MAX_LIVE_MS
 
     # ------------------------------------------------------------------ times
 
     def is_over(self, steady_ms: int) -> bool:
-        """Whether its messages are not this client's any more."""
+        """Whether the messages no longer belong to this client."""
         return self.dropped
 
     def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """The listener gets these messages now; may be called in its thread."""
+        """Notes that the listener gets these messages now; may be called in its thread."""
         self.last_consume_ms = steady_ms
         for message in messages:
             self._begun_ms[message.queue_offset] = steady_ms
 
     def begun_before(self, steady_ms: int, count: int) -> list[MessageExt]:
-        """Of the oldest messages at hand up to `count` that the listener has had since then."""
+        """Returns up to `count` oldest messages that the listener got before `steady_ms`."""
         found: list[MessageExt] = []
         for offset, message in self._messages.items():
             if len(found) == count or self._begun_ms.get(offset, steady_ms) >= steady_ms:
@@ -190,7 +191,7 @@ class ProcessQueue:
         )
 
     def _insert(self, offset: int, message: MessageExt) -> None:
-        """One of an offset before others: after the group was set back, for example."""
+        """Adds a message whose offset is not the newest, for example after a reset."""
         self._messages[offset] = message
         self._sort()
 

@@ -120,11 +120,11 @@ class PullLoop:
         balanced.addErrback(self._failed)
 
     async def _rebalance(self) -> None:
-        """Reads the queues that the route has now, and no others."""
+        """Reads exactly the queues that the route has now."""
         try:
             queues = await self._instance.subscribe_queues(self.topic)
         except NoRoute:
-            return  # it was there a moment ago: the queues keep trying
+            return  # the topic had a route a moment ago; the loops of its queues keep trying
         gone = self._reading.keys() - set(queues)
         for queue in gone:
             self._reading.pop(queue).cancel()
@@ -139,7 +139,7 @@ class PullLoop:
     # ------------------------------------------------------------------ pulls
 
     async def _read_queue(self, queue: MessageQueue) -> None:
-        """Pulls until it is cancelled; ends with an error that trying again will not mend."""
+        """Pulls until it is cancelled; raises errors that trying again would not mend."""
         broker_id = MASTER_ID
         while not self._stopped:
             offset = self._offsets.get(queue, 0)  # 0 of a new queue is corrected by the broker
@@ -172,7 +172,7 @@ class PullLoop:
             self._offsets[queue] = answer.next_begin_offset
 
     async def _recover(self, queue: MessageQueue, error: Exception) -> None:
-        """Waits a moment, and looks whether the queue has moved."""
+        """Waits a moment, and asks for the route, because the queue may have moved."""
         if isinstance(error, MQBrokerError) and error.code == ResponseCode.FLOW_CONTROL:
             await self._instance.clock.pause(FLOW_CONTROL_MS)
             return
@@ -222,6 +222,6 @@ class PullLoop:
 
 
 def _first_error(failure: Failure) -> Failure:
-    """The error of the queue that failed, not of the gathering."""
+    """Returns the failure of the first queue, which gatherResults has wrapped."""
     inner = getattr(failure.value, "subFailure", failure)
     return inner if isinstance(inner, Failure) else failure

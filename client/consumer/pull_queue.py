@@ -24,7 +24,7 @@ from txrocketmq.remoting.routes import MASTER_ID
 
 
 class Pulled(NamedTuple):
-    """What a pull has brought. `code` is one of codes.PULLED."""
+    """The result of a pull. `code` is one of codes.PULLED."""
 
     code: int
     next_offset: int
@@ -32,12 +32,12 @@ class Pulled(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether the queue has no message at the offset, nor will have the next one there."""
+        """Whether the offset is outside the queue; `next_offset` says where to continue."""
         return self.code == ResponseCode.PULL_OFFSET_MOVED
 
     @property
     def is_found(self) -> bool:
-        """Whether there were messages, perhaps none of them wanted."""
+        """Whether the broker returned messages, though the subscription may accept none of them."""
         return self.code == ResponseCode.SUCCESS
 
 
@@ -74,7 +74,7 @@ class QueuePull:
         posts_subscription: bool = False,
         is_lite: bool = False,
     ) -> Pulled:
-        """Asks for the messages from an offset on, which the broker may wait for.
+        """Requests the messages from an offset on; the broker may wait until there are some.
 
         Raises MQBrokerError, BrokerNotExist, MessageDecodeError and errors of the connection.
         """
@@ -123,7 +123,7 @@ class QueuePull:
     async def _ask(
         self, address: str, header: PullMessageRequestHeader, *, is_lite: bool
     ) -> Reply[PullMessageResponseHeader]:
-        """Brokers of 4.x know lite pulls by their flag only, not by a request code."""
+        """Sends the pull; 4.x brokers know lite pulls only by their flag, not by a request code."""
         pull = self._instance.api.pull
         if is_lite and self._knows_lite:
             try:

@@ -33,7 +33,7 @@ log = Logger()
 def wanted_messages(
     body: bytes, broker_name: str, subscription: SubscriptionData
 ) -> list[MessageExt]:
-    """The messages of a pull's body that the subscription takes.
+    """Returns the messages in the body of a pull that the subscription accepts.
 
     Raises MessageDecodeError for bytes that are no messages.
     """
@@ -57,7 +57,7 @@ def restore_topic(message: MessageExt) -> None:
 
 
 def _decoded(body: bytes) -> Iterator[MessageExt]:
-    """The messages of a pull; a body that does not decompress stays as it is, with its flag."""
+    """Decodes messages; one whose body cannot be decompressed keeps it as it is, with its flag."""
     offset = 0
     while offset < len(body):
         try:

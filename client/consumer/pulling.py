@@ -65,8 +65,7 @@ class Pulling:
     async def read(self, process_queue: ProcessQueue, offset: int) -> int | None:
         """Pulls a queue from an offset on, until it is dropped.
 
-        Ends with an offset when the queue has no message where it is read, nor will have: that is
-        where it goes on.
+        Returns the offset to continue at if the broker says that `offset` is outside the queue.
         """
         pause, queue, config = self._clock.pause, process_queue.queue, self._config
         puller = QueuePull(
@@ -117,7 +116,7 @@ class Pulling:
             self._offsets.note(process_queue.queue, pulled.next_offset)
 
     def _rest_ms(self, process_queue: ProcessQueue) -> int:
-        """How long to wait before the next pull; 0: it may begin."""
+        """Returns how long to wait before the next pull; 0 if it may begin."""
         if self.is_suspended:
             return SUSPENDED_MS
         config, queues = self._config, self.queues

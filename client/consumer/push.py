@@ -63,11 +63,11 @@ from txrocketmq.remoting.protocol.body.client import (
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
 
 UNLOCK_DELAY_MS: Final = 20_000
-"""So long the lock of a queue that is given up waits for its listener (unlockDelayTimeMills)."""
+"""For how long unlocking a queue that is given up waits for its listener (unlockDelayTimeMills)."""
 LOCK_AGAIN_MS: Final = 500
-"""When it looks again for queues that somebody else still had locked."""
+"""After how long to look again for queues that another client still had locked."""
 RESET_PAUSE_MS: Final = 10_000
-"""How long queues rest that are set back, so that listeners may end."""
+"""How long the queues of a reset rest, so that running listeners may end."""
 
 log = Logger()
 
@@ -133,7 +133,7 @@ class PushConsumer:
         self._stopped = True
 
     def _make_parts(self, strategy: Strategy) -> None:
-        """What takes messages and what consumes them."""
+        """Makes what pulls, pops and consumes messages."""
         instance, group = self._instance, self.group
         self._troubles = Troubles(instance)
         self._back = GiveBack(instance, group, self.config.max_reconsume_times)
@@ -301,13 +301,13 @@ class PushConsumer:
     # ------------------------------------------------------------- rebalance
 
     def group_changed(self) -> None:
-        """Members of the group came or went: looks which queues are its own."""
+        """Rebalances, because members of the group came or went."""
         self._rebalance.look()
 
     async def _take_over(self, topic: str, queues: Sequence[MessageQueue], share: Own) -> bool:
-        """Takes and gives up queues of a topic; False when some could not be taken."""
+        """Takes and gives up queues of a topic; returns False if some could not be taken."""
         await self._follow_mode(topic, share)
-        if topic not in self.subscriptions:  # since it was looked at
+        if topic not in self.subscriptions:  # it was unsubscribed since the queues were determined
             share = Own(frozenset())
         own = share.pulled
         had = {queue for queue in self._reading if queue.topic == topic}
@@ -321,10 +321,10 @@ class PushConsumer:
         taken = 0
         for queue in await self._locked(wanted):
             taken += await self._take(queue)
-        # Not before the queues are given up that were pulled, so that offsets are known.
+        # Only after queues that were pulled are given up, so that their offsets are known.
         pops_changed = self._popping.take_over(topic, () if self._stopped else share.popped)
         if taken or pops_changed or (had - own) | lost:
-            # A newer version tells the brokers that this subscription counts, not an older one.
+            # A newer version tells the brokers that this subscription counts, and no older one.
             self.subscriptions.renew(topic, self._clock.now_ms())
             if not self._stopped:
                 await self._instance.heartbeat_now()
@@ -351,7 +351,7 @@ class PushConsumer:
             await self._read_no_more(again)
 
     async def _locked(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
-        """Those of some queues that may be read: all, or in order those that are locked."""
+        """Returns the queues that may be read: all, or in order those that could be locked."""
         if self._locks is None or not queues:
             return queues
         granted = await self._locks.lock(queues)
@@ -375,7 +375,7 @@ class PushConsumer:
             self._spawn(self._unlock(process_queue), f"unlocking queue {queue}")
 
     async def _unlock(self, process_queue: ProcessQueue) -> None:
-        """Lets others have a queue once its listener is done, or has taken too long for that."""
+        """Unlocks a queue once its listener is done, or when that takes too long."""
         assert self._locks is not None
         queue = process_queue.queue
         left = self._consumption.when_left(process_queue)
@@ -419,7 +419,7 @@ class PushConsumer:
         self._spawn(self._locks.renew(list(self._reading.values())), "renewing locks")
 
     async def _read(self, process_queue: ProcessQueue, offset: int) -> None:
-        """Pulls a queue until it is given up, or has no messages where it is read."""
+        """Pulls a queue until it is given up, or its offset turns out to be outside the queue."""
         moved = await self._puller.read(process_queue, offset)
         if moved is None or process_queue.dropped:
             return
@@ -434,7 +434,7 @@ class PushConsumer:
     # -------------------------------------------------------- administrators
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Goes on elsewhere in queues of a topic, after listeners have had time to end."""
+        """Continues at other offsets of a topic, after running listeners have had time to end."""
         self._puller.is_suspended = True
         try:
             for queue, process_queue in self._reading.items():
@@ -450,11 +450,11 @@ class PushConsumer:
             self.resume()
 
     def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
-        """How far it has come in a topic."""
+        """Returns the offsets that were noted for a topic, by queue."""
         return self.offsets.table(topic)
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
-        """What it is doing."""
+        """Describes the consumer for administrators."""
         properties = {
             **push_properties(self.config),
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",

@@ -26,10 +26,10 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.transport.clock import Repeating
 
 AGAIN_MS: Final = 1_000
-"""When it looks again after a look that left queues (rebalance.minInterval of 5.x)."""
+"""After how long to look again if some queues could not be taken (rebalance.minInterval of 5.x)."""
 
 Change = Callable[[str, Sequence[MessageQueue], Own], Awaitable[bool]]
-"""Takes over the own queues of a topic, which are among all of it; False when some are left."""
+"""Takes a topic, all its queues and the member's own; returns False if some could not be taken."""
 QueuesListener = Callable[
     [str, Sequence[MessageQueue], Sequence[MessageQueue]], "object | Awaitable[object]"
 ]
@@ -61,16 +61,16 @@ class Rebalance:
 
     @property
     def is_running(self) -> bool:
-        """Whether it looks at all."""
+        """Whether it was started and not stopped."""
         return self._repeating is not None
 
     async def start(self, interval_ms: int) -> None:
-        """Looks for the first time, and from then on."""
+        """Rebalances now, and returns when that is done; repeats it every `interval_ms`."""
         self._repeating = self._instance.clock.every(interval_ms, self.look)
         await self._looked()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops rebalancing."""
         if self._repeating is not None:
             self._repeating.cancel()
             self._repeating = None
@@ -81,14 +81,14 @@ class Rebalance:
         self._watched.clear()
 
     def look(self) -> None:
-        """Looks now, once more if it is looking already."""
+        """Rebalances now, or once more if it is rebalancing already."""
         if self._looking is not None:
             self._again = True
         elif self.is_running:
             self._looked()
 
     def look_later(self, delay_ms: int = AGAIN_MS) -> None:
-        """Looks after a moment."""
+        """Rebalances after `delay_ms`."""
         if self.is_running and (self._soon is None or not self._soon.active()):
             self._soon = self._instance.clock.later(delay_ms, self.look)
 
@@ -116,7 +116,7 @@ class Rebalance:
                 self._troubled.discard(topic)
             except (MQClientError, RemotingError, ValueError) as error:
                 if not self.is_running:
-                    return  # the brokers have been told that it has gone
+                    return  # the brokers have been told that this consumer has left
                 if isinstance(error, NoRoute) and topic.startswith(RETRY_PREFIX):
                     continue
                 is_balanced = False
@@ -130,14 +130,14 @@ class Rebalance:
         try:
             queues = sorted(await self._instance.subscribe_queues(topic))
         finally:
-            self._watch(topic)  # from now on: what this has found is no news
+            self._watch(topic)  # from now on, because what this look has found is no change
         own = await self._share.own(topic, queues)
         if own is None:
             return not self.is_running
         return not self.is_running or await self._change(topic, queues, own)
 
     def _watch(self, topic: str) -> None:
-        """Hears of changes of the route of a topic that is subscribed to."""
+        """Rebalances whenever the route of a topic changes."""
         if topic not in self._watched and self.is_running:
             self._watched[topic] = self._instance.watch(topic, self.look)
 

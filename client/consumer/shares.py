@@ -36,26 +36,26 @@ class Own(NamedTuple):
 
 
 class Share(Protocol):
-    """One of the ways."""
+    """A way to determine the queues of a member."""
 
     async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own | None:
-        """The own ones among all queues of a topic; None: it stays as it is for now.
+        """Returns a member's own queues of a topic; None means that they stay as they are for now.
 
         Raises MQBrokerError, BrokerNotExist, errors of the connection, and ValueError of a strategy
-        that cannot share out.
+        that cannot distribute the queues.
         """
 
 
 class Everything:
-    """In broadcasting all queues are everybody's."""
+    """In broadcasting, every member has all queues."""
 
     async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own:
-        """All of them."""
+        """Returns all queues."""
         return Own(frozenset(queues))
 
 
 class ByStrategy:
-    """Members of a group come to the same result, since they know the same."""
+    """Members apply the same strategy to the same list, so their results agree."""
 
     def __init__(self, instance: ClientInstance, group: str, strategy: Strategy) -> None:
         self._instance = instance
@@ -63,10 +63,10 @@ class ByStrategy:
         self._strategy = strategy
 
     async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own:
-        """Those that the strategy gives this client."""
+        """Returns the queues that the strategy assigns to this client."""
         if not queues:
             return Own(frozenset())
-        # Any of its brokers knows who is there; not always the same one, which may be away.
+        # Any broker of the topic knows the members; a random one, as a certain one may be away.
         address = await self._instance.address_to_subscribe(random.choice(queues))
         members = sorted(await self._instance.api.consumer_ids(address, self._group))
         return Own(frozenset(self._strategy(self._instance.client_id, queues, members)))
@@ -89,10 +89,10 @@ class ByBroker:
         self._strategy_name = names[0]
         self._by_strategy = ByStrategy(instance, group, strategy)
         self._unknown: set[str] = set()
-        """Topics for which a broker could not be asked; as many as are subscribed to."""
+        """Topics whose broker does not know the request; at most as many as are subscribed to."""
 
     async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own | None:
-        """Those that a broker of the topic gives this client."""
+        """Returns the queues that a broker of the topic assigns to this client."""
         if topic in self._unknown or not queues:
             return await self._by_strategy.own(topic, queues)
         address = await self._instance.address_to_subscribe(random.choice(queues))
@@ -124,7 +124,7 @@ class ByBroker:
 def share_of(
     instance: ClientInstance, group: str, strategy: Strategy, *, is_shared: bool, by_broker: bool
 ) -> Share:
-    """The way of a consumer. Raises ValueError for a strategy that brokers do not know."""
+    """Returns the way for a consumer. Raises ValueError for a strategy that brokers do not know."""
     if not is_shared:
         return Everything()
     return (ByBroker if by_broker else ByStrategy)(instance, group, strategy)

@@ -44,26 +44,26 @@ class TopicStatistics:
         self.hour: deque[tuple[int, _Sums]] = deque(maxlen=_SAMPLES)
 
     def pulled(self, messages: int, took_ms: int) -> None:
-        """A pull has brought so many messages."""
+        """Counts a pull that has brought some messages."""
         self._pulled += messages
         self._pulls += 1
         self._pull_ms += took_ms
 
     def consumed_in(self, took_ms: int, calls: int = 1) -> None:
-        """So many calls of the listener took so long together."""
+        """Counts calls of the listener that took `took_ms` together."""
         self._calls += calls
         self._calls_ms += took_ms
 
     def succeeded(self, messages: int) -> None:
-        """So many messages were consumed."""
+        """Counts messages that were consumed."""
         self._consumed += messages
 
     def failed(self, messages: int) -> None:
-        """So many messages could not be consumed."""
+        """Counts messages that could not be consumed."""
         self._failed += messages
 
     def sums(self) -> _Sums:
-        """What there is now."""
+        """Returns the current sums."""
         return _Sums(
             self._pulled,
             self._pulls,
@@ -99,7 +99,7 @@ class ConsumerStatistics:
             _sample(each.hour, each.sums(), steady_ms, SAMPLE_HOUR_MS)
 
     def status(self, topic: str) -> ConsumeStatus:
-        """The statistics of a topic."""
+        """Returns the statistics of a topic in the form for administrators."""
         found = self.of(topic)
         ms, minute = _difference(found.minute)
         _, hour = _difference(found.hour)

@@ -54,7 +54,7 @@ class Subscriptions:
         return topic in self._data
 
     def topics(self) -> list[str]:
-        """What is subscribed to."""
+        """The topics that are subscribed to."""
         return list(self._data)
 
     def all(self) -> list[SubscriptionData]:
@@ -66,12 +66,12 @@ class Subscriptions:
         return self._data[topic]
 
     def add(self, topic: str, expression: Expression, version: int) -> None:
-        """Subscribes to a topic, or otherwise. Raises MessageIllegal and SubscriptionError."""
+        """Adds a subscription, or replaces it. Raises MessageIllegal and SubscriptionError."""
         check_topic(topic)
         self._data[topic] = subscription_of(topic, expression, version)
 
     def remove(self, topic: str) -> None:
-        """Subscribes to a topic no more, if it did."""
+        """Removes the subscription to a topic, if there is one."""
         self._data.pop(topic, None)
 
     def renew(self, topic: str, version: int) -> None:
@@ -98,7 +98,7 @@ class Subscriptions:
 
 
 def subscription_of(topic: str, expression: Expression, version: int) -> SubscriptionData:
-    """The subscription that an expression means. Raises SubscriptionError."""
+    """Makes the subscription for an expression. Raises SubscriptionError."""
     if isinstance(expression, MessageSelector):
         return build_subscription_data(
             topic, expression.expression, expression.type, sub_version=version

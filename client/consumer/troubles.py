@@ -35,17 +35,17 @@ class Troubles:
 
     def __init__(self, instance: ClientInstance) -> None:
         self.is_over = False
-        """Whether the consumer ends, and nobody is to hear of anything more."""
+        """Whether the consumer ends, so that nothing is logged or sent any more."""
         self._instance = instance
         self._troubled: set[str] = set()
         self._told_ms = -EXCEPTION_MS
 
     def end(self, broker_name: str) -> None:
-        """A queue of this broker was read."""
+        """Notes that a queue of this broker could be read."""
         self._troubled.discard(broker_name)
 
     def begin(self, queue: MessageQueue, error: Exception) -> int:
-        """A queue could not be read: how long to wait."""
+        """Handles the error of a queue that could not be read; returns how long to wait in ms."""
         code = error.code if isinstance(error, MQBrokerError) else None
         if code in _UNKNOWN_HERE:
             self._tell_brokers()
@@ -58,7 +58,7 @@ class Troubles:
         return BROKER_FLOW_CONTROL_MS if code == ResponseCode.FLOW_CONTROL else EXCEPTION_MS
 
     def _tell_brokers(self) -> None:
-        """Lets brokers know of the group before the next heartbeat, once in a while."""
+        """Sends heartbeats before they are due, but at most once a second."""
         steady_ms = self._instance.clock.steady_ms()
         if steady_ms - self._told_ms >= EXCEPTION_MS and not self.is_over:
             self._told_ms = steady_ms

@@ -257,7 +257,7 @@ class Api:
     async def unlock_queues_and_wait(
         self, address: str, body: UnlockBatchRequestBody, timeout_ms: int
     ) -> None:
-        """Gives such queues back."""
+        """Unlocks queues that were locked with `lock_queues`, and waits for the answer."""
         await self._ask(
             address,
             heartbeat.UNLOCK_BATCH_MQ,

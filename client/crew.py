@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever makes the calls of a function of the program, elsewhere than where the client runs.
+"""Crews make the calls of a function of the program, outside the thread in which the client runs.
 
 A crew gets many calls at once, makes up to `most` of them at the same time, and tells the client of
-all that have ended with one wake-up. The first member takes one call after the other. Whether that
-is too slow is looked at every `LOOK_MS`: as long as calls wait that take some time each, the
-members double. So listeners that return at once are called by one thread, in the order of the
-messages, and those that block soon have as many threads as they may.
+all that have ended with one wake-up. The first member takes one call after the other. Every
+`LOOK_MS` the crew checks whether that is too slow: as long as calls wait that take some time each,
+the number of members doubles. So listeners that return at once are called by one thread, in the
+order of the messages, and those that block soon have as many threads as they may.
 
 When the program ends, no more calls begin: Python waits for the threads before it ends, so that one
 forgotten consumer would otherwise keep the program until its group has no more messages.
@@ -27,11 +27,11 @@ from txrocketmq.remoting.transport.clock import Clock
 
 LOOK_MS: Final = 5
 QUICK_CALLS: Final = 50
-"""If a member makes so many calls within that time, no other one would make them sooner."""
+"""If a member makes this many calls in LOOK_MS, another one would not make them sooner."""
 
 
 class Errand(Protocol):
-    """A call that is to be made, and then what came of it: an answer, or what was raised."""
+    """A call to be made, and afterwards its answer or the error that it raised."""
 
     answer: Any
     error: Exception | None
@@ -39,38 +39,38 @@ class Errand(Protocol):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What the function is called with."""
+        """The arguments for the function."""
 
     def begin(self, steady_ms: int) -> bool:
-        """Called where the call is made, just before it; False: it is not wanted any more."""
+        """Called just before the call, where it is made; returns False if it is not wanted."""
 
 
 Ended = Callable[[Sequence[Any]], None]
-"""Called where the client runs, with errands that have ended."""
+"""Called where the client runs, with the errands that have ended."""
 
 
 class Crew(Protocol):
-    """See the module."""
+    """Makes calls elsewhere; see the module."""
 
     def take(self, errands: Sequence[Errand]) -> None:
-        """These calls are to be made, in this order as far as several are not made at once.
+        """Queues calls; they begin in this order, though several may run at once.
 
-        Raises RuntimeError where nobody can make them; they wait then, until they are cleared.
+        Raises RuntimeError if nobody can make them; they then wait until `clear` is called.
         """
 
     def clear(self) -> list[Errand]:
-        """Forgets the calls that have not begun, and gives them back."""
+        """Returns the calls that have not begun, and forgets them."""
 
 
 class Elsewhere:
-    """A function of the program that runs elsewhere: called by itself, or by a crew."""
+    """A function of the program that runs elsewhere, in single calls or by a crew."""
 
     def __init__(
         self,
         call: Callable[..., Deferred[Any]],
         crew: Callable[[int, Ended, Clock], Crew],
     ) -> None:
-        """`call` makes one call; `crew` a crew: of how many, whom to tell, the client's clock."""
+        """`call` makes one call; `crew` makes a crew from its size, the callback and the clock."""
         self._call = call
         self.crew = crew
 
@@ -79,7 +79,7 @@ class Elsewhere:
 
 
 class Ending:
-    """Whether the program ends; `has_begun` is set once, by any thread."""
+    """Whether the program ends; any thread may set `has_begun`, once."""
 
     __slots__ = ("has_begun",)
 
@@ -88,7 +88,7 @@ class Ending:
 
 
 class Outbox:
-    """What has ended, on its way to the client's thread: however much it is, with one wake-up."""
+    """Passes ended errands to the client's thread, any number of them with one wake-up."""
 
     def __init__(self, wake: Callable[[Callable[[], None]], object], ended: Ended) -> None:
         self._wake = wake
@@ -97,21 +97,21 @@ class Outbox:
         self._is_told = False
 
     def put(self, errand: Errand) -> None:
-        """Of any thread."""
+        """Adds an errand that has ended; may be called in any thread."""
         self._errands.append(errand)
         if not self._is_told:
             self._is_told = True
             self._wake(self._empty)
 
     def _empty(self) -> None:
-        self._is_told = False  # first: what is put from now on wakes again, or is taken here
+        self._is_told = False  # first, so that whatever is put from now on wakes again
         errands = [self._errands.popleft() for _ in range(len(self._errands))]
         if errands:
             self._ended(errands)
 
 
 def taken_from(errands: deque[Errand]) -> list[Errand]:
-    """All that is there, while others may take from it as well."""
+    """Takes everything from a deque from which other threads may take as well."""
     taken: list[Errand] = []
     while True:
         try:
@@ -121,7 +121,7 @@ def taken_from(errands: deque[Errand]) -> list[Errand]:
 
 
 class ThreadCrew:
-    """Of threads: `submit` has a function called in one of them, `wake` in the client's."""
+    """A crew of threads: `submit` calls a function in one, `outbox` passes on what has ended."""
 
     def __init__(
         self,
@@ -141,19 +141,19 @@ class ThreadCrew:
         self._errands: deque[Errand] = deque()
         self._lock = threading.Lock()
         self._members = 0
-        """Those that work, or were asked for."""
+        """The number of threads that work or were requested."""
         self._is_watched = False
         self._given = 0
-        """How many calls were there to be made so far."""
+        """How many calls the crew was given so far."""
         self._begun = 0
-        """How many of them had begun at the last look, which was at `_looked_ms`."""
+        """How many of these had begun at the last check, at `_looked_ms`."""
         self._looked_ms = 0
 
     def take(self, errands: Sequence[Errand]) -> None:
         """See Crew."""
         self._given += len(errands)
         self._errands.extend(errands)
-        with self._lock:  # else the last member might be about to leave
+        with self._lock:  # otherwise the last member might be about to leave
             is_idle = not self._members
         if is_idle:
             self._ask_for_another()
@@ -175,9 +175,9 @@ class ThreadCrew:
     def _look(self) -> None:
         self._is_watched = False
         members, begun = self._members, self._given - len(self._errands)
-        took_ms = max(self._clock.steady_ms() - self._looked_ms, LOOK_MS)  # it may come late
+        took_ms = max(self._clock.steady_ms() - self._looked_ms, LOOK_MS)  # the check may come late
         if (begun - self._begun) * LOOK_MS < members * QUICK_CALLS * took_ms:
-            with suppress(RuntimeError):  # no thread can be had: those that are there go on
+            with suppress(RuntimeError):  # no further thread can be had; the present ones go on
                 for _ in range(members):
                     self._ask_for_another()
         self._watch()

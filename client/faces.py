@@ -35,7 +35,7 @@ _OF_THE_INSTANCE: Final = frozenset(
     for each in protocol.__mro__
     for name in vars(each)
 )
-"""What the instance and brokers ask of members of groups; programs do not."""
+"""Methods that only the client instance and brokers call; faces do not have them."""
 Adapt = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes a function of the program one that the core can call and wait for."""
 
@@ -48,7 +48,7 @@ class Member(NamedTuple):
     waits: bool
     is_property: bool
     begun: Begun | None = None
-    """How it is begun without a coroutine."""
+    """Another way to begin the method, without a coroutine."""
 
 
 def members(core: type) -> Iterator[Member]:
@@ -68,13 +68,13 @@ def members(core: type) -> Iterator[Member]:
 
 
 def is_started(function: Callable[..., Any]) -> bool:
-    """Whether it gives a Started."""
+    """Whether a function returns a `Started`."""
     annotation = inspect.signature(function).return_annotation
     return str(annotation).startswith(Started.__name__)
 
 
 def config_class(core: type) -> type:
-    """The settings of a class, by the type of its `config`."""
+    """Returns the class of the settings of a core class, by the type of its `config`."""
     constructor = core.__init__  # type: ignore[misc]
     annotation = inspect.signature(constructor).parameters["config"].annotation
     hint = _evaluated(annotation, constructor.__globals__)
@@ -83,7 +83,7 @@ def config_class(core: type) -> type:
 
 
 def functions_of_program(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameters that take a function of the program."""
+    """Returns the names of the parameters that take a function of the program."""
     space = inspect.unwrap(function).__globals__
     return frozenset(
         name
@@ -98,7 +98,7 @@ def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
         return annotation
     try:
         return eval(annotation, space)  # noqa: S307 - an annotation of our own
-    except NameError:  # a name that is there for type checkers only
+    except NameError:  # a name that exists for type checkers only
         return annotation
 
 
@@ -109,7 +109,7 @@ def adapted(
     adapt: Adapt,
     takes: frozenset[str],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, functions of the program made to be waited for."""
+    """Returns the arguments of a call, with the functions of the program adapted for the core."""
     if not takes:
         return arguments, named
     bound = inspect.signature(function).bind(None, *arguments, **named)
@@ -177,7 +177,7 @@ class Life:
 
     @property
     def what(self) -> str:
-        """For a person."""
+        """Names the object, for error messages."""
         group = getattr(self.core, "group", None)
         name = type(self.core).__name__
         return f"{name} of group {group}" if group else name
@@ -197,7 +197,7 @@ class Life:
             raise
 
     async def shutdown(self) -> None:
-        """Ends both; done once."""
+        """Ends the core object and gives the instance back; further calls do nothing."""
         if self.has_left:
             return
         self.has_left = True
@@ -219,12 +219,12 @@ class Life:
 
 
 def remember(face: object, life: Life, end: Callable[[], None]) -> None:
-    """The program has to shut it down."""
+    """Notes that the program has to shut the object down."""
     forgotten.opened(face, life.what, end)
 
 
 def make_face(core: type, base: type, wrap: Callable[[Member], Any], module: str) -> type:
-    """A class with the members of the core's, each as `wrap` makes it."""
+    """Makes a class that has the public members of the core class, each as `wrap` makes it."""
     space: dict[str, Any] = {"_core_class": core, "__doc__": core.__doc__, "__module__": module}
     for member in members(core):
         if member.is_property:

@@ -10,21 +10,21 @@ from collections.abc import Callable
 from typing import TextIO
 
 _open: dict[int, tuple[object, int, str, Callable[[], None]]] = {}
-"""By identity, which stays an item's own only as long as the item is kept."""
+"""The open objects by identity, which is unique only as long as the object itself is kept."""
 
 
 def opened(item: object, what: str, end: Callable[[], None]) -> None:
-    """It has been started; `end` is called when the program ends before it was shut down."""
+    """Notes that an object was started; `end` is called if the program ends before its shutdown."""
     _open[id(item)] = (item, os.getpid(), what, end)
 
 
 def closed(item: object) -> None:
-    """It has been shut down, or never was."""
+    """Notes that an object was shut down, or could not be started."""
     _open.pop(id(item), None)
 
 
 def end_all(errors: TextIO | None = None) -> None:
-    """Says what is still open, and ends it; what a parent process has open is left alone."""
+    """Reports and ends all open objects, except those that a parent process has opened."""
     for _, pid, what, end in list(_open.values()):
         if pid != os.getpid():
             continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that one thread hands to another: whatever waits goes with one wake-up.
+"""Calls that one thread hands to another: all calls that wait share one wake-up.
 
-To wake a reactor or a loop is a call of the system. When many calls come in a moment, as with many
-sends or short listeners, it is made once for all of them; they run in their order.
+To wake a reactor or a loop is a system call. When many calls come in a moment, as with many sends
+or short listeners, it is made once for all of them; they run in their order.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ log = Logger()
 
 
 class Handover:
-    """See the module. `wake` has a function called in the other thread, soon and in its order.
+    """Passes calls to another thread, in which `wake` calls a function soon.
 
-    No lock is held, since whoever was woken would wait for it while the other one is still waking.
+    No lock is held, because the thread that was woken would wait for it while the other one is
+    still waking it.
     """
 
     def __init__(self, wake: Callable[[Callable[[], None]], object]) -> None:
@@ -30,11 +31,11 @@ class Handover:
 
     @property
     def waiting(self) -> int:
-        """How many calls have not begun."""
+        """The number of calls that have not begun."""
         return len(self._waiting)
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Calls a function in the other thread, unless `wake` raises something, which is raised."""
+        """Calls a function in the other thread; if `wake` raises, that is raised instead."""
         if self._is_over:
             return
         self._waiting.append((function, arguments))
@@ -43,26 +44,26 @@ class Handover:
         self._is_woken = True
         try:
             self._wake(self._run)
-        except Exception:  # nobody is there any more
+        except Exception:  # the other thread is gone
             self._is_woken = False
             self._waiting.clear()
             raise
-        except BaseException:  # Ctrl-C, perhaps before anybody was woken: others rely on it
+        except BaseException:  # Ctrl-C, perhaps before the wake-up, on which other calls rely
             self._is_woken = False
             self._wake(self._run)
             raise
 
     def close(self) -> None:
-        """The other thread has ended: from now on nobody is woken, and nothing is called."""
+        """Notes that the other thread has ended: calls are neither passed on nor made any more."""
         self._is_over = True
         self._waiting.clear()
 
     def _run(self) -> None:
-        self._is_woken = False  # first: what comes from now on wakes again, or is taken here
+        self._is_woken = False  # first, so that whatever comes from now on wakes again
         waiting = self._waiting
         for _ in range(len(waiting)):
             function, arguments = waiting.popleft()
             try:
                 function(*arguments)
-            except Exception:  # noqa: BLE001 - the others have nothing to do with it
+            except Exception:  # noqa: BLE001 - it must not affect the other calls
                 log.failure("a call that was handed over failed")

@@ -22,7 +22,7 @@ IS_SUPPORTED: Final = "IS_SUPPORT_HEART_BEAT_V2"
 
 
 def fingerprint(data: HeartbeatData) -> int:
-    """A number that changes with what the data tell, apart from the client and the time."""
+    """Returns a number that changes with the data, but not with the client id or the versions."""
     consumers = [_timeless(each) for each in data.consumer_data_set]
     bare = dataclasses.replace(
         data, client_id="", consumer_data_set=consumers, heartbeat_fingerprint=0, without_sub=False
@@ -39,17 +39,17 @@ def _timeless(consumer: ConsumerData) -> ConsumerData:
 
 
 class Heartbeats:
-    """Which of the brokers know what; `use_v2` is the setting."""
+    """Remembers what each broker knows; `use_v2` is the setting."""
 
     def __init__(self, *, use_v2: bool) -> None:
         self._use_v2 = use_v2
         self._known: dict[str, int] = {}
-        """The fingerprint that each broker has heard, by its address."""
+        """The fingerprint that each broker has, by its address."""
 
     def for_brokers(
         self, data: HeartbeatData, addresses: Sequence[str]
     ) -> list[tuple[str, HeartbeatData]]:
-        """What each is to be told."""
+        """Returns the data to send to each broker."""
         if not self._use_v2:
             return [(address, data) for address in addresses]
         number = fingerprint(data)
@@ -70,7 +70,7 @@ class Heartbeats:
     def answered(
         self, address: str, told: HeartbeatData, ext_fields: Mapping[str, str] | None
     ) -> None:
-        """A broker has answered: what it will have to be told next time."""
+        """Notes a broker's answer, which decides whether the next heartbeat may be short."""
         says = ext_fields or {}
         changed = says.get(IS_SUB_CHANGE) == "true"
         if changed:
@@ -79,7 +79,7 @@ class Heartbeats:
             self._known[address] = told.heartbeat_fingerprint
 
     def forget(self, address: str | None = None) -> None:
-        """A broker may know nothing any more, or none of them does."""
+        """Forgets what a broker knows, or what all of them know."""
         if address is None:
             self._known.clear()
         else:

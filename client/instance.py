@@ -62,7 +62,7 @@ log = Logger()
 
 
 class ClientInstance:
-    """Starts with `start`, ends with `stop`; `config` says where the name servers are."""
+    """The client behind producers and consumers; runs from `start` until `stop`."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class ClientInstance:
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self.replies = Replies(self.clock)
         self._met: set[str] = set()
-        """Addresses of brokers that a connection was made to."""
+        """Addresses of brokers to which a connection was made before."""
         self._introduced: set[str] = set()
-        """Addresses of brokers that a heartbeat has gone to."""
+        """Addresses of brokers to which a heartbeat was sent."""
         self._heartbeats = Heartbeats(use_v2=config.use_heartbeat_v2)
         self._producers: dict[str, list[RegisteredProducer | None]] = {}
         self._consumers: dict[str, RegisteredConsumer] = {}
@@ -168,7 +168,7 @@ class ClientInstance:
         for group in sorted(self._consumers):
             await self.unregister_consumer(group)
         self._connections.close()
-        self.clock.stop()  # not before: it is what ends the waiting for answers
+        self.clock.stop()  # not earlier, because it ends the waiting for answers
 
     # ---------------------------------------------------------------- routes
 
@@ -200,12 +200,12 @@ class ClientInstance:
         return info
 
     def known_publish_info(self, topic: str) -> PublishInfo | None:
-        """The same without asking anybody, if it is known by now."""
+        """Returns what `publish_info` would, or None if a request would be needed."""
         info = self._publish.get(topic)
         return info if info is not None and info.queues else None
 
     def has_route(self, topic: str) -> bool:
-        """Whether the topic has been asked for."""
+        """Whether the route of the topic is known."""
         return topic in self._routes
 
     async def subscribe_queues(self, topic: str) -> list[MessageQueue]:
@@ -219,7 +219,7 @@ class ClientInstance:
         return subscribe_queues(topic, route)
 
     def refresh(self, topic: str) -> Deferred[bool]:
-        """Asks for the route of a topic; fires with whether it changed. One question at a time."""
+        """Asks for a topic's route, once at a time; fires with whether it has changed."""
         result: Deferred[bool] = Deferred()
         waiting = self._asking.setdefault(topic, [])
         waiting.append(result)
@@ -229,13 +229,13 @@ class ClientInstance:
         return result
 
     def watch(self, topic: str, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` whenever the route of a topic has changed; the result ends that."""
+        """Calls `changed` whenever the route of a topic changes; the result ends that."""
         watchers = self._watchers.setdefault(topic, [])
         watchers.append(changed)
         return lambda: watchers.remove(changed)
 
     async def address_to_publish(self, queue: MessageQueue) -> str:
-        """The master of a queue. Raises BrokerNotExist."""
+        """Returns the address of a queue's master. Raises BrokerNotExist."""
         address = self.brokers.to_publish(queue.broker_name)
         if address is None:
             await self.refresh(queue.topic)
@@ -248,7 +248,7 @@ class ClientInstance:
         return address
 
     async def address_to_subscribe(self, queue: MessageQueue, broker_id: int = 0) -> str:
-        """The broker of a queue with an id, or another one of that name. Raises BrokerNotExist."""
+        """Returns the broker with this id, or another one of its name. Raises BrokerNotExist."""
         address = self.brokers.to_subscribe(queue.broker_name, broker_id)
         if address is None:
             await self.refresh(queue.topic)
@@ -271,7 +271,7 @@ class ClientInstance:
             waiting.callback(outcome)
 
     def _take(self, topic: str, route: TopicRouteData) -> bool:
-        """Takes a route over; whether it is news."""
+        """Stores a route; returns whether it has changed."""
         if not is_changed(self._routes.get(topic), route):
             return False
         self._routes[topic] = route
@@ -292,7 +292,7 @@ class ClientInstance:
     # ------------------------------------------------------------ heartbeats
 
     def register_producer(self, group: str, producer: RegisteredProducer | None = None) -> None:
-        """From now on heartbeats tell of a producer of this group; it may be asked, if given."""
+        """Adds a producer of this group to the heartbeats; one that is given may be asked."""
         self._producers.setdefault(group, []).append(producer)
 
     async def unregister_producer(
@@ -311,14 +311,14 @@ class ClientInstance:
             await self._quietly(self.api.unregister(address, self.client_id, producer_group=group))
 
     def producer_of(self, group: str) -> RegisteredProducer | None:
-        """A producer of the group that can be asked."""
+        """Returns a producer of the group that can be asked, or None."""
         for producer in self._producers.get(group, ()):
             if producer is not None:
                 return producer
         return None
 
     def register_consumer(self, group: str, consumer: RegisteredConsumer) -> None:
-        """From now on heartbeats tell of this consumer. ValueError: the group has one already."""
+        """Adds a consumer to the heartbeats. Raises ValueError if the group has one already."""
         if group in self._consumers:
             raise ValueError(f"this client has a consumer of the group {group} already")
         self._consumers[group] = consumer
@@ -332,7 +332,7 @@ class ClientInstance:
                 )
 
     def group_changed(self, group: str) -> None:
-        """A broker has said that members of a group came or went."""
+        """Tells the consumer of a group, if there is one, that its members have changed."""
         consumer = self._consumers.get(group)
         if consumer is not None:
             consumer.group_changed()
@@ -342,11 +342,11 @@ class ClientInstance:
 
     @property
     def is_introduced(self) -> bool:
-        """Whether a heartbeat has gone to each master that is known."""
+        """Whether a heartbeat was sent to each known master."""
         return self._introduced.issuperset(self.brokers.masters())
 
     async def heartbeat_now(self) -> None:
-        """Tells all brokers at once, and waits until they know; those that fail are passed over."""
+        """Sends heartbeats to all brokers and waits for the answers; errors are only logged."""
         await gatherResults([self._beat(address, data) for address, data in self._beats()])
 
     def _heartbeat(self) -> None:
@@ -384,7 +384,7 @@ class ClientInstance:
             consumer.group_changed()
 
     def _beats(self) -> list[tuple[str, HeartbeatData]]:
-        """To whom what is to be told."""
+        """Returns the addresses to which heartbeats go, each with its data."""
         if not self._producers and not self._consumers:
             return []
         data = HeartbeatData(
@@ -412,17 +412,17 @@ class ClientInstance:
 
 
 class RegisteredConsumer(AskedConsumer, Protocol):
-    """What the instance has to know of a consumer."""
+    """What the instance requires of a consumer."""
 
     def describe(self) -> ConsumerData:
-        """The description of this client for brokers."""
+        """Describes the consumer in heartbeats."""
 
     def group_changed(self) -> None:
-        """Members of its group came or went."""
+        """Called when members of its group came or went."""
 
 
 class _Told:
-    """What brokers tell a client."""
+    """Serves notices of brokers."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self._instance = instance
@@ -431,7 +431,7 @@ class _Told:
     def notify_consumer_ids_changed(
         self, request: Request[NotifyConsumerIdsChangedRequestHeader]
     ) -> Reply[NoHeader]:
-        """A group has changed; nobody waits for the answer."""
+        """Tells the consumer of a group of changed members; nobody waits for the answer."""
         self._instance.group_changed(request.header.consumer_group)
         return Reply()
 

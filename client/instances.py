@@ -30,7 +30,7 @@ class ClientInstances:
         return len(self._users)
 
     def take(self, config: ClientConfig) -> ClientInstance:
-        """The instance for these settings, which is to be given back by `leave`.
+        """Returns the instance for these settings; `leave` must be called for it in the end.
 
         Raises ValueError when the instance of that name has other settings.
         """
@@ -51,14 +51,14 @@ class ClientInstances:
         return instance
 
     async def begin(self, instance: ClientInstance) -> None:
-        """Starts it unless that was done. Raises NoNameServer when it cannot find any."""
+        """Starts the instance unless it was started. Raises NoNameServer if it finds none."""
         if instance not in self._begun:
             instance.start()
             self._begun[instance] = Deferred.fromCoroutine(instance.fetch_name_servers())
             await self._begun[instance]
 
     async def leave(self, instance: ClientInstance) -> None:
-        """One less uses it; the last one ends it."""
+        """Counts one user less; when none is left, the instance is stopped."""
         self._users[instance] -= 1
         if not self._users[instance]:
             del self._users[instance]

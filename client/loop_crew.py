@@ -18,9 +18,9 @@ from txrocketmq.client.crew import Errand, Outbox, taken_from
 from txrocketmq.client.handover import Handover
 
 SLICE_S: Final = 0.02
-"""So long calls are begun in a row."""
+"""For how long calls are begun in a row before the loop gets its turn."""
 CANCELLED_S: Final = 1.0
-"""If the loop still runs then, a call that was cancelled has failed."""
+"""A call whose task was cancelled counts as failed if the loop still runs after this time."""
 
 
 class LoopCrew:
@@ -42,7 +42,7 @@ class LoopCrew:
         self._errands: deque[Errand] = deque()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._cancelled = 0
-        """Calls that were cancelled just now, perhaps since the loop ends."""
+        """The number of calls that were cancelled just now, perhaps because the loop ends."""
 
     def take(self, errands: Sequence[Errand]) -> None:
         """See Crew."""
@@ -61,7 +61,7 @@ class LoopCrew:
                 return
             try:
                 errand = self._errands.popleft()
-            except IndexError:  # the client has just forgotten them
+            except IndexError:  # `clear` has just taken them
                 return
             self._call(errand)
 

@@ -58,7 +58,7 @@ class NameServers:
         return TopicRouteData.decode(_joined(reply))
 
     async def ask(self, call: Call[Q, R], header: Q) -> Reply[R]:
-        """The answer of the first name server that gives one. Raises NoNameServer."""
+        """Returns the answer of the first name server that gives one. Raises NoNameServer."""
         if not self.addresses:
             raise NoNameServer("no name server is given: set namesrv_addr or $NAMESRV_ADDR")
         failures: list[str] = []

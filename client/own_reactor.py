@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reactor that the client's thread runs: never installed, and made for short turns.
 
-A call that waits takes two turns of it, so they leave out what serves nobody here. Nothing that
-happens has a context for Twisted's older log. The time is the monotonic clock's. Whoever has
-something to do before it waits again, such as to write what was gathered, needs no delayed call.
+A call that waits takes two turns of it, so each turn leaves out what nobody needs here. There is no
+context for Twisted's older log. The time is that of the monotonic clock. Work that is due before
+the reactor waits again, such as writing what was gathered, needs no delayed call.
 
-What wakes it is a counter of the system, where there is one. It is closed when the last one lets go
-of it: so nobody has to be kept from waking a reactor that ends, by a lock that he holds while the
-thread that he has woken wants it.
+It is woken by an eventfd where there is one. This stays open until the last reference to it is
+gone: otherwise a lock would have to keep threads from waking a reactor that ends, and the thread
+that was woken would wait for that lock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HAS_COUNTERS: Final = hasattr(os, "eventfd")
 
 @implementer(IReadDescriptor)
 class Waker:
-    """What wakes a reactor, in any thread: a pair of sockets, as there is everywhere."""
+    """Wakes a reactor from any thread, by a pair of sockets, which every system has."""
 
     def __init__(self) -> None:
         self._reads, self._writes = socket.socketpair()
@@ -45,29 +45,29 @@ class Waker:
         self._writes.close()
 
     def wakeUp(self) -> None:  # noqa: N802 - as Twisted calls it
-        """In any thread."""
-        with suppress(BlockingIOError):  # so much was said that it is awake
+        """Wakes the reactor; may be called in any thread."""
+        with suppress(BlockingIOError):  # the buffer is full, so the reactor is being woken anyway
             self._writes.send(b"x")
 
     def fileno(self) -> int:
-        """What the reactor looks at."""
+        """The descriptor that the reactor watches."""
         return self._reads.fileno()
 
     def doRead(self) -> None:
-        """In the reactor's thread: it was woken, and that is all."""
+        """Empties the socket; called in the reactor's thread."""
         with suppress(BlockingIOError):
             self._reads.recv(8_192)
 
     def logPrefix(self) -> str:  # noqa: N802 - IReadDescriptor
-        """For a person."""
+        """The name in logs."""
         return "waker"
 
     def connectionLost(self, reason: object) -> None:
-        """Nothing: it is closed with its last user."""
+        """Does nothing: it is closed when nobody refers to it any more."""
 
 
 class CounterWaker(Waker):
-    """The same by a counter of Linux."""
+    """Wakes a reactor by an eventfd of Linux."""
 
     def __init__(self) -> None:
         self._counter = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -87,15 +87,15 @@ class CounterWaker(Waker):
         """See Waker."""
         try:
             os.eventfd_read(self._counter)
-        except BlockingIOError:  # two have woken it at the same time
+        except BlockingIOError:  # two threads have woken it at the same time
             return
 
 
 class OwnReactor(PosixReactorBase):
-    """See the module; `PosixReactorBase` is that of all reactors of files and sockets."""
+    """See the module; `PosixReactorBase` is the base of Twisted's reactors on POSIX systems."""
 
     _registerAsIOThread = False  # noqa: N815 - Twisted's
-    """That thread is the program's own reactor's."""
+    """Not set, because Twisted's I/O thread is that of the program's own reactor."""
 
     def __init__(self) -> None:
         self.seconds = time.monotonic
@@ -110,15 +110,15 @@ class OwnReactor(PosixReactorBase):
             self.addReader(self.waker)
 
     def wakeUp(self) -> None:  # noqa: N802 - Twisted's
-        """In any thread."""
-        waker = self.waker  # it may be taken away meanwhile
+        """Wakes the reactor; may be called in any thread."""
+        waker = self.waker  # `close` may take it away meanwhile
         if waker is not None:
             waker.wakeUp()
 
     def at_end_of_turn(self, call: Callable[[], object]) -> None:
-        """Calls a function in this thread when all is done that is due, before it waits again.
+        """Calls a function in this thread once, when everything due is done, before it waits again.
 
-        That is no place to stop it from: it would wait first.
+        Do not stop the reactor in it, because it would wait first.
         """
         self._turn_ends.append(call)
 
@@ -134,7 +134,7 @@ class OwnReactor(PosixReactorBase):
                     log.failure("what a turn of the client's thread ends with has failed")
 
     def close(self) -> None:
-        """Closes what it has open once it has ended, which Twisted leaves to the program's end."""
+        """Lets go of the waker after the reactor has ended; Twisted would keep it open."""
         waker, self.waker = self.waker, None
         if waker is not None:
             self._internalReaders.discard(waker)
@@ -142,7 +142,7 @@ class OwnReactor(PosixReactorBase):
 
 
 def new_reactor() -> Any:
-    """A reactor that is not installed: of the kind that is best here."""
+    """Makes a reactor of the kind that is best on this system, and does not install it."""
     kind: Any = _kind()
     reactor = kind()
     pool = reactor.getThreadPool()  # for looking up names

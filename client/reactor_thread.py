@@ -39,9 +39,9 @@ from txrocketmq.client.started import Begin, Cancellable
 from txrocketmq.remoting.transport.clock import Clock
 
 MAX_THREADS: Final = 128
-"""Functions of the program that run at the same time, those of all its clients together."""
+"""How many functions of the program run at the same time, for all its clients together."""
 MAX_WAITING: Final = 1_024
-"""Calls that wait to be begun: who does not wait for their results hands over no more then."""
+"""How many calls may wait to begin before callers that do not wait for results are held up."""
 END_S: Final = 10
 
 
@@ -74,7 +74,7 @@ class ReactorThread:
 
     @classmethod
     def take(cls) -> ReactorThread:
-        """The thread of this process, which is to be given back by `leave`."""
+        """Returns the thread of this process; `leave` must be called for it in the end."""
         with cls._lock:
             if cls._shared is None:
                 _log_to_logging()
@@ -86,7 +86,7 @@ class ReactorThread:
         return self
 
     def leave(self) -> None:
-        """One less uses it; the last one ends it."""
+        """Counts one user less; when none is left, the thread ends."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -101,25 +101,25 @@ class ReactorThread:
 
     @classmethod
     def forget(cls) -> None:
-        """After a fork: the thread is the parent's."""
+        """Forgets the thread after a fork, because it is the parent's."""
         cls._lock = threading.Lock()
         cls._shared = None
 
     @classmethod
     def end_calls(cls) -> None:
-        """The program ends: functions that are being called end, and no more calls begin."""
+        """Lets no more functions of the program begin, because the program ends."""
         shared = cls._shared
         if shared is not None:
             shared._ending.has_begun = True  # noqa: SLF001 - of this class
 
     @property
     def is_current(self) -> bool:
-        """Whether this is asked in the thread itself."""
+        """Whether the caller runs in this thread."""
         return threading.current_thread() is self._thread
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is there: it is not in a process that was forked."""
+        """Whether the thread runs; it does not in a process that was forked."""
         return self._pid == os.getpid() and not self._is_over
 
     def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Handed:
@@ -136,7 +136,7 @@ class ReactorThread:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> Handed:
-        """Has something begun in the thread, as `begun_by` has it."""
+        """Begins something in the thread; see `Begin`. Raises RuntimeError after a fork."""
         if not self.is_alive:
             raise RuntimeError(
                 "the client's thread is not there: a client that was made before a fork cannot be"
@@ -149,17 +149,17 @@ class ReactorThread:
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits to be begun that whoever hands over more should wait as well."""
+        """Whether so many calls wait to begin that callers should wait as well."""
         return self._handover.waiting >= MAX_WAITING
 
     def ask(self, work: Callable[[], Any]) -> Any:
-        """Does work in the thread and waits for it; raises what it raises."""
+        """Does work in the thread and returns its result, or raises its error."""
         self.check_other()
         awaited = Awaited()
         return self.result_of(awaited, self.begin(work, awaited.settle))
 
     def check_other(self) -> None:
-        """Raises RuntimeError in the thread itself."""
+        """Raises RuntimeError if the caller runs in this thread, which would wait for itself."""
         if self.is_current:
             raise RuntimeError(
                 "this would wait for itself: a hook or a selector runs on the client's own thread,"
@@ -167,12 +167,12 @@ class ReactorThread:
             )
 
     def result_of(self, awaited: Awaited, handed: Handed) -> Any:
-        """Waits for what was handed over; Ctrl-C ends that."""
+        """Returns the result of what was handed over; Ctrl-C cancels it."""
         try:
             return awaited.result()
         except KeyboardInterrupt:
             handed.cancel()
-            awaited.wait(END_S)  # what was cancelled may have to be ended in order
+            awaited.wait(END_S)  # the cancelled call may have to clean up
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
@@ -197,21 +197,21 @@ class ReactorThread:
         ended: Ended,
         clock: Clock,
     ) -> ThreadCrew:
-        """Calls a function of the program in such threads, in up to `most` of them."""
+        """Makes a crew that calls a function of the program in up to `most` threads."""
         outbox = self.outbox(ended)
         return ThreadCrew(function, most, self.functions.submit, outbox, clock, self._ending)
 
     def call_there(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Calls a function in the thread, soon; nothing once it has ended. Of any thread."""
+        """Calls a function in the thread soon, unless that has ended. Any thread may call it."""
         self._handover.call(function, *arguments)
 
     def outbox(self, ended: Ended) -> Outbox:
-        """Brings what has ended elsewhere to the thread."""
+        """Makes an outbox that passes ended errands to the thread."""
         return Outbox(self._handover.call, ended)
 
 
 def settle_future(future: Future[Any], outcome: Any) -> None:
-    """Gives a future of the standard library a result or a Failure."""
+    """Sets the result or the Failure of a future of the standard library."""
     if not future.set_running_or_notify_cancel():
         return
     if isinstance(outcome, Failure):
@@ -221,7 +221,7 @@ def settle_future(future: Future[Any], outcome: Any) -> None:
 
 
 def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
-    """Gives a Deferred what a future has, of the standard library or of asyncio."""
+    """Passes the outcome of a future, of the standard library or of asyncio, to a Deferred."""
     if deferred.called:
         return
     if future.cancelled():
@@ -235,7 +235,7 @@ def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
 
 
 class Handed:
-    """What was handed over to be begun in the client's thread; another one may cancel it."""
+    """A call that was handed over to the client's thread and that another thread may cancel."""
 
     __slots__ = ("_handover", "_running")
 
@@ -250,14 +250,14 @@ class Handed:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
-        """In the thread; nothing of this is kept, as there may be many that wait for an answer."""
+        """Begins the call, in the thread; it keeps no arguments, as there may be many calls."""
         try:
             self._running = begin(settle, *arguments, **named)
         except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
             settle(Failure())
 
     def cancel(self) -> None:
-        """In any thread: cancels it, unless it is over."""
+        """Cancels the call unless it is over; may be called in any thread."""
         self._handover.call(self._cancel)
 
     def _cancel(self) -> None:

@@ -19,32 +19,32 @@ _MARK: Final = "_begun_by"
 
 
 class Started(Generic[T]):
-    """`result` fires when it is done; a Deferred alone would be waited for."""
+    """Something that has begun; a coroutine function would wait for a bare Deferred."""
 
     def __init__(self, result: Deferred[T]) -> None:
         self.result = result
 
 
 class Cancellable(Protocol):
-    """What was begun."""
+    """Something that has begun and can be cancelled."""
 
     def cancel(self) -> object:
-        """Ends it, unless it is over."""
+        """Cancels it, unless it is over."""
 
 
 Begin = Callable[..., Cancellable | None]
-"""Begins something with the arguments after the first one, which is called with the result or with
-a Failure, once. None: it is over. What raises an exception was not begun."""
+"""Begins something. The first argument is called once, with the result or with a Failure. The
+result None means that it is over already. If it raises, nothing was begun."""
 
 
 class Begun(NamedTuple):
-    """The method that begins the same, and when it does not."""
+    """The name of a method that begins the same, and when it cannot be used."""
 
     method: str
     unless: Callable[[Any], bool] | None
 
     def of(self, core: Any) -> Begin | None:
-        """That of an object of the core."""
+        """Returns the method of an object, or None if it cannot be used."""
         if self.unless is not None and self.unless(core):
             return None
         begin: Begin = getattr(core, self.method)
@@ -52,7 +52,7 @@ class Begun(NamedTuple):
 
 
 def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
-    """Marks a coroutine function whose result, or that of its Started, another method begins."""
+    """Marks a coroutine function for which another method begins the same work."""
 
     def mark(function: F) -> F:
         setattr(function, _MARK, Begun(method, unless))
@@ -62,12 +62,12 @@ def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Cal
 
 
 def way_to_begin(function: Callable[..., Any]) -> Begun | None:
-    """What a function was marked with."""
+    """Returns the mark of `begun_by`, or None."""
     return getattr(function, _MARK, None)
 
 
 def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:
-    """A Deferred of what is begun; raises what could not be begun."""
+    """Returns a Deferred of what is begun; cancelling it cancels that."""
     running: Cancellable | None = None
 
     def cancel(_: object) -> None:

@@ -13,11 +13,11 @@ from txrocketmq.client.faces import Life, remember
 from txrocketmq.client.reactor_thread import ReactorThread, settle_future
 
 END_MS: Final = 3_000
-"""How long what was forgotten may take to end when the program does."""
+"""How long the shutdown of a forgotten object may take at the end of the program."""
 
 
 class ThreadedFace:
-    """A class of the core whose work is done in the client's thread."""
+    """Base of faces whose core works in the client's thread."""
 
     _core_class: type
 
@@ -39,11 +39,11 @@ class ThreadedFace:
             self._leave()
 
     def _begin_life(self) -> None:
-        """From now on the program has to shut it down."""
+        """Notes that the program has to shut the object down."""
         remember(self, self._life, self._end_at_exit)
 
     def _end_life(self) -> None:
-        """It was shut down, or could not be started."""
+        """Notes that the object was shut down, or could not be started."""
         forgotten.closed(self)
         self._leave()
 

@@ -15,7 +15,7 @@ from txrocketmq.client.config import ClientConfig
 
 
 def wrap_of(config: ClientConfig, reactor: Any) -> Callable[[Any], Any] | None:
-    """What makes an endpoint of this reactor an encrypted one; None without TLS.
+    """Returns a function that wraps an endpoint of this reactor with TLS; None without TLS.
 
     Raises ValueError when a file cannot be read or holds no certificate, or the extra is missing.
     """

@@ -29,13 +29,13 @@ from txrocketmq.remoting.protocol.transaction import CheckTransactionStateReques
 from txrocketmq.remoting.transport.clock import Clock
 
 MAX_WAITING: Final = 65_535
-"""Requests without a reply; more are refused."""
+"""The maximum of requests that wait for replies; more are refused."""
 
 log = Logger()
 
 
 class RegisteredProducer(Protocol):
-    """A producer that can be asked."""
+    """A producer that brokers can ask about transactions."""
 
     def check_transaction(
         self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
@@ -51,7 +51,7 @@ class Replies:
         self._waiting: dict[str, Deferred[MessageExt]] = {}
 
     def expect(self, correlation_id: str, timeout_ms: int, topic: str) -> Deferred[MessageExt]:
-        """Fires with the reply; fails with RequestTimedOut when none comes in time."""
+        """Returns a Deferred of the reply, which fails with RequestTimedOut after `timeout_ms`."""
         if len(self._waiting) >= MAX_WAITING:
             raise MQClientError(f"{MAX_WAITING} requests wait for their replies already")
         waiting: Deferred[MessageExt] = Deferred()
@@ -76,7 +76,7 @@ class Replies:
         return True
 
     def fail_all(self, error: Exception) -> None:
-        """Nobody will hear of a reply any more."""
+        """Fails all requests that wait for replies."""
         for waiting in list(self._waiting.values()):
             waiting.errback(error)
 
@@ -89,7 +89,7 @@ def _timed_out(topic: str, timeout_ms: int) -> RequestTimedOut:
 
 
 class Asked(Protocol):
-    """What is needed of the client instance."""
+    """What is required of the client instance."""
 
     replies: Replies
 
@@ -99,7 +99,7 @@ class Asked(Protocol):
 
 
 class ToldProducers:
-    """The requests; see the module."""
+    """Serves these requests; see the module."""
 
     def __init__(self, client: Asked) -> None:
         self._client = client
@@ -108,7 +108,7 @@ class ToldProducers:
     def check_transaction_state(
         self, request: Request[CheckTransactionStateRequestHeader]
     ) -> Reply[NoHeader]:
-        """What became of a half message? The answer is a request of the producer's own."""
+        """Passes on a broker's question about a half message; the producer answers by a request."""
         try:
             message, _ = decode_message(request.body)
         except MessageDecodeError as error:
@@ -129,7 +129,7 @@ class ToldProducers:
 
     @serves(send.PUSH_REPLY_MESSAGE_TO_CLIENT)
     def push_reply(self, request: Request[ReplyMessageRequestHeader]) -> Reply[NoHeader]:
-        """A reply to a request of this client."""
+        """Takes the reply to a request of this client."""
         try:
             message = _reply_message(request.header, request.body, request.now_ms)
         except CompressionError as error:

@@ -24,7 +24,7 @@ from txrocketmq.remoting.transport.clock import Clock
 
 
 class TxFace:
-    """A class of the core for Twisted; `reactor` is the global one unless it is given."""
+    """Base of the classes for Twisted; `reactor` is the global one unless it is given."""
 
     _core_class: type
 
@@ -35,7 +35,7 @@ class TxFace:
         )
 
     def start(self) -> Deferred[Self]:
-        """Starts it; fires with the same object. Fails with what the core's start raises."""
+        """Starts the object and fires with it. Fails with what the core's start raises."""
         remember(self, self._life, lambda: None)
         started = Deferred.fromCoroutine(self._life.start())
 
@@ -93,7 +93,7 @@ async def _following(life: Life) -> Any:
 
 
 def tx(core: type) -> type:
-    """The class for Twisted, of a class of the core."""
+    """Makes the class for Twisted from a class of the core."""
     face = make_face(core, TxFace, _wrap, "txrocketmq.client.tx")
     if hasattr(core, "__anext__"):
 

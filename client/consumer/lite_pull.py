@@ -485,7 +485,7 @@ class LitePullConsumer:
     async def consume_directly(
         self, message: MessageExt, broker_name: str | None
     ) -> ConsumeMessageDirectlyResult | None:
-        """There is no listener to give a message to."""
+        """Returns None, because there is no listener to give a message to."""
         return None
 
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:

@@ -34,7 +34,7 @@ log = Logger()
 
 
 class Attempt:
-    """A message on its way to a queue."""
+    """One attempt to send a message to a queue."""
 
     __slots__ = ("address", "begun_ms", "context", "parcel", "queue")
 
@@ -44,7 +44,7 @@ class Attempt:
         self.address = address
         self.begun_ms = begun_ms
         self.context: SendContext | None = None
-        """What hooks see of it, if there are any."""
+        """The attempt as hooks see it, or None if there are no hooks."""
 
 
 class Attempts:
@@ -62,15 +62,15 @@ class Attempts:
         self._faults = LatencyFaults()
         self._detecting: Any = None
         self._topics: dict[str, str] = {}
-        """A topic of each broker, to ask for when it is looked at."""
+        """A topic of each broker, for the requests that find out whether it is back."""
 
     def start(self) -> None:
-        """Begins to look at brokers that failed, if that is wanted."""
+        """Begins to check brokers that failed, if the settings ask for that."""
         if self.config.send_latency_fault_enable and self.config.start_detector_enable:
             self._detecting = self._instance.clock.every(DETECT_PERIOD_MS, self._detect)
 
     def stop(self) -> None:
-        """Ends that."""
+        """Ends the checks."""
         if self._detecting is not None:
             self._detecting.cancel()
 
@@ -81,11 +81,11 @@ class Attempts:
         )
 
     async def next_queue(self, topic: str, last_broker: str | None) -> MessageQueue:
-        """The queue that is next, at another broker than the last one where that is possible."""
+        """Returns the next queue, if possible at another broker than the last attempt."""
         return self._select(await self.publish_info(topic), last_broker)
 
     def known_queue(self, topic: str, last_broker: str | None) -> MessageQueue | None:
-        """The same, where the queues of the topic are known, as they nearly always are."""
+        """Returns the next queue if those of the topic are known, as they nearly always are."""
         info = self._instance.known_publish_info(topic)
         return None if info is None else self._select(info, last_broker)
 
@@ -98,7 +98,7 @@ class Attempts:
         )
 
     def shortened(self, left_ms: int) -> int:
-        """How long an attempt may take, when the send may take so long."""
+        """Returns how long an attempt may take if `left_ms` are left for the send."""
         most_ms = self.config.send_max_timeout_per_request_ms
         return min(left_ms, most_ms) if most_ms > 0 else left_ms
 
@@ -116,7 +116,7 @@ class Attempts:
         return self.result_of(attempt, outcome)
 
     def ask(self, attempt: Attempt, timeout_ms: int) -> PendingReply:
-        """Sends; `result_of` is to be told the outcome. Raises what a CheckForbidden raises."""
+        """Sends; the outcome is for `result_of`. Raises what a CheckForbidden raises."""
         parcel = attempt.parcel
         header = self._packer.header(parcel, attempt.queue)
         if self._hooks:
@@ -127,7 +127,7 @@ class Attempts:
         )
 
     def result_of(self, attempt: Attempt, outcome: Reply[Any] | Exception) -> SendResult:
-        """What an attempt has brought. Raises MQBrokerError for a refusal, and other outcomes."""
+        """Returns the result of an attempt, or raises its error; MQBrokerError is a refusal."""
         parcel, queue, context = attempt.parcel, attempt.queue, attempt.context
         error: Exception | None = None
         result: SendResult | None = None
@@ -160,7 +160,10 @@ class Attempts:
         return True
 
     async def oneway_later(self, parcel: Parcel, queue: MessageQueue | None) -> None:
-        """The same, once they are known. Raises NoRoute, NoNameServer and BrokerNotExist."""
+        """Sends without an answer, after asking for the queue and the address if need be.
+
+        Raises NoRoute, NoNameServer and BrokerNotExist.
+        """
         target = queue or await self.next_queue(parcel.topic, None)
         self._tell(parcel, target, await self._address(parcel, target))
 
@@ -174,7 +177,7 @@ class Attempts:
             self._hooks.after(context)
 
     def known_address(self, queue: MessageQueue) -> str | None:
-        """The address of a queue's broker, if it is known by now."""
+        """Returns the address of a queue's broker, or None if a request would be needed."""
         address = self._instance.brokers.to_publish(queue.broker_name)
         return None if address is None else self._at_port(address)
 
@@ -226,6 +229,6 @@ class Attempts:
 
 
 def vip_address(address: str) -> str:
-    """Where the broker at an address listens for messages alone (MixAll.brokerVIPChannel)."""
+    """Returns the broker's address for messages alone (MixAll.brokerVIPChannel)."""
     _, port = parse_address(address)
     return f"{address.rpartition(':')[0]}:{port - VIP_PORTS_BELOW}"

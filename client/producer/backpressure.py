@@ -29,11 +29,11 @@ class Backpressure:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of messages that wait to be sent."""
         return len(self._waiting)
 
     def enter(self, size_bytes: int) -> Deferred[None]:
-        """Fires when a message of this size may leave; cancelling it gives up the place."""
+        """Fires when a message of this size may be sent; cancelling it gives up its place."""
         if not self._waiting and self._fits(size_bytes):
             self._take(size_bytes)
             return succeed(None)
@@ -43,7 +43,7 @@ class Backpressure:
         return entry
 
     def leave(self, size_bytes: int) -> None:
-        """A message of this size has been answered for."""
+        """Notes that a message of this size was answered."""
         self.count -= 1
         self.size_bytes -= size_bytes
         while self._waiting and self._fits(self._waiting[0][0]):

@@ -77,19 +77,19 @@ class Hooks:
         return bool(self.send or self.forbidden)
 
     def before(self, context: SendContext) -> None:
-        """A message is about to leave; raises what a CheckForbidden raises."""
+        """Calls the hooks before an attempt; raises what a CheckForbidden raises."""
         for check in self.forbidden:
             check(context)
         for hook in self.send:
             quietly(hook.before_send, context)
 
     def after(self, context: SendContext) -> None:
-        """It has been answered, or failed."""
+        """Calls the hooks after an attempt."""
         for hook in self.send:
             quietly(hook.after_send, context)
 
     def ended(self, context: EndTransactionContext) -> None:
-        """A transaction ends."""
+        """Calls the hooks for the end of a transaction."""
         for hook in self.end_transaction:
             quietly(hook, context)
 

@@ -14,12 +14,12 @@ from typing import Final
 ISOLATED_MS: Final = 10_000
 LATENCY_MAX_MS: Final = (50, 100, 550, 1_800, 3_000, 5_000, 15_000)
 NOT_AVAILABLE_MS: Final = (0, 0, 2_000, 5_000, 6_000, 10_000, 30_000)
-"""For how long a broker is passed over whose answer took at least the time above."""
+"""For how long a broker is passed over, by the latencies of LATENCY_MAX_MS."""
 MAX_BROKERS: Final = 4_096
 
 
 def not_available_ms(latency_ms: int) -> int:
-    """For how long a broker is passed over after an answer that took so long."""
+    """Returns for how long a broker is passed over after an answer that took `latency_ms`."""
     for limit_ms, pause_ms in zip(
         reversed(LATENCY_MAX_MS), reversed(NOT_AVAILABLE_MS), strict=True
     ):
@@ -38,7 +38,7 @@ class _Item:
 
 
 class LatencyFaults:
-    """The table, by the names of brokers."""
+    """The brokers that were slow or failed, by name."""
 
     def __init__(self) -> None:
         self._items: dict[str, _Item] = {}
@@ -46,7 +46,7 @@ class LatencyFaults:
     def update(
         self, broker: str, latency_ms: int, now_ms: int, *, isolate: bool, reachable: bool
     ) -> None:
-        """A broker has answered after so long, or not at all."""
+        """Notes how long a broker took to answer, or that it did not (`isolate`)."""
         item = self._items.get(broker)
         if item is None:
             if len(self._items) >= MAX_BROKERS:
@@ -58,28 +58,28 @@ class LatencyFaults:
         item.is_reachable = reachable
 
     def is_available(self, broker: str, now_ms: int) -> bool:
-        """Whether it is not passed over."""
+        """Whether the broker is not passed over."""
         item = self._items.get(broker)
         return item is None or now_ms >= item.available_from_ms
 
     def is_reachable(self, broker: str) -> bool:
-        """Whether it answered, or was seen since."""
+        """Whether the broker answered the last time, or has been seen to answer since."""
         item = self._items.get(broker)
         return item is None or item.is_reachable
 
     def to_detect(self, now_ms: int, interval_ms: int) -> Iterator[str]:
-        """The brokers that are to be looked at now."""
+        """Returns the brokers that are due for a check."""
         for broker, item in list(self._items.items()):
             if now_ms >= item.check_ms:
                 item.check_ms = now_ms + interval_ms
                 yield broker
 
     def seen(self, broker: str) -> None:
-        """It answered when it was looked at."""
+        """Notes that a broker answered a check."""
         item = self._items.get(broker)
         if item is not None:
             item.is_reachable = True
 
     def remove(self, broker: str) -> None:
-        """No route names it any more."""
+        """Forgets a broker that has no address any more."""
         self._items.pop(broker, None)

@@ -30,7 +30,7 @@ from txrocketmq.remoting.protocol.send import (
 )
 
 MAX_FORMS: Final = 4_096
-"""More are made anew."""
+"""When there are more, all are dropped and made again when they are needed."""
 REPLY: Final = "reply"
 _BESIDE_REACTOR_BYTES: Final = 256 * 1024
 """Bodies of this size and more are compressed in a thread."""
@@ -45,7 +45,7 @@ _DELAYS: Final = (
 
 @dataclass(slots=True)
 class Parcel:
-    """See the module. `message` is what it was made of, the first one of a batch.
+    """A message or batch as it is sent; `message` is the original, or the first one of a batch.
 
     Nothing changes it; it is not frozen, as that would take longer to make.
     """
@@ -63,7 +63,7 @@ class Parcel:
 
     @property
     def message_type(self) -> MessageType:
-        """What traces call it."""
+        """The type of the message in traces."""
         own = self.message.properties
         if any(name in own for name in _DELAYS):
             return MessageType.DELAY
@@ -78,10 +78,11 @@ class Packer:
         self.group = instance.with_namespace(group)
         self._config = config
         self._forms: dict[tuple[Any, ...], Form] = {}
-        """Of headers: one for each queue that messages are sent to, and what else seldom varies."""
+        """Prepared headers: one for each queue that messages are sent to, and what else seldom
+        varies."""
 
     async def message(self, message: Message) -> Parcel:
-        """A message as it leaves. Raises MessageIllegal."""
+        """Prepares a message to be sent. Raises MessageIllegal."""
         parcel = self.at_once(message)
         if parcel is None:
             config, body = self._config, message.body
@@ -91,9 +92,9 @@ class Packer:
         return parcel
 
     def at_once(self, message: Message) -> Parcel | None:
-        """The same, where nobody has to wait for it: for whoever sends very many.
+        """Prepares a message without waiting, or returns None.
 
-        None: that would take long, because the body is large and to be compressed.
+        It is None if the body is so large that it is compressed in a thread.
         """
         config, body = self._config, message.body
         check_message(message, config.max_message_bytes)
@@ -132,7 +133,7 @@ class Packer:
         )
 
     def batch(self, messages: Sequence[Message]) -> Parcel:
-        """Checks as MessageBatch.generateFromList does; its members are not compressed."""
+        """Prepares a batch, checked as by MessageBatch.generateFromList and not compressed."""
         if not messages:
             raise MessageIllegal("a batch needs at least one message")
         first = messages[0]
@@ -162,13 +163,13 @@ class Packer:
         return Parcel(first, topic, body, properties, 0, ",".join(keys), is_batch=True)
 
     def call(self, parcel: Parcel) -> Call[SendMessageRequestHeader, SendMessageResponseHeader]:
-        """As what it is sent."""
+        """Returns the kind of request that sends a parcel."""
         if parcel.is_reply:
             return send.SEND_REPLY_MESSAGE_V2
         return send.SEND_BATCH_MESSAGE if parcel.is_batch else send.SEND_MESSAGE_V2
 
     def header(self, parcel: Parcel, queue: MessageQueue) -> Filled:
-        """The header of an attempt to send it to a queue, of SendMessageRequestHeader's fields."""
+        """Returns the header of an attempt, with the fields of SendMessageRequestHeader."""
         key = (
             parcel.topic, queue.queue_id, queue.broker_name, parcel.is_batch, parcel.is_reply,
             parcel.reconsume_times, parcel.max_reconsume_times,

@@ -164,7 +164,7 @@ class Producer:
     def _selected_at_once(
         self, message: Message, queue: MessageQueue | None, selector: Selector, key: Any
     ) -> tuple[Parcel | None, MessageQueue | None]:
-        """A message as it leaves, and the queue for it; no parcel: that is to be waited for."""
+        """Returns the parcel and its queue; the parcel is None if one has to wait for either."""
         parcel = self._packer.at_once(message)
         info = None if parcel is None else self._instance.known_publish_info(parcel.topic)
         if info is None:
@@ -315,7 +315,7 @@ class Producer:
         try:
             await self.send(message, queue=queue, selector=selector, key=key, timeout_ms=left_ms)
         except BaseException:
-            reply.addErrback(lambda _: None)  # it fails now, or with whatever came first
+            reply.addErrback(lambda _: None)  # the error of the send is raised instead
             reply.cancel()
             raise
         return await reply
@@ -392,7 +392,7 @@ class Producer:
         return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
 
     async def _admitted(self, size_bytes: int, timeout_ms: int) -> int:
-        """Waits until there is room; how long that took."""
+        """Waits until there is room; returns how long that took in ms."""
         clock = self._instance.clock
         begun_ms = clock.steady_ms()
         entered = self._backpressure.enter(size_bytes)
@@ -403,7 +403,7 @@ class Producer:
             except CancelledError:
                 if late.active():
                     late.cancel()
-                    raise  # the caller's own doing
+                    raise  # cancelled by the caller
                 waiting = self._backpressure
                 raise TooMuchOnTheWay(
                     f"{waiting.count} messages of {waiting.size_bytes} bytes are on their way, and"
@@ -416,7 +416,7 @@ class Producer:
 
 
 def _named(info: PublishInfo, topic: str) -> list[MessageQueue]:
-    """All queues, with the topic's name as the program knows it."""
+    """Returns all queues, with the topic's name as the program knows it."""
     return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
 
 

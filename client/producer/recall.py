@@ -20,7 +20,7 @@ VERSION: Final = "v1"
 
 
 class RecallHandle(NamedTuple):
-    """What a handle says."""
+    """The fields of a recall handle."""
 
     topic: str
     broker_name: str
@@ -29,7 +29,7 @@ class RecallHandle(NamedTuple):
 
 
 def decode_handle(text: str) -> RecallHandle:
-    """What the text says. Raises MessageIllegal when it is no handle."""
+    """Decodes a recall handle. Raises MessageIllegal when the text is none."""
     try:
         padded = text + "=" * (-len(text) % 4)
         version, *fields = base64.urlsafe_b64decode(padded.encode("ascii")).decode().split(" ")
@@ -46,7 +46,7 @@ def decode_handle(text: str) -> RecallHandle:
 async def recall_message(
     instance: ClientInstance, group: str, topic: str, handle: str, timeout_ms: int
 ) -> str:
-    """Takes a message back; its id. `group` is the producer's, as brokers know it."""
+    """Recalls a message and returns its id. `group` is the producer's, as brokers know it."""
     check_topic(topic)
     if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise MessageIllegal(f"messages of topic {topic} cannot be taken back")

@@ -16,7 +16,7 @@ from txrocketmq.remoting.message.topics import REPLY_SUFFIX
 
 
 def as_request(message: Message, client_id: str, timeout_ms: int) -> str:
-    """Makes a message one that is answered; the id that its reply will have."""
+    """Marks a message as a request; returns the correlation id, which its reply will have."""
     correlation_id = str(uuid.uuid4())
     message.properties[names.CORRELATION_ID] = correlation_id
     message.properties[names.REPLY_TO_CLIENT] = client_id
@@ -25,7 +25,7 @@ def as_request(message: Message, client_id: str, timeout_ms: int) -> str:
 
 
 def reply_to(request: Message, body: bytes) -> Message:
-    """The message that answers a request. Raises NotARequest."""
+    """Makes the message that replies to a request. Raises NotARequest."""
     asked = request.properties
     wanted = (names.CLUSTER, names.CORRELATION_ID, names.REPLY_TO_CLIENT)
     missing = [name for name in wanted if not asked.get(name)]

@@ -58,7 +58,7 @@ class Sending:
         self._settle = settle
         self._deadline_ms = 0
         self._attempt: Attempt | None = None
-        """The first one, while its answer is waited for."""
+        """The first attempt, while its answer is waited for."""
         self._course: Course | None = None
 
     def begun(self) -> Self:
@@ -82,7 +82,7 @@ class Sending:
         return self
 
     def cancel(self) -> None:
-        """Waits no more: `settle` is called with a CancelledError, unless it has been."""
+        """Stops waiting; `settle` is called with a CancelledError unless it was called already."""
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
             try:
@@ -107,14 +107,14 @@ class Sending:
             self._go_on(attempt.queue, result)
 
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
-        """The first attempt had this outcome at a queue, or could not be made yet."""
+        """Continues in a coroutine, with the outcome of the first attempt if it was made."""
         self._course = Course(self._rest(queue, outcome), self._settle)
         self._course.go_on()
 
     async def _rest(
         self, first_queue: MessageQueue | None, first: SendResult | Exception | None
     ) -> SendResult:
-        """All attempts; that of the first one may be known."""
+        """Makes all attempts; the outcome of the first one may be given."""
         if self._queue is not None:
             return await self._attempted(self._queue, first, is_last=True)
         attempts, config, topic = self._attempts, self._attempts.config, self._parcel.topic

@@ -54,21 +54,21 @@ class TraceDispatcher:
         self._sending: set[Deferred[Any]] = set()
         self._repeating: Any = None
         self.dropped = 0
-        """How many were dropped because too many waited."""
+        """The number of traces that were dropped because too many waited."""
 
     def start(self) -> None:
-        """Begins to send what has waited for long."""
+        """Begins to send traces that have waited for five seconds."""
         self._repeating = self._clock.every(FLUSH_MS, self.flush)
 
     async def shutdown(self) -> None:
-        """Sends what waits, and waits until that has left."""
+        """Sends the traces that wait, and returns when they were sent."""
         if self._repeating is not None:
             self._repeating.cancel()
         self.flush()
         await gatherResults(list(self._sending))
 
     def append(self, topic: str, record: TraceRecord) -> None:
-        """A record about a message of a topic."""
+        """Adds a record about a message of a topic; drops it if too many wait."""
         if len(self._waiting) >= MAX_WAITING:
             if not self.dropped:
                 log.warn("{count} traces wait to be sent: more are dropped", count=MAX_WAITING)
@@ -79,7 +79,7 @@ class TraceDispatcher:
             self._flush(BATCH)
 
     def flush(self) -> None:
-        """Sends all that waits."""
+        """Sends all traces that wait."""
         while self._waiting:
             self._flush(BATCH)
 
@@ -110,10 +110,10 @@ class TraceDispatcher:
     # ----------------------------------------------------------------- hooks
 
     def before_send(self, context: SendContext) -> None:
-        """A message leaves."""
+        """Does nothing: the trace is made after the send."""
 
     def after_send(self, context: SendContext) -> None:
-        """A message was answered for, or not: an attempt that failed leaves no trace."""
+        """Adds the trace of a message that was stored; an attempt that failed leaves none."""
         result, message = context.result, context.message
         if result is None or not result.trace_on or message.topic == self._topic:
             return
@@ -137,7 +137,7 @@ class TraceDispatcher:
         )
 
     def transaction_ended(self, context: EndTransactionContext) -> None:
-        """A transaction ends; an EndTransactionHook."""
+        """Adds the trace of a transaction's end; an EndTransactionHook."""
         message = context.message
         self.append(
             message.topic,
@@ -157,7 +157,7 @@ class TraceDispatcher:
         )
 
     def recalled(self, topic: str, msg_id: str, *, success: bool) -> None:
-        """A message was taken back, or could not be."""
+        """Adds the trace of a recall, whether it succeeded or not."""
         self.append(
             topic,
             Recall(

@@ -88,7 +88,7 @@ class TransactionProducer(Producer):
         one has sent anything. Raises the same as that of a producer.
         """
         asked = self._instance.refresh(self.config.create_topic_key)
-        with suppress(MQClientError, RemotingError):  # it is asked for again
+        with suppress(MQClientError, RemotingError):  # the client asks for it again later
             await asked
         self._end_watching = self._instance.watch(self.config.create_topic_key, lambda: None)
         await super().start()
@@ -126,7 +126,7 @@ class TransactionProducer(Producer):
     def check_transaction(
         self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
     ) -> None:
-        """The broker at this address asks; for the client instance."""
+        """Queues the question of the broker at this address; the client instance calls it."""
         if len(self._checks) >= MAX_CHECKS:
             log.warn("{count} transactions wait to be checked already", count=MAX_CHECKS)
             return
@@ -204,7 +204,7 @@ class TransactionProducer(Producer):
 async def _decided(
     function: Callable[..., Any], *arguments: Any
 ) -> tuple[TransactionStatus, Exception | None]:
-    """What a user's function says; UNKNOWN with an error when it raises or says something else."""
+    """Returns the function's decision, or UNKNOWN and an error if it raises or is invalid."""
     try:
         status = function(*arguments)
         if isawaitable(status) or isinstance(status, Deferred):

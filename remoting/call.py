@@ -73,7 +73,7 @@ class Peer(Protocol):
 
     @property
     def reads(self) -> bool:
-        """Whether it takes what it is sent; else that only piles up here (isWritable)."""
+        """Whether the peer reads what it is sent; otherwise it only piles up here (isWritable)."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends frames that are encoded already."""
@@ -81,10 +81,10 @@ class Peer(Protocol):
     def invoke(
         self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
     ) -> PendingReply:
-        """Asks the peer; resolved with its answer as a Reply, or fails with a RemotingError."""
+        """Sends a request; the result is the answer as a Reply, or fails with a RemotingError."""
 
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
-        """Tells the peer something; no answer."""
+        """Sends a request that has no answer."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -164,11 +164,11 @@ class PendingReply:
 
     @property
     def outcome(self) -> Reply[Any] | Exception | None:
-        """What it was resolved with, if it was."""
+        """The result, or None if there is none yet."""
         return self._outcome
 
     def resolve(self, outcome: Reply[Any] | Exception) -> None:
-        """Gives the answer, or the error that takes its place."""
+        """Sets the answer, or the error that takes its place; only the first call counts."""
         if self._outcome is None:
             self._outcome = outcome
             if self._listener is not None:

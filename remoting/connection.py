@@ -28,7 +28,7 @@ from txrocketmq.remoting.frame import MAX_FRAME_BYTES, FrameDecoder, encode_fram
 from txrocketmq.remoting.header import Header
 
 MAX_IN_FLIGHT = 65_535
-"""Requests of ours without answer (clientAsyncSemaphoreValue)."""
+"""The maximum of our requests without an answer (clientAsyncSemaphoreValue)."""
 
 _OPAQUE_MASK = 0x7FFFFFFF
 _GO_AWAY = int(ResponseCode.GO_AWAY)
@@ -38,7 +38,7 @@ Seal = Callable[[dict[str, str], bytes], None]
 
 
 class InFlight(PendingReply):
-    """A request whose answer has not come; it has all that is needed to ask somebody else."""
+    """A request without an answer, with everything needed to send it to another peer."""
 
     __slots__ = ("body", "call", "deadline_ms", "header")
 
@@ -73,7 +73,8 @@ class Connection:
         self._opaques = count(1)
         self._in_flight: dict[int, InFlight] = {}
         self.error: FrameError | None = None
-        """Set once the peer has sent what is no frame: close the connection."""
+        """Set once the peer has sent bytes that are no frame; the connection must then be
+        closed."""
 
     @property
     def in_flight(self) -> int:
@@ -81,7 +82,7 @@ class Connection:
         return len(self._in_flight)
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
-        """The peer's requests in `data`; its answers resolve what waits for them."""
+        """Returns the peer's requests in `data`; answers resolve the pending replies."""
         decoder = self._decoder
         commands = decoder.receive(data)
         if decoder.error is not None:
@@ -106,25 +107,25 @@ class Connection:
         return pending, buffers
 
     def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
-        """A request without answer, as buffers to write."""
+        """Encodes a request without an answer; returns the buffers to write."""
         opaque = next(self._opaques) & _OPAQUE_MASK
         command = self._command(call, header, body, opaque)
         command.flag = ONEWAY_FLAG
         return encode_frame(command)
 
     def is_late(self, steady_ms: int) -> bool:
-        """Whether something has waited beyond its deadline, for `expire` to fail."""
+        """Whether a request is beyond its deadline, so that `expire` would fail it."""
         return any(waiting.deadline_ms <= steady_ms for waiting in self._in_flight.values())
 
     def expire(self, steady_ms: int) -> None:
-        """Fails what has waited beyond its deadline."""
+        """Fails all requests that are beyond their deadlines."""
         late = [its for its in self._in_flight.items() if its[1].deadline_ms <= steady_ms]
         for opaque, waiting in late:
             if self._in_flight.pop(opaque, None) is not None:
                 waiting.resolve(RequestTimeout(f"no answer to {waiting.call.name} in time"))
 
     def lost(self, reason: RemotingError) -> None:
-        """Fails everything in flight: the connection is gone."""
+        """Fails all requests, because the connection is lost."""
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
         for each in waiting:
@@ -153,7 +154,7 @@ class Connection:
         if not command.flag & RESPONSE_FLAG:
             return False
         waiting = self._in_flight.pop(command.opaque, None)
-        if waiting is None:  # it came too late
+        if waiting is None:  # the answer came too late
             return True
         if command.code == _GO_AWAY and self._told_to_go is not None:
             self._told_to_go(waiting)

@@ -42,7 +42,8 @@ Guard = Callable[[Peer, RemotingCommand], None]
 
 
 _MANY_BUFFERS = 32
-"""Answers of pulls are large: so many buffers leave before the next request is looked at."""
+"""Answers of pulls are large: more buffers than this are written before the next request is
+served."""
 _HELD = frozenset(
     {
         RequestCode.PULL_MESSAGE,
@@ -51,7 +52,7 @@ _HELD = frozenset(
         RequestCode.NOTIFICATION,
     }
 )
-"""What is answered late when it has waited for messages; all else has waited for us."""
+"""Requests that may wait for messages, so that a late answer is not the server's slowness."""
 _SERVES = "_serves"
 _SERVES_RUN = "_serves_run"
 
@@ -73,7 +74,7 @@ class Run:
         self.commands = commands
         self.now_ms = now_ms
         self.later: Sequence[RemotingCommand] = ()
-        """Those that `write_later` will answer."""
+        """The commands that `write_later` will answer."""
         self._answer = answer
         self._told = told
 
@@ -82,7 +83,7 @@ class Run:
         return self._answer(self.peer, command, reply)
 
     def alone(self, command: RemotingCommand, now_ms: int) -> Run:
-        """One of them that is served later than the others; `write_later` takes its answer."""
+        """Returns a run of one command that is answered later; pass its answer to `write_later`."""
         return Run(self.peer, [command], now_ms, self._answer)
 
     @property
@@ -99,7 +100,7 @@ class Run:
 
 
 RunHandler = Callable[[Run], list[Buffer]]
-"""Gives the answers of a run that are ready, in the order of its commands."""
+"""Serves a run; returns the answers that are ready, in the order of its commands."""
 
 
 def _answers_of(handler: RunHandler, run: Run) -> list[Buffer]:
@@ -156,7 +157,7 @@ def serves_run(*calls: Call[Any, Any], vip: bool = True) -> Callable[[M], M]:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A call and who serves it: one at a time, or in runs."""
+    """A call and its handler, which serves single requests or runs."""
 
     call: Call[Any, Any]
     handler: Handler | None
@@ -201,7 +202,7 @@ class Registry:
 
 
 class ServerLog(Protocol):
-    """What the dispatcher logs: our own failures, never those of a peer."""
+    """Logs failures of the server, never those of a peer."""
 
     def __call__(self, command: RemotingCommand, peer: Peer, error: Exception) -> None: ...
 
@@ -218,7 +219,7 @@ class Dispatcher:
         serialize_type: int = SerializeType.JSON,
     ) -> None:
         self.guards: list[Guard] = []
-        """Who sees each request before it is served, in this order."""
+        """Functions that see each request before it is served, in this order."""
         self.on_refusal: list[Callable[[Peer, RemotingCommand, ResponseError], None]] = []
         """Called when a handler refuses a request."""
         self.times: RpcTimes | None = None
@@ -301,7 +302,7 @@ class Dispatcher:
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
-        """Those that are not answered with all others: by their places in memory."""
+        """The commands that are answered apart from the others, by their identity."""
 
         def answer_to(
             peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception

@@ -21,12 +21,12 @@ from txrocketmq.remoting.histogram import Histogram
 
 BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 _MOST: Final = 2_000
-"""Of kinds of requests; a peer may ask for codes that are none."""
+"""The maximum of kinds, as peers may send any number of codes that do not exist."""
 _CODE_AND_FLAG: Final = attrgetter("code", "flag")
 
 
 class RpcKind(NamedTuple):
-    """What requests are counted by."""
+    """The kind of a request, by which requests are counted."""
 
     code: int
     answer: int

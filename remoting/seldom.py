@@ -15,17 +15,17 @@ MAX_KINDS: Final = 1_024
 
 
 class Seldom:
-    """Whether to tell of something; the time is an argument, of a clock that nobody sets."""
+    """Decides whether to log an event; the time is an argument, from the steady clock."""
 
     def __init__(self, times: int, period_ms: int = MINUTE_MS) -> None:
         self._times = times
         self._period_ms = period_ms
         self._kinds: dict[Hashable, list[int]] = {}
-        """Of each kind: when its period began, how many were told in it, how many were not since
-        the last that was."""
+        """By kind: when its period began, how many events were logged in it, and how many were
+        suppressed since the last that was logged."""
 
     def more(self, steady_ms: int, kind: Hashable = None) -> int | None:
-        """How many were not told since the last that was; None: this one is not told either."""
+        """Returns how many events were suppressed before this one; None suppresses it too."""
         known = self._kinds.get(kind)
         if known is None:
             if len(self._kinds) >= MAX_KINDS:
@@ -42,5 +42,5 @@ class Seldom:
 
 
 def and_more(count: int) -> str:
-    """What a line says of so many that were not told: nothing of none."""
+    """Returns what a log line adds about suppressed events; nothing if there are none."""
     return f" (and {count} more that were not logged)" if count else ""

@@ -50,7 +50,7 @@ log = Logger()
 
 
 class Runs:
-    """What runs: name server and broker, and others at the same addresses after a reset."""
+    """The running server; a reset replaces it by another one at the same addresses."""
 
     def __init__(self, options: Options, ahead_ms: int = 0) -> None:
         self._options = options
@@ -59,11 +59,11 @@ class Runs:
         self.service = Standalone(options, self.clock)
 
     def start(self) -> None:
-        """Raises ValueError, OSError, whose text says what to do."""
+        """Starts the server. Raises ValueError and OSError, whose texts say what to do."""
         self.service.start()
 
     def stop(self) -> Deferred[Any]:
-        """Both in order."""
+        """Stops the server in order."""
         return self.service.stop()
 
     def reset(self) -> Deferred[None]:
@@ -86,7 +86,7 @@ class Runs:
 
 
 class Control:
-    """Obeys commands; `answers` is where the answers go."""
+    """Carries out commands; `answers` is where the answers go."""
 
     def __init__(self, runs: Runs, answers: TextIO) -> None:
         self._runs = runs
@@ -94,7 +94,7 @@ class Control:
         self._calls: Mapping[str, Callable[..., Any]] = {}
 
     def ready(self, _: object) -> None:
-        """Tells both addresses; from now on there is a broker to ask."""
+        """Writes both addresses to the answers; from now on there is a broker to ask."""
         service = self._runs.service
         self._join()
         addresses = {"namesrv": service.namesrv_addr, "broker": service.broker_addr}
@@ -106,12 +106,12 @@ class Control:
             self._calls = calls_of(BrokerState(service, clock), Faults(service.broker, clock))
 
     def failed(self, failure: Failure) -> None:
-        """Nobody will find the broker: the log says why, and the parent sees the end."""
+        """Logs why the server cannot start, and ends, which the parent notices."""
         log.error("{error}", error=failure.getErrorMessage())
         stop_running(self._runs.clock.reactor)
 
     def obey(self, line: str) -> None:
-        """One command; what is none is answered with "error" and a reason."""
+        """Carries out one command; an invalid one is answered with "error" and a reason."""
         name, _, argument = line.strip().partition(" ")
         if name == "advance" and argument.isdecimal():
             clock = self._runs.clock
@@ -130,7 +130,7 @@ class Control:
         maybeDeferred(call, *arguments).addCallbacks(self._done, self._refused)
 
     def read(self, commands: TextIO) -> None:
-        """In a thread: passes commands on until their end."""
+        """Passes commands on until the input ends; runs in a thread."""
         reactor = self._runs.clock.reactor
         for line in commands:
             reactor.callFromThread(self.obey, line)
@@ -149,13 +149,13 @@ class Control:
 
 
 def calls_of(state: BrokerState, faults: Faults) -> dict[str, Callable[..., Any]]:
-    """The commands that call something."""
+    """Returns the commands that call a function."""
     calls = {name: getattr(state, name) for name in OF_STATE}
     return calls | {name: getattr(faults, name) for name in OF_FAULTS}
 
 
 def main() -> int:
-    """Runs until the end of standard input; the exit code."""
+    """Runs until standard input ends; returns the exit code."""
     given: dict[str, Any] = orjson.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is log

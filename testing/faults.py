@@ -53,7 +53,7 @@ class Refusal:
     count: int = 0
 
     def refuses(self, command: RemotingCommand) -> bool:
-        """Whether this request is one of them."""
+        """Whether a request is to be refused."""
         if self.left == 0 or (self.requests is not None and command.code not in self.requests):
             return False
         if self.topic is None:
@@ -162,19 +162,19 @@ class LateOutlet:
         self._inner.write(kept)
 
     def pause(self) -> None:
-        """As the outlet behind it."""
+        """Pauses the outlet behind."""
         self._inner.pause()
 
     def resume(self) -> bool:
-        """As the outlet behind it."""
+        """Resumes the outlet behind; returns what it returns."""
         return self._inner.resume()
 
     def unsent_bytes(self) -> int:
-        """With those that wait here."""
+        """Returns the bytes that wait, including those that are delayed here."""
         return self._inner.unsent_bytes() + self._waiting_bytes
 
     def take(self, data: bytes) -> bytes:
-        """As the outlet behind it."""
+        """Returns what the outlet behind makes of the bytes."""
         return self._inner.take(data)
 
 

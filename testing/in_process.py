@@ -35,11 +35,11 @@ class InProcessServer:
         self.service = Standalone(
             Options(namesrv_port=0, settings=broker_settings(self._folder, settings)), self.clock
         )
-        """Name server and broker themselves."""
+        """The name server and the broker."""
         self.state = BrokerState(self.service, self.clock.unhurried)
-        """What the broker has, once it has started."""
+        """The state of the broker, once it has started."""
         self.faults: Faults
-        """What can be done to its clients, once it has started."""
+        """The faults of the broker, once it has started."""
 
     @property
     def namesrv_addr(self) -> str:

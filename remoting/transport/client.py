@@ -36,13 +36,13 @@ from txrocketmq.remoting.transport.peer import TcpPeer
 CONNECT_TIMEOUT_MS = 3_000
 """How long a connection may take to be made (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
-"""How much longer it may take when the address of a name is looked up first."""
+"""How much longer it may take if a name has to be looked up first."""
 _EXPIRE_MS = 200
 _FIRST_PAUSE_MS = 100
 """After the second attempt in a row that failed; twice as long after each further one."""
 _LAST_PAUSE_MS = 1_000
 GOING_MS = 1_000
-"""How long whoever says GO_AWAY on a new connection too is left alone."""
+"""For how long an address gets no new connection if that, too, was answered by GO_AWAY."""
 _MAX_FAILURES = 10_000
 
 
@@ -62,7 +62,7 @@ def _reason(failure: Failure) -> str:
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
-    """What connects to there. An address is taken as it is: to look up a name takes a thread."""
+    """Returns an endpoint; only a name is looked up, because that takes a thread."""
     # Imported at the first use, for the sake of name servers, which hardly ever connect to anyone.
     from twisted.internet import endpoints  # noqa: PLC0415
 
@@ -74,7 +74,7 @@ def _endpoint(reactor: Any, host: str, port: int) -> Any:
 
 
 def as_deferred(pending: PendingReply) -> Deferred[Reply[Any]]:
-    """A pending reply for code that awaits."""
+    """Wraps a pending reply in a Deferred, for code that awaits it."""
     deferred: Deferred[Reply[Any]] = Deferred()
     pending.then(
         lambda outcome: (
@@ -143,13 +143,13 @@ class Connections:
         self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
         self._peers: dict[str, TcpPeer] = {}
         self._leaving: set[TcpPeer] = set()
-        """Those that have said GO_AWAY and still owe answers, as to pulls that wait."""
+        """Peers that have said GO_AWAY and still owe answers, for example to pulls that wait."""
         self._repeated: set[PendingReply] = set()
-        """What was asked once more for GO_AWAY, and has no answer yet."""
+        """Requests that were sent again because of GO_AWAY, and have no answer yet."""
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
-        """When attempts are given up that are still looking for the address of a name."""
+        """When to give up attempts that are still looking up a name, by address."""
         self._closed = False
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
 
@@ -162,7 +162,7 @@ class Connections:
         *,
         timeout_ms: int,
     ) -> PendingReply:
-        """Asks the peer at an address; resolved with its Reply, whatever its code, or an error."""
+        """Sends a request to an address; gives its Reply, whatever the code, or an error."""
         peer = self._peers.get(address)
         if peer is not None:
             return peer.invoke(call, header, body, timeout_ms=timeout_ms)
@@ -202,7 +202,7 @@ class Connections:
         ask: Callable[[TcpPeer, int], PendingReply],
         then: Callable[[Reply[Any] | Exception], None],
     ) -> None:
-        """Asks as soon as there is a connection, for the rest of the time."""
+        """Sends a request as soon as there is a connection, within the time that is left."""
 
         def connected(outcome: TcpPeer | ConnectError) -> None:
             if isinstance(outcome, ConnectError):

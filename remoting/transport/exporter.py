@@ -34,7 +34,7 @@ from txrocketmq.remoting.transport.clock import Clock
 SLICE_MS: Final = 2
 """How long collecting goes on while everything else waits."""
 _OWN: Final[Sequence[Collector]] = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
-"""What there is to say of any process."""
+"""The collectors of metrics that every process has."""
 _CHUNK_BYTES: Final = 64 * 1024
 """About how much is written at once."""
 _TEXT: Final = b"text/plain; charset=utf-8"
@@ -272,15 +272,15 @@ class _Chunks:
         self._clock.later(0, self._write)
 
     def pauseProducing(self) -> None:
-        """It does not read."""
+        """Pauses, because the client does not read."""
         self._is_paused = True
 
     def resumeProducing(self) -> None:
-        """It has caught up."""
+        """Continues, because the client has read."""
         if self._is_paused:
             self._is_paused = False
             self._write()
 
     def stopProducing(self) -> None:
-        """It has gone."""
+        """Stops, because the client has gone."""
         self._is_over = True

@@ -27,7 +27,7 @@ from txrocketmq.remoting.call import Buffer
 
 _MAX_VECTORS: Final = 64
 PIECE_BYTES: Final = 256 * 1024
-"""How much is joined at once."""
+"""How many bytes are joined and handed to the transport at once."""
 
 
 class Outlet(Protocol):
@@ -37,18 +37,18 @@ class Outlet(Protocol):
         """Sends the buffers in order, after all that was written before."""
 
     def pause(self) -> None:
-        """The transport has enough for now: the rest is kept."""
+        """Keeps what is written from now on, because the transport has enough."""
 
     def resume(self) -> bool:
-        """The transport has sent what it had: goes on, and says whether nothing is kept now."""
+        """Hands over what was kept; returns whether nothing is kept any more."""
 
     def unsent_bytes(self) -> int:
-        """How much of what was written waits for the peer to read."""
+        """Returns how many bytes that were written still wait for the peer to read."""
 
     def take(self, data: bytes) -> bytes:
-        """What the peer said, by the bytes that came; may be nothing yet.
+        """Returns what the peer has sent, decoded from bytes that arrived; it may be empty.
 
-        Raises RemotingError when these bytes cannot be: the connection is to be closed.
+        Raises RemotingError for bytes that cannot be valid; the connection is then to be closed.
         """
 
 
@@ -57,21 +57,21 @@ Choose = Callable[[Any, bytes], Outlet]
 
 
 def plain_outlet(transport: Any) -> Outlet:
-    """That of a connection without encryption of ours."""
+    """Returns the outlet of a connection that is not encrypted, or that Twisted encrypts."""
     if isinstance(transport, TcpConnection) and not getattr(transport, "TLS", False):
         return SocketOutlet(transport)
     return TransportOutlet(transport)
 
 
 def _lasting(part: Buffer) -> Buffer:
-    """A buffer that may be kept: slices of a mapped file may not, and a part of bytes is one."""
+    """Returns a buffer that may be kept; only parts of `bytes` may, others are copied."""
     if type(part) is bytes or (type(part) is memoryview and type(part.obj) is bytes):
         return part
     return bytes(part)
 
 
 class TransportOutlet:
-    """Whatever a transport of Twisted can write."""
+    """An outlet over any transport of Twisted."""
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -125,27 +125,27 @@ class TransportOutlet:
         return held + self._kept_bytes
 
     def take(self, data: bytes) -> bytes:
-        """They mean themselves."""
+        """Returns the bytes as they are."""
         return data
 
 
 class GatheringOutlet:
-    """Before another outlet: what is written in one turn of the reactor leaves in one write.
+    """Stands before another outlet and writes the buffers of one turn of the reactor together.
 
-    For a client, which asks many things one by one: each write of its own would be a call of the
-    system, and wake the server. `soon` calls a function at the end of the turn, and no later.
+    It is for clients, which send many small requests: each write of its own would be a system call
+    and wake the server. `soon` calls a function at the end of the turn, and no later.
     """
 
     def __init__(self, inner: Outlet, soon: Callable[[Callable[[], None]], object]) -> None:
         self._inner = inner
         self._soon = soon
         self._is_due = False
-        """Whether the end of the turn is awaited."""
+        """Whether `soon` has been asked to call at the end of the turn."""
         self._gathered: list[Buffer] = []
         self._gathered_bytes = 0
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Gathers, until the turn is over or a piece is full."""
+        """Gathers buffers until the turn is over or there are PIECE_BYTES."""
         gathered, size_bytes = self._gathered, self._gathered_bytes
         if not self._is_due:
             self._is_due = True
@@ -158,20 +158,20 @@ class GatheringOutlet:
             self._leave()
 
     def pause(self) -> None:
-        """The outlet behind this keeps what it is handed."""
+        """Pauses the outlet behind, which then keeps what it is handed."""
         self._inner.pause()
 
     def resume(self) -> bool:
-        """Hands over what is gathered, after what was kept."""
+        """Hands over what is gathered, and resumes the outlet behind."""
         self._leave()
         return self._inner.resume()
 
     def unsent_bytes(self) -> int:
-        """With what is gathered."""
+        """Returns the bytes that wait, including those gathered here."""
         return self._inner.unsent_bytes() + self._gathered_bytes
 
     def take(self, data: bytes) -> bytes:
-        """As the outlet behind it."""
+        """Returns what the outlet behind makes of the bytes."""
         return self._inner.take(data)
 
     def _turn_ended(self) -> None:
@@ -186,7 +186,7 @@ class GatheringOutlet:
 
 
 class SocketOutlet(TransportOutlet):
-    """A plain socket: one gathered write at once, and the transport for what it does not take."""
+    """An outlet over a plain socket; the transport writes what the socket does not take at once."""
 
     def __init__(self, transport: Any) -> None:
         super().__init__(transport)

@@ -702,7 +702,10 @@ class PopConsumer:
         for a negative time or a number of messages that is out of range.
         """
     def renew(self, message: MessageExt) -> Deferred[None]:
-        """Hides a message for `invisible_ms` from now on; raises like `change_invisible_time`."""
+        """Hides a message from now on for the `invisible_ms` of the settings.
+
+        Raises the same as `change_invisible_time`.
+        """
     def subscribe(self, topic: str, expression: Expression = ...) -> Deferred[None]:
         """Subscribes to a topic, or changes the subscription to it.
 

@@ -280,7 +280,10 @@ class PopConsumer:
         self._given_out.hidden(old_handle, message, self._clock.steady_ms() + invisible_ms)
 
     async def renew(self, message: MessageExt) -> None:
-        """Hides a message for `invisible_ms` from now on; raises like `change_invisible_time`."""
+        """Hides a message from now on for the `invisible_ms` of the settings.
+
+        Raises the same as `change_invisible_time`.
+        """
         await self.change_invisible_time(message, self.config.invisible_ms)
 
     def _check_running(self) -> None:

@@ -29,7 +29,8 @@ AGAIN_MS: Final = 1_000
 """After how long to look again if some queues could not be taken (rebalance.minInterval of 5.x)."""
 
 Change = Callable[[str, Sequence[MessageQueue], Own], Awaitable[bool]]
-"""Takes a topic, all its queues and the member's own; returns False if some could not be taken."""
+"""Called with a topic, all its queues and the member's own; returns False if some were not
+taken."""
 QueuesListener = Callable[
     [str, Sequence[MessageQueue], Sequence[MessageQueue]], "object | Awaitable[object]"
 ]

@@ -136,7 +136,7 @@ class ReactorThread:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> Handed:
-        """Begins something in the thread; see `Begin`. Raises RuntimeError if the thread has ended."""
+        """Begins something in the thread; see `Begin`. Raises RuntimeError if it has ended."""
         if not self.is_alive:
             raise RuntimeError(
                 "the client's thread is not there: a client that was made before a fork cannot be"

@@ -57,7 +57,7 @@ engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its 
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"
-	@$(BIN)/pytest compat_tests -n 2 --dist worksteal --reruns 1 -rfEsR $(ARGS)
+	@$(BIN)/pytest compat_tests -n 2 --dist loadfile --reruns 1 -rfEsR $(ARGS)
 
 mqadmin-table: environment ## every command of mqadmin, ours beside the original: docs/mqadmin.md; ARGS="--java local"
 	@echo "mqadmin-table: four brokers one after the other, six minutes or so"

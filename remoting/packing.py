@@ -44,7 +44,7 @@ class Fixed:
     size: int
     offsets: dict[str, int] = field(compare=False, repr=False)
     codecs: tuple[StructCodec, ...] = field(compare=False, repr=False)
-    """Of each field."""
+    """The codec of each field alone, in the order of `names`."""
 
     def offset_of(self, name: str) -> int:
         """Offset of the field in bytes from the start; KeyError when there is no such field."""
@@ -55,11 +55,11 @@ class Fixed:
         return dict(zip(self.names, self.codecs, strict=True))[name]
 
     def fields(self, data: bytes | memoryview, at: int = 0) -> dict[str, Any]:
-        """The fields of the value that begins there, by their names."""
+        """Returns the fields, by their names, of the value that begins at byte `at` of `data`."""
         return dict(zip(self.names, self.struct.unpack_from(data, at), strict=True))
 
     def rows(self, count: int) -> StructCodec:
-        """The codec of so many values that lie end to end."""
+        """Returns the codec of `count` values that lie end to end."""
         return StructCodec(">" + self.struct.format[1:] * count)
 
 
@@ -68,7 +68,7 @@ class _Field(NamedTuple):
     code: str
     """One character: a code of `struct` for an integer, `s` for bytes."""
     shape: tuple[int, ...]
-    """Of the bytes; empty for an integer."""
+    """The dimensions of a field of bytes; empty for an integer."""
 
     @property
     def format(self) -> str:

@@ -18,16 +18,16 @@ from typing import Final
 from txrocketmq.remoting.message.message import MessageQueue
 
 VIRTUAL_NODES: Final = 10
-"""Places of each client on the ring of `consistent_hash`."""
+"""How many places each client has on the ring of `consistent_hash`."""
 
 Strategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
-"""Takes a client id, all queues and all client ids, both sorted; gives that client's queues."""
+"""Takes a client id, all queues and all client ids (sorted), and returns that client's queues."""
 
 
 def averagely(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Gives each member a run of consecutive queues; the first members may get one more."""
+    """Returns a run of consecutive queues; the first members may get one more than the others."""
     if client_id not in client_ids:
         return []
     index = client_ids.index(client_id)
@@ -39,7 +39,7 @@ def averagely(
 def averagely_by_circle(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Deals the queues out to the members in turn, like cards."""
+    """Returns every n-th queue for n members: the queues are dealt out in turn, like cards."""
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
@@ -48,7 +48,10 @@ def averagely_by_circle(
 def consistent_hash(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Finds each queue's member on a ring of hashes: changes of members move few queues."""
+    """Returns the queues whose next place on a ring of hashes belongs to this member.
+
+    When a member comes or goes, only few queues change hands.
+    """
     if client_id not in client_ids:
         return []
     ring: dict[int, str] = {}
@@ -74,4 +77,4 @@ STRATEGIES: Final[Mapping[str, Strategy]] = {
     "AVG_BY_CIRCLE": averagely_by_circle,
     "CONSISTENT_HASH": consistent_hash,
 }
-"""Those that need no settings, by the names they have on the wire."""
+"""The strategies that need no settings, by the names they have on the wire."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that producers have compressed: zlib, LZ4 frames and Zstandard, as `sys_flag` says.
+"""Bodies that producers have compressed with zlib, LZ4 frames or Zstandard.
 
-The broker stores compressed bodies as they come; clients compress and decompress. Decompression is
-bounded: a small body that would become a huge one costs no more memory than the given limit.
+`sys_flag` of a message says whether and how its body is compressed. The broker stores compressed
+bodies as they come; clients compress and decompress. Decompression is bounded: a small body that
+would become a huge one costs no more memory than the given limit.
 
 Java: common.compression.CompressionType, ZlibCompressor, Lz4Compressor, ZstdCompressor.
 """
@@ -26,20 +27,20 @@ from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
 DEFAULT_LEVEL: Final = 5
-"""rocketmq.message.compressLevel of the Java client."""
+"""The default of rocketmq.message.compressLevel in the Java client."""
 DEFAULT_MAX_BYTES: Final = 64 << 20
 """Limit of a decompressed body: well above any frame (16 MiB) and the usual body limit (4 MiB)."""
 
 _LEVEL_RANGE: Final = range(10)
 _QUICK_ERROR: Final[type[Exception]] = quick_zlib.error  # type: ignore[assignment]
 _MOST_INFLATED: Final = 1032
-"""Bytes that one byte of a zlib body can become."""
+"""The most bytes that one byte of a zlib body can become."""
 _TYPE_SHIFT: Final = 8
 _KIND_MASK: Final = MessageSysFlag.COMPRESSION_MASK
 
 
 class CompressionError(RemotingError, ValueError):
-    """A body that does not decompress: damaged, of an unknown kind, or larger than the limit."""
+    """A body cannot be decompressed: it is damaged, too large, or of an unknown kind."""
 
 
 class CompressionType(enum.IntEnum):
@@ -51,16 +52,16 @@ class CompressionType(enum.IntEnum):
 
     @property
     def flag(self) -> int:
-        """The bits of `sys_flag` for this kind, without COMPRESSED itself."""
+        """The bits of `sys_flag` that mean this kind, without COMPRESSED itself."""
         return self.value << _TYPE_SHIFT
 
 
 _KINDS: Final = {0: CompressionType.ZLIB, **{kind.flag: kind for kind in CompressionType}}
-"""By the bits of `sys_flag`."""
+"""Each kind of compression by its bits of `sys_flag`; 0 is zlib (see `compression_type`)."""
 
 
 def compression_type(sys_flag: int) -> CompressionType:
-    """The kind of a compressed body; CompressionError when the number is unknown.
+    """Returns the kind of a compressed body. Raises CompressionError if the number is unknown.
 
     Number 0 is zlib: clients before 4.9.3 set COMPRESSED alone.
     """
@@ -75,14 +76,17 @@ def _unknown(sys_flag: int) -> str:
 
 
 def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> bytes:
-    """The compressed body, readable by the Java clients; `level` is 0 to 9."""
+    """Returns the compressed body, which the Java clients can read. `level` is 0 to 9.
+
+    Raises ValueError for any other level. LZ4 ignores the level.
+    """
     if level not in _LEVEL_RANGE:
         raise ValueError(f"compression level must be 0 to 9, not {level}")
     if kind == CompressionType.ZLIB:
         return zlib.compress(body, level)
     if kind == CompressionType.ZSTD:
         return zstandard.ZstdCompressor(level=level).compress(body)
-    # lz4-java refuses linked blocks, and writes at its fastest whatever the level is.
+    # lz4-java refuses linked blocks, and compresses at its fastest whatever the level is.
     frame: bytes = lz4.frame.compress(
         body, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX4MB, store_size=False
     )
@@ -90,9 +94,10 @@ def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> 
 
 
 def decompress(body: bytes, sys_flag: int, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """The body that was compressed, of at most `max_bytes`; CompressionError otherwise.
+    """Returns the decompressed body, which has at most `max_bytes`.
 
-    `sys_flag` says the kind; whether the body is compressed at all is the caller's to look.
+    `sys_flag` says how the body was compressed; the caller has checked that it is compressed at
+    all. Raises CompressionError if the body is damaged, too large or of an unknown kind.
     """
     of_kind = _DECOMPRESS.get(sys_flag & _KIND_MASK)
     try:
@@ -105,7 +110,7 @@ def decompress(body: bytes, sys_flag: int, max_bytes: int = DEFAULT_MAX_BYTES) -
 
 
 def _first_guess_bytes(body: bytes) -> int:
-    """Room that is enough for nearly all bodies, so that the limit is seldom allocated."""
+    """Returns a size that is enough for nearly all bodies, so the limit is seldom allocated."""
     return max(1 << 14, 8 * len(body))
 
 
@@ -134,14 +139,15 @@ def _decompress_lz4(body: bytes, max_bytes: int) -> bytes:
 
 
 def _decompress_zstd(body: bytes, max_bytes: int) -> bytes:
-    # The size that a frame declares would be allocated at once: so look at it first.
+    # The size that a frame declares would be allocated at once, so it is checked first.
     declared_bytes = zstandard.frame_content_size(body)
     if declared_bytes > max_bytes:
         raise CompressionError(f"ZSTD body is larger than {max_bytes} bytes: {declared_bytes}")
     stream = zstandard.ZstdDecompressor()
     guess_bytes = _first_guess_bytes(body)
     if guess_bytes < max_bytes:
-        # Too little room and damage are not told apart: the whole room will tell.
+        # Too little room and damage raise the same error: a second attempt, with all the room
+        # that is allowed, distinguishes them.
         with contextlib.suppress(zstandard.ZstdError):
             return stream.decompress(body, max_output_size=guess_bytes)
     return stream.decompress(body, max_output_size=max_bytes)

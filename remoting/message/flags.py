@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bit sets of the protocol: flags of messages, pulls and topics, and permissions.
 
-They are plain integers in namespaces, not IntFlag: an IntFlag's `&` costs half a microsecond, and
-these are tested for every message.
+They are plain integers in namespaces, not members of IntFlag: `&` on an IntFlag costs half a
+microsecond, and these bits are tested for every message.
 
 Java: common.sysflag.MessageSysFlag, PullSysFlag, TopicSysFlag, common.constant.PermName.
 """
@@ -15,7 +15,7 @@ from txrocketmq.remoting.message import record
 
 
 class MessageSysFlag:
-    """`sys_flag` of a message."""
+    """The bits of a message's `sys_flag`."""
 
     COMPRESSED: Final = 0x1
     MULTI_TAGS: Final = 0x2
@@ -33,16 +33,16 @@ class MessageSysFlag:
     COMPRESSION_ZSTD: Final = 0x200
     COMPRESSION_ZLIB: Final = 0x300
     COMPRESSION_MASK: Final = 0x700
-    """The kind of compression; 0 with COMPRESSED set is zlib, as clients before 4.9.3 wrote."""
+    """The kind of compression; 0 with COMPRESSED set is zlib, as clients before 4.9.3 wrote it."""
 
 
 def transaction_type(sys_flag: int) -> int:
-    """The transaction type of a message: one of MessageSysFlag.TRANSACTION_*_TYPE."""
+    """Returns the transaction type of a message: one of MessageSysFlag.TRANSACTION_*_TYPE."""
     return sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class PullSysFlag:
-    """`sysFlag` of a pull request."""
+    """The bits of `sysFlag` in a pull request."""
 
     COMMIT_OFFSET: Final = 0x1
     """The header's commit offset is to be stored."""
@@ -55,17 +55,17 @@ class PullSysFlag:
 
 
 class TopicSysFlag:
-    """`topicSysFlag` of a topic's configuration."""
+    """The bits of `topicSysFlag` in a topic's configuration."""
 
     UNIT: Final = 0x1
     UNIT_SUB: Final = 0x2
 
 
 class PermName:
-    """`perm` of a topic or a broker."""
+    """The bits of `perm`, which says what may be done with a topic or a broker."""
 
     INHERIT: Final = 0x1
-    """Topics may be created after the pattern of this one."""
+    """Other topics may be created with the settings of this one."""
     WRITE: Final = 0x2
     READ: Final = 0x4
     PRIORITY: Final = 0x8
@@ -73,22 +73,22 @@ class PermName:
 
 
 def is_readable(perm: int) -> bool:
-    """Whether consumers may read."""
+    """Returns whether consumers may read from a topic or broker with this `perm`."""
     return perm & PermName.READ != 0
 
 
 def is_writable(perm: int) -> bool:
-    """Whether producers may write."""
+    """Returns whether producers may write to a topic or broker with this `perm`."""
     return perm & PermName.WRITE != 0
 
 
 def is_inherited(perm: int) -> bool:
-    """Whether topics may be created after the pattern of this one."""
+    """Returns whether other topics may be created with the settings of a topic with this `perm`."""
     return perm & PermName.INHERIT != 0
 
 
 def perm_to_string(perm: int) -> str:
-    """The permission as tools print it: `RWX`, with `-` for what is missing."""
+    """Returns the permission as tools print it: `RWX`, with `-` for what is not allowed."""
     return "".join(
         (
             "R" if is_readable(perm) else "-",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two ids of a message: one says where it is stored, the other was made by its producer.
 
-The offset message id is the store host and the commit-log offset in hexadecimal; VIEW_MESSAGE_BY_ID
-finds a message by it. The unique key travels as property UNIQ_KEY; the broker indexes it, and tools
-read the send time from it. Both are 32 characters with an IPv4 host and 56 with IPv6.
+The offset message id consists of the store host and the commit-log offset in hexadecimal;
+VIEW_MESSAGE_BY_ID finds a message by it. The unique key travels as property UNIQ_KEY; the broker
+indexes it, and tools read the send time from it. Both are 32 characters with an IPv4 host and 56
+with IPv6.
 
 Java: common.message.MessageDecoder.createMessageId, MessageId, MessageClientIDSetter.
 """
@@ -36,7 +37,7 @@ UNIQUE_KEY_TAIL = Struct(
 _HOSTS: Final = {
     fixed(host).offset_of("port"): fixed(host).struct for host in (IPV4_HOST, IPV6_HOST)
 }
-"""The codec of a host by the bytes of its address."""
+"""The codec of a host by the number of bytes of its address, 4 or 16."""
 _OFFSET: Final = fixed(MESSAGE_ID_TAIL).struct
 _KEY_TAIL: Final = fixed(UNIQUE_KEY_TAIL).struct
 _KEY_HEAD_TAIL_BYTES: Final = fixed(UNIQUE_KEY_TAIL).offset_of("since_month_start_ms")
@@ -47,11 +48,11 @@ _CLOCK_STEP_MS: Final = 1_000_000
 
 
 class MessageIdError(RemotingError, ValueError):
-    """Text that is no message id."""
+    """A text is no message id."""
 
 
 class Host(NamedTuple):
-    """An address and a port, as messages hold them; the address is text, IPv4 or IPv6."""
+    """An address and a port, as messages contain them; the address is text, IPv4 or IPv6."""
 
     ip: str
     port: int
@@ -61,49 +62,53 @@ class Host(NamedTuple):
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the address has 16 bytes."""
+        """Whether the address is an IPv6 address, which has 16 bytes."""
         return ":" in self.ip
 
     @property
     def ip_bytes(self) -> bytes:
-        """Returns the 4 or 16 bytes of an address. Raises ValueError for anything else."""
+        """The 4 or 16 bytes of the address. Raises ValueError if `ip` is no address."""
         return ip_bytes(self.ip)
 
 
 @lru_cache(maxsize=4096)
 def host_of(packed: bytes, port: int) -> Host:
-    """The host of 4 or 16 bytes of address; kept, since the same few come in every message."""
+    """Returns the host with this address of 4 or 16 bytes.
+
+    The results are cached, since the same few hosts come in every message.
+    """
     return Host(str(ipaddress.ip_address(packed)), port)
 
 
 @lru_cache(maxsize=4096)
 def ip_bytes(ip: str) -> bytes:
-    """The 4 or 16 bytes of an address in text; ValueError when it is none."""
+    """Returns the 4 or 16 bytes of an address. Raises ValueError if the text is no address."""
     return ipaddress.ip_address(ip).packed
 
 
 def pack_host(ip: bytes, port: int) -> bytes:
-    """An address of 4 or 16 bytes with its port, as records hold it."""
+    """Returns an address of 4 or 16 bytes with its port, as records contain it."""
     return _HOSTS[len(ip)].pack(ip, port)
 
 
 class MessageId(NamedTuple):
-    """What an offset message id says."""
+    """What an offset message id says: where the message is stored."""
 
     store_host: Host
     commit_log_offset: int
 
 
 def encode_message_id(store_host: Host, commit_log_offset: int) -> str:
-    """The offset message id of a message of this broker."""
+    """Returns the offset message id of a message that is stored there."""
     packed = store_host.ip_bytes + _OFFSET.pack(store_host.port, commit_log_offset)
     return packed.hex().upper()
 
 
 def decode_message_id(text: str) -> MessageId:
-    """Where the message is; MessageIdError when the text is no offset message id.
+    """Returns where the message is stored. Raises MessageIdError if the text has another form.
 
-    A unique key has the same form: whether something lies at the offset, only the broker knows.
+    A unique key has the same form, so only the broker can tell whether a message lies at the
+    offset.
     """
     packed = _unhex(text)
     address_bytes = len(packed) - _OFFSET.size
@@ -112,7 +117,7 @@ def decode_message_id(text: str) -> MessageId:
 
 
 class UniqueKey(NamedTuple):
-    """What a unique key says; `created_ms` is the time at the producer."""
+    """What a unique key says; `created_ms` is the time by the producer's clock."""
 
     ip: str
     pid: int
@@ -124,9 +129,9 @@ class UniqueKey(NamedTuple):
 class UniqueKeys:
     """Makes the unique keys of one process.
 
-    `ip` is of 4 or 16 bytes; `instance_hash` tells apart the makers in one process (in Java the
-    hash of the class loader). As in the original, a key contains the time since the first of the
-    month in local time, so month and year are lost.
+    `ip` has 4 or 16 bytes; `instance_hash` distinguishes several makers in one process (in Java it
+    is the hash of the class loader). As in the original, a key contains the time since the start of
+    the month in local time, so month and year are lost.
     """
 
     def __init__(self, ip: bytes, pid: int, instance_hash: int) -> None:
@@ -139,11 +144,11 @@ class UniqueKeys:
         self._month_end_ms = 0
 
     def create(self, now_ms: int) -> str:
-        """The next key; keys of one millisecond differ by the counter."""
+        """Returns a new key; keys of the same millisecond differ in their counter."""
         if now_ms >= self._month_end_ms or now_ms < self._month_start_ms - _CLOCK_STEP_MS:
             self._month_start_ms = month_start_ms(now_ms)
             self._month_end_ms = _next_month_start_ms(now_ms)
-        # A clock set back a little over the start of the month: 0, as the original.
+        # The clock may be set back across the start of a month: then 0, as in the original.
         since_ms = max(now_ms - self._month_start_ms, 0)
         return f"{self._head}{since_ms:08X}{next(self._counter) & 0xFFFF:04X}"
 
@@ -166,7 +171,7 @@ def decode_unique_key(key: str, now_ms: int) -> UniqueKey:
 
 
 def month_start_ms(time_ms: int) -> int:
-    """The start of the month of this time, in the local time zone."""
+    """Returns the start of the month that contains this time, in the local time zone."""
     local = time.localtime(time_ms // 1000)
     return _local_midnight_ms(local.tm_year, local.tm_mon)
 

@@ -31,7 +31,7 @@ from txrocketmq.remoting.message.properties import decode_properties, encode_pro
 from txrocketmq.remoting.packing import fixed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-"""Of unsigned bytes. A memoryview of a mapped file serves: only what a message keeps is copied."""
+"""Unsigned bytes. A memoryview of a mapped file will do: only what a message keeps is copied."""
 
 MAX_TOPIC_BYTES_V1: Final = 0x7F
 MAX_TOPIC_BYTES_V2: Final = 0x7FFF
@@ -61,7 +61,10 @@ _MAGIC_V1_LAST_BYTE: Final = record.MAGIC_V1 & 0xFF
 
 
 class MessageDecodeError(RemotingError, ValueError):
-    """Bytes that are no message: `offset` is where it was to start, `reason` what is wrong."""
+    """The bytes at `offset`, where a message should start, are no message.
+
+    `reason` says what is wrong with them.
+    """
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"no message at offset {offset}: {reason}")
@@ -70,12 +73,16 @@ class MessageDecodeError(RemotingError, ValueError):
 
 
 class MessageEncodeError(RemotingError, ValueError):
-    """A message that does not fit its format; the text says which field."""
+    """A message does not fit into its format; the text says why."""
 
 
 @dataclass(slots=True)
 class Message:
-    """A message to send. `flag` is the user's; `properties` contain tags, keys and the rest."""
+    """A message to send.
+
+    The bits of `flag` are the user's own; `properties` contain tags, keys and everything else that
+    is known of the message.
+    """
 
     topic: str
     body: bytes = b""
@@ -85,7 +92,7 @@ class Message:
 
     @property
     def tags(self) -> str | None:
-        """The one tag that subscriptions filter by."""
+        """The message's tag, by which subscriptions filter, or None. There is only one."""
         return self.properties.get(names.TAGS)
 
     @property
@@ -100,16 +107,19 @@ class Message:
 
     @property
     def waits_for_store(self) -> bool:
-        """Whether the broker answers only after flush and replication, as it is configured."""
+        """Whether the broker answers only after flush and replication.
+
+        The broker's configuration says what it waits for.
+        """
         return self.properties.get(names.WAIT, "true").lower() == "true"
 
     @property
     def unique_key(self) -> str | None:
-        """The id that the producer gave the message."""
+        """The id that the producer gave to the message, or None."""
         return self.properties.get(names.UNIQ_KEY)
 
     def set_user_property(self, name: str, value: str) -> None:
-        """Set a property of the user's own; ValueError for names and values that may not be."""
+        """Sets a property of the user's own. Raises ValueError if name or value is not allowed."""
         names.check_user_property(name, value)
         self.properties[name] = value
 
@@ -144,20 +154,27 @@ class MessageExt(Message):
 
     @property
     def msg_id(self) -> str:
-        """The id that users see: the producer's, or else the broker's (MessageClientExt)."""
+        """The id that users see (MessageClientExt).
+
+        It is the producer's id, or the broker's if there is none.
+        """
         return self.unique_key or self.offset_msg_id
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """A queue of a topic on a broker; queues sort as in the original, which rebalancing needs."""
+    """A queue of a topic on a broker.
+
+    Queues sort by topic, broker name and id as in the original, since all members of a group must
+    see them in the same order to rebalance.
+    """
 
     topic: str
     broker_name: str
     queue_id: int
 
     def __str__(self) -> str:
-        # Consistent hashing of the original hashes this text.
+        # The original's consistent hashing uses the hash of this text.
         return (
             f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
             f"queueId={self.queue_id}]"
@@ -165,7 +182,10 @@ class MessageQueue:
 
 
 def body_crc(body: Buffer) -> int:
-    """What a record holds of its body: CRC-32 without the sign bit (UtilAll.crc32)."""
+    """Returns the checksum of a body that its record contains (UtilAll.crc32).
+
+    It is the CRC-32 without the sign bit.
+    """
     return crc32(body) & 0x7FFFFFFF
 
 
@@ -176,13 +196,13 @@ def decode_message(
     decompress_body: bool = True,
     max_body_bytes: int = DEFAULT_MAX_BYTES,
 ) -> tuple[MessageExt, int]:
-    """The message whose record starts at `offset`, and the offset of the byte after it.
+    """Returns the message whose record starts at `offset`, and the offset where the record ends.
 
-    `max_body_bytes` bounds what a compressed body may become. Text that is no UTF-8 is read with
-    U+FFFD, as Java does. The CRC is not checked: see `body_crc`.
+    `max_body_bytes` limits the size of a decompressed body. Bytes of a text that are not UTF-8 are
+    read as U+FFFD, as in Java. The CRC is not checked: see `body_crc`.
 
-    Raises MessageDecodeError: unknown magic, lengths that do not add up, a record cut short, a
-    body that does not decompress.
+    Raises MessageDecodeError for an unknown magic, lengths that do not add up, a record that is cut
+    short, or a body that cannot be decompressed.
     """
     try:
         fields, body_at = _FIXED.unpack_from(buffer, offset), offset + _FIXED_BYTES
@@ -199,7 +219,7 @@ def decode_message(
     end = offset + total_size
     if body_length < 0 or topic_length_at >= end or end > len(buffer):
         raise MessageDecodeError(offset, _why_cut_short(buffer, offset, total_size, body_length))
-    if magic == _MAGIC_V1:  # as nearly all are: the length of the topic is a byte
+    if magic == _MAGIC_V1:  # as nearly all are: the topic's length is one byte
         topic_at = topic_length_at + 1
         length = buffer[topic_length_at]
         topic_end = topic_at + length if length <= MAX_TOPIC_BYTES_V1 else end
@@ -250,7 +270,7 @@ def record_properties(record: Buffer) -> str:
 
 
 def _fixed_part_of_ipv6(buffer: Buffer, offset: int, sys_flag: int) -> tuple[tuple[Any, ...], int]:
-    """The fields before the body where a host has a long address, and where the body begins."""
+    """Returns the fields before the body when a host is IPv6, and the offset of the body."""
     layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
     try:
         return layout.unpack_from(buffer, offset), offset + layout.size
@@ -279,7 +299,10 @@ def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: in
 def _topic_range(
     buffer: Buffer, offset: int, magic: int, length_at: int, end: int
 ) -> tuple[int, int]:
-    """Start and end of a topic that may be long."""
+    """Returns the start and end of the topic in a V2 record.
+
+    Raises MessageDecodeError if the magic is another, or if the length of the topic does not fit.
+    """
     if magic != record.MAGIC_V2:
         raise MessageDecodeError(offset, f"unknown magic {magic & 0xFFFFFFFF:#010x}")
     topic_at: int = length_at + _TOPIC_LENGTH_V2.size
@@ -308,11 +331,11 @@ def decode_messages(
 
 
 def encode_message(message: MessageExt, properties: Buffer | None = None) -> bytes:
-    """The record of a message, in the magic that its topic needs: V2 beyond 127 bytes.
+    """Returns the record of a message: V1, or V2 if its topic is longer than 127 bytes.
 
-    Sizes and CRC are made from the contents. The body goes as it is, so it must be compressed
-    when `sys_flag` says so. `properties` are the message's own, if they are encoded already.
-    MessageEncodeError names what does not fit.
+    Sizes and CRC are computed. The body is written as it is, so it must already be compressed if
+    `sys_flag` says so. `properties` are those of the message, if the caller has encoded them
+    already. Raises MessageEncodeError if a field is too large or out of its range.
     """
     topic = message.topic.encode("utf-8", "replace")
     if properties is None:
@@ -374,9 +397,9 @@ def _encoded_properties(message: Message) -> bytes:
 
 
 def encode_batch(messages: Iterable[Message]) -> bytes:
-    """The body of SEND_BATCH_MESSAGE: flag, body and properties of each message.
+    """Returns the body of SEND_BATCH_MESSAGE: flag, body and properties of each message.
 
-    MessageEncodeError names what does not fit.
+    Raises MessageEncodeError if a field is too large or out of its range.
     """
     parts: list[bytes] = []
     for message in messages:
@@ -391,10 +414,10 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
 
 
 def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
-    """The messages of a batch body; the entries carry no topic, so it is given.
+    """Returns the messages of a batch body. They get `topic`, which the entries do not contain.
 
-    As the original does, the size, magic and CRC of an entry are passed over: other clients fill
-    them as they like. Raises MessageDecodeError when an entry is cut short.
+    As in the original, size, magic and CRC of an entry are ignored, since other clients fill them
+    as they like. Raises MessageDecodeError if an entry is cut short.
     """
     return [
         Message(topic, body, flag, decode_properties(str(properties, "utf-8", "replace")))
@@ -403,9 +426,9 @@ def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
 
 
 def _batch_entries(buffer: Buffer, begin: int = 0) -> Iterator[tuple[int, bytes, Buffer]]:
-    """Flags, bodies and properties of a batch body from one of its messages on.
+    """Yields flag, body and encoded properties of the messages of a batch, from number `begin` on.
 
-    Of what is before that, only the lengths are read.
+    Only the lengths of the messages before that one are read.
     """
     offset = index = 0
     end = len(buffer)
@@ -430,9 +453,10 @@ def _batch_entries(buffer: Buffer, begin: int = 0) -> Iterator[tuple[int, bytes,
 
 
 def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
-    """The messages of an inner batch, as consumers see them (MessageDecoder.decodeMessage).
+    """Returns the messages of an inner batch, as consumers see them (MessageDecoder.decodeMessage).
 
-    The queue offset counts up; the rest is the batch's. Raises MessageDecodeError.
+    Body, flag and properties are their own, the queue offsets count up from that of the batch, and
+    everything else is the batch's. Raises MessageDecodeError.
     """
     return [
         replace(
@@ -447,9 +471,9 @@ def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
 
 
 def inner_records(message: MessageExt, begin: int = 0) -> Iterator[bytes]:
-    """The messages of an inner batch from one of them on, each as a record of its own.
+    """Yields the messages of an inner batch from number `begin` on, each as a record of its own.
 
-    Raises MessageDecodeError.
+    Raises MessageDecodeError if an entry is cut short.
     """
     for index, (flag, body, properties) in enumerate(_batch_entries(message.body, begin), begin):
         inner = replace(message, body=body, flag=flag, queue_offset=message.queue_offset + index)

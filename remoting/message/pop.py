@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of POP: receipt handles, the offsets in answers, and the names of its topics.
 
-All of them are words between blanks. Java: ExtraInfoUtil, KeyBuilder, PopAckConstants.
+Handles and offsets are words separated by blanks. Java: ExtraInfoUtil, KeyBuilder, PopAckConstants.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 ORDER_REVIVE_QUEUE: Final = 999
-"""Stands for the revive queue where messages are popped in order, which leaves no records."""
+"""Stands for the revive queue if messages are popped in order, which leaves no records there."""
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
-"""Under its name the broker keeps how far it has read the revive topic."""
+"""The consumer group under whose name the broker keeps how far it has read the revive topic."""
 REVIVE_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
 _SEPARATOR_V1: Final = "_"
 _SEPARATOR_V2: Final = "+"
@@ -24,18 +24,19 @@ _LONG_MAX: Final = 2**63 - 1
 _INT_MAX: Final = 2**31 - 1
 _SURELY_INT: Final = 9
 _SURELY_LONG: Final = 18
-"""So many digits are within these limits."""
+"""Numbers of at most this many digits fit into a Java long, those of `_SURELY_INT` into an int."""
 
 
 class ReceiptHandleError(RemotingError, ValueError):
-    """A text that is no receipt handle; it says which part of it is missing or wrong."""
+    """A text is no receipt handle; the message says which part of it is missing or wrong."""
 
 
 class ReceiptHandle(NamedTuple):
-    """What a consumer holds for a message that it has popped. Times in ms.
+    """Identifies a popped message when its consumer acknowledges it. Times are in ms.
 
-    `start_offset` and `pop_time` name the check point that the message belongs to, and
-    `revive_queue_id` where its records are.
+    `start_offset` and `pop_time` identify the check point that the message belongs to, and
+    `revive_queue_id` is the queue of the revive topic that has its records. `retry` is a flag of
+    `retry_flag`.
     """
 
     start_offset: int
@@ -49,7 +50,10 @@ class ReceiptHandle(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ReceiptHandle:
-        """Of its text; raises ReceiptHandleError. The last two words may be missing."""
+        """Returns the handle that a text means. Raises ReceiptHandleError if it means none.
+
+        The last two words may be missing; `queue_id` and `queue_offset` are then -1.
+        """
         words = text.split(" ")
         if len(words) < _LEAST_WORDS:
             raise ReceiptHandleError(
@@ -83,22 +87,26 @@ def _number(word: str, most: int, surely: int) -> int:
 
 
 def retry_topic_v1(topic: str, group: str) -> str:
-    """Where messages of a topic that a group has not acknowledged come back, by its older name."""
+    """Returns the older name of the topic for messages that a group has not acknowledged."""
     return RETRY_PREFIX + group + _SEPARATOR_V1 + topic
 
 
 def retry_topic_v2(topic: str, group: str) -> str:
-    """The same by the newer name, from which topic and group can be told."""
+    """Returns the newer name of the topic for messages that a group has not acknowledged.
+
+    The topic and the group can be told from it.
+    """
     return RETRY_PREFIX + group + _SEPARATOR_V2 + topic
 
 
 def retry_topic(topic: str, group: str, *, v2: bool) -> str:
-    """The retry topic, by the name that the broker is configured for."""
+    """Returns the retry topic of a group, by the name that the broker is configured for."""
     return retry_topic_v2(topic, group) if v2 else retry_topic_v1(topic, group)
 
 
 def normal_topic(topic: str, group: str) -> str:
-    """The topic that a retry topic of the group belongs to; any other topic is its own."""
+    """Returns the topic that a retry topic of the group belongs to, and any other topic as it is.
+    """
     if not topic.startswith(RETRY_PREFIX):
         return topic
     prefix = RETRY_PREFIX + group
@@ -106,14 +114,20 @@ def normal_topic(topic: str, group: str) -> str:
 
 
 def retry_flag(topic: str) -> str:
-    """How handles and answers name the kind of a topic: "0", or "1" or "2" for a retry topic."""
+    """Returns the kind of a topic, as handles and answers write it.
+
+    It is "1" or "2" for a retry topic with a name of that version, and "0" for any other topic.
+    """
     if not topic.startswith(RETRY_PREFIX):
         return "0"
     return "2" if _SEPARATOR_V2 in topic else "1"
 
 
 def real_topic(topic: str, group: str, retry: str) -> str:
-    """The topic that a flag means; raises ReceiptHandleError for a flag that there is not."""
+    """Returns the topic whose messages were popped; `retry` is a flag of `retry_flag`.
+
+    Raises ReceiptHandleError for an unknown flag.
+    """
     if retry == "0":
         return topic
     if retry == "1":
@@ -124,20 +138,23 @@ def real_topic(topic: str, group: str, retry: str) -> str:
 
 
 def start_offset_info(topic: str, queue_id: int, offset: int) -> str:
-    """From which offset on messages of a queue were popped."""
+    """Returns the text that says at which offset a pop of a queue started."""
     return f"{retry_flag(topic)} {queue_id} {offset}"
 
 
 def msg_offset_info(topic: str, queue_id: int, offsets: Sequence[int]) -> str:
-    """The offsets of the messages that were popped from a queue."""
+    """Returns the text that says which offsets of a queue were popped."""
     return f"{retry_flag(topic)} {queue_id} {','.join(map(str, offsets))}"
 
 
 def order_count_info(topic: str, queue_id: int, count: int) -> str:
-    """How often all messages of a queue were popped before, as older clients ask."""
+    """Returns the text that says how often all messages of a queue were popped before.
+
+    Older clients know only this form.
+    """
     return f"{retry_flag(topic)} {queue_id} {count}"
 
 
 def offset_order_count_info(topic: str, queue_id: int, offset: int, count: int) -> str:
-    """How often one message of a queue was popped before."""
+    """Returns the text that says how often one message of a queue was popped before."""
     return f"{retry_flag(topic)} qo{queue_id}%{offset} {count}"

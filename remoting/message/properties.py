@@ -17,16 +17,16 @@ from typing import Final
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
 MAX_PROPERTIES_BYTES: Final = 0x7FFF
-"""The longest text that a record holds, in bytes of UTF-8."""
+"""The longest text of properties that fits into a record, in bytes of UTF-8."""
 
 KEYS: Final = "KEYS"
-"""Index keys, separated by KEY_SEPARATOR."""
+"""The keys of the index, separated by KEY_SEPARATOR."""
 KEY_SEPARATOR: Final = " "
 TAGS: Final = "TAGS"
 WAIT: Final = "WAIT"
-""""false": the producer does not wait for flush and replication."""
+"""If it is "false", the producer does not wait for flush and replication."""
 DELAY: Final = "DELAY"
-"""Delay level, 1 to 18."""
+"""The delay level: 1 to 18 unless the broker is configured otherwise."""
 RETRY_TOPIC: Final = "RETRY_TOPIC"
 """The original topic of a message in a %RETRY% topic."""
 ORIGIN_GROUP: Final = "ORIGIN_GROUP"
@@ -40,13 +40,13 @@ MQ2_FLAG: Final = "MQ2_FLAG"
 INSTANCE_ID: Final = "INSTANCE_ID"
 SHARDING_KEY: Final = "__SHARDINGKEY"
 PRIORITY: Final = "_SYS_MSG_PRIORITY_"
-"""5.4."""
+"""The priority of a message (5.4 and later)."""
 
 # Transactions.
 TRAN_MSG: Final = "TRAN_MSG"
-""""true" in a half message."""
+"""Is "true" in a half message."""
 PGROUP: Final = "PGROUP"
-"""The producer group that is asked for the state of a half message."""
+"""The producer group that the broker asks about the state of a half message."""
 TRANSACTION_ID: Final = "__transactionId__"
 TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 CHECK_IMMUNITY_TIME_IN_SECONDS: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
@@ -62,20 +62,20 @@ DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 
 # Set by the broker or by the client library.
 UNIQ_KEY: Final = "UNIQ_KEY"
-"""The message id that the producer made, see remoting.message.ids."""
+"""The message id that the producer made; see remoting.message.ids."""
 EXTEND_UNIQ_INFO: Final = "EXTEND_UNIQ_INFO"
 MSG_REGION: Final = "MSG_REGION"
 TRACE_ON: Final = "TRACE_ON"
 TRACE_CONTEXT: Final = "TRACE_CONTEXT"
 CLUSTER: Final = "CLUSTER"
 MIN_OFFSET: Final = "MIN_OFFSET"
-"""Added by the client after a pull, never stored; so is MAX_OFFSET."""
+"""Added by the client after a pull and never stored, like MAX_OFFSET."""
 MAX_OFFSET: Final = "MAX_OFFSET"
 CONSUME_START_TIME: Final = "CONSUME_START_TIME"
 BORN_HOST: Final = "__BORNHOST"
 BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
 CRC32: Final = "__CRC32#"
-"""Appended to the record by 5.x with enabledAppendPropCRC."""
+"""Appended to the record by 5.x if enabledAppendPropCRC is set."""
 START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
 
 # Request and reply.
@@ -111,7 +111,7 @@ TIMER_ROLL_LABEL: Final = "TIMER_ROLL_LABEL"
 TIMER_DELAY_LEVEL: Final = "TIMER_DELAY_LEVEL"
 
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Properties whose name starts so are not stored."""
+"""Properties whose names start with this prefix are not stored."""
 TRANSIENT_TOPIC_SYS_FLAG: Final = TRANSIENT_PREFIX + "TOPIC_SYS_FLAG"
 TRANSIENT_GROUP_SYS_FLAG: Final = TRANSIENT_PREFIX + "GROUP_SYS_FLAG"
 
@@ -128,15 +128,15 @@ SYSTEM_PROPERTIES: Final = frozenset(
         TIMER_ROLL_TIMES, TIMER_OUT_MS, TIMER_DEL_UNIQKEY, TIMER_DELAY_LEVEL,
     }
 )  # fmt: skip
-"""Names that a user may not set (MessageConst.STRING_HASH_SET of 5.4)."""
+"""The names that a user must not set (MessageConst.STRING_HASH_SET of 5.4)."""
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    r"""The properties of the text; never fails.
+    r"""Returns the properties of a text; never fails.
 
-    As MessageDecoder.string2messageProperties does, of both versions: the value begins after the
-    first \x01 and may hold more of them; a pair without \x01, with an empty name or an empty
-    value is dropped; the last of equal names counts.
+    As MessageDecoder.string2messageProperties does in 4.9 and 5.x: the value begins after the first
+    \x01 and may contain more of them; a pair without \x01, with an empty name or an empty value is
+    dropped; the last of several equal names counts.
     """
     pairs = text.split(PROPERTY_SEPARATOR)
     if not pairs[-1]:
@@ -151,7 +151,7 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def _decode_odd(text: str) -> dict[str, str]:
-    """As decode_properties, of a text that is not as it should be: half as quick."""
+    """Does what decode_properties does for any text at all, at half the speed."""
     return {
         name: value
         for name, _, value in [
@@ -162,9 +162,9 @@ def _decode_odd(text: str) -> dict[str, str]:
 
 
 def pick_properties(text: str, names: Iterable[str]) -> dict[str, str]:
-    r"""The same as decode_properties, for these names only: quicker where they are few.
+    r"""Returns what decode_properties returns, but only for these names: faster if they are few.
 
-    No name holds \x01 or \x02.
+    No name may contain \x01 or \x02.
     """
     text = PROPERTY_SEPARATOR + text
     found: dict[str, str] = {}
@@ -175,14 +175,14 @@ def pick_properties(text: str, names: Iterable[str]) -> dict[str, str]:
             start = at + len(mark)
             end = text.find(PROPERTY_SEPARATOR, start)
             value = text[start:end] if end >= 0 else text[start:]
-            if not value:  # one of this name before it may have a value
+            if not value:  # an earlier pair of this name may have one
                 return decode_properties(text)
             found[name] = value
     return found
 
 
 def encode_properties(properties: Mapping[str, str]) -> str:
-    r"""The text of the properties, each pair ended by \x02 (as 5.x writes it).
+    r"""Returns the text of the properties, each pair ended by \x02 (as 5.x writes it).
 
     Values are not checked: callers that take names and values from a user check them first with
     `check_user_property`.
@@ -191,9 +191,10 @@ def encode_properties(properties: Mapping[str, str]) -> str:
 
 
 def check_user_property(name: str, value: str) -> None:
-    """ValueError unless a user may set this property (Message.putUserProperty).
+    """Raises ValueError unless a user may set this property (Message.putUserProperty).
 
-    The original lets the separators through and corrupts the text; here they are refused.
+    The original accepts names and values with separators, which corrupt the text; here they are
+    refused.
     """
     if name in SYSTEM_PROPERTIES:
         raise ValueError(f"The Property<{name}> is used by system, input another please")

@@ -17,11 +17,11 @@ _MAX_DIGITS: Final = 18
 
 
 class RecallHandleError(ValueError):
-    """A text that is no handle."""
+    """A text is no recall handle."""
 
 
 class RecallHandle(NamedTuple):
-    """What a handle says. `time` is when the message is to be delivered, in ms, as text."""
+    """The contents of a handle. `time` is when the message is to be delivered, in ms, as text."""
 
     topic: str
     broker_name: str
@@ -37,12 +37,12 @@ class RecallHandle(NamedTuple):
         return int(self.time)
 
     def encode(self) -> str:
-        """The handle as text."""
+        """Returns the handle as text, in base64."""
         return urlsafe_b64encode(" ".join((_VERSION, *self)).encode("utf-8", "replace")).decode()
 
     @classmethod
     def decode(cls, text: str) -> RecallHandle:
-        """What a handle says; RecallHandleError for anything else."""
+        """Returns the handle that a text means. Raises RecallHandleError if it means none."""
         if not text or not _BASE64.fullmatch(text):
             raise RecallHandleError("recall handle is invalid")
         bare = text.rstrip("=")

@@ -37,7 +37,7 @@ MAGIC_V1: Final = -626843481
 MAGIC_V2: Final = -626843477
 """0xDAA320AB: the length of the topic is two bytes; written by 5.x for topics over 127 bytes."""
 MAGIC_BLANK: Final = -875286124
-"""0xCBD43194: no message follows in this file of the commit log."""
+"""0xCBD43194: no further message follows in this file of the commit log."""
 
 BORN_HOST_IPV6: Final = 0x10
 """Bit of `sys_flag`: the born host has 16 bytes of address (MessageSysFlag.BORNHOST_V6_FLAG)."""
@@ -83,7 +83,7 @@ def _fixed_part(born_host: Struct, store_host: Struct) -> Struct:
 
 
 RECORD_FIXED = _fixed_part(IPV4_HOST, IPV4_HOST)
-"""All before the body, with both hosts IPv4: what nearly every record starts with (88 bytes)."""
+"""Everything before the body when both hosts are IPv4, as in nearly all records (88 bytes)."""
 RECORD_FIXED_BORN_IPV6 = _fixed_part(IPV6_HOST, IPV4_HOST)
 RECORD_FIXED_STORE_IPV6 = _fixed_part(IPV4_HOST, IPV6_HOST)
 RECORD_FIXED_BOTH_IPV6 = _fixed_part(IPV6_HOST, IPV6_HOST)
@@ -102,14 +102,17 @@ RECORD = Struct(
     "properties" / Bytes(this.properties_length) * "UTF-8, see remoting.message.properties",
     "_sizes_add_up" / Check(lambda record: record.total_size == record_size_bytes(record)),
 )
-"""The whole record. It parses only what is consistent: known magic, no length negative, the
-lengths adding up to `total_size`; construct.ConstructError otherwise. See `build_record`."""
+"""The whole record.
+
+Parsing succeeds only if the record is consistent: the magic is known, no length is negative, and
+the lengths add up to `total_size`. Otherwise it raises construct.ConstructError. See
+`build_record`."""
 
 BLANK = Struct(
     "room" / Int32sb * "bytes from the start of this blank to the end of the file",
     "magic" / Int32sb * "MAGIC_BLANK",
 )
-"""What ends a file of the commit log that had no room for the next record: go to the next file."""
+"""Ends a file of the commit log that had no room for the next record, which is in the next file."""
 
 BATCH_ENTRY_HEAD = Struct(
     "total_size" / Int32sb * "of the whole entry, itself included",
@@ -125,11 +128,14 @@ BATCH_ENTRY = Struct(
     *PROPERTIES_LENGTH.subcons,
     "properties" / Bytes(this.properties_length) * "UTF-8",
 )
-"""One message of the body of SEND_BATCH_MESSAGE, and of an inner batch: entries lie end to end."""
+"""One message in the body of SEND_BATCH_MESSAGE, or in an inner batch: entries lie end to end."""
 
 
 def record_size_bytes(record: Mapping[str, Any]) -> int:
-    """Size of the record with these fields: `magic`, `sys_flag`, and the three byte strings."""
+    """Returns the size of the record with these fields.
+
+    Only `magic`, `sys_flag` and the three byte strings are needed.
+    """
     born_ipv6 = bool(record["sys_flag"] & BORN_HOST_IPV6)
     store_ipv6 = bool(record["sys_flag"] & STORE_HOST_IPV6)
     topic_length = TOPIC_LENGTH_V1 if record["magic"] == MAGIC_V1 else TOPIC_LENGTH_V2
@@ -145,9 +151,10 @@ def record_size_bytes(record: Mapping[str, Any]) -> int:
 
 
 def build_record(fields: Mapping[str, Any]) -> bytes:
-    """Reference builder: the bytes of a record; `total_size` and the lengths are filled in.
+    """Returns the bytes of a record; `total_size` and the lengths are filled in.
 
-    Raises construct.ConstructError when a field is missing or does not fit its place.
+    It is made for reference, not for speed. Raises construct.ConstructError if a field is missing
+    or does not fit its place.
     """
     sizes = {
         "total_size": record_size_bytes(fields),
@@ -159,7 +166,7 @@ def build_record(fields: Mapping[str, Any]) -> bytes:
 
 
 def build_batch_entry(fields: Mapping[str, Any]) -> bytes:
-    """Reference builder of a batch entry from `flag`, `body` and `properties`."""
+    """Returns the bytes of a batch entry made of `flag`, `body` and `properties`, for reference."""
     head_bytes = BATCH_ENTRY_HEAD.sizeof() + PROPERTIES_LENGTH.sizeof()
     sizes = {
         "total_size": head_bytes + len(fields["body"]) + len(fields["properties"]),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscriptions by tag: Java's string hash, subscription expressions and their JSON form.
 
-A consume queue holds the hash of each message's tag; the broker filters by it, the client then by
-the tag itself. The same hash finds keys in the index, and it is 32 bits of Java's
-`String.hashCode()`: of UTF-16 code units, signed.
+A consume queue contains the hash of each message's tag. The broker filters by the hash, and the
+client then by the tag itself. The same hash finds keys in the index. It is Java's
+`String.hashCode()`: a signed number of 32 bits, computed from UTF-16 code units.
 
 Java: remoting.protocol.heartbeat.SubscriptionData, remoting.protocol.filter.FilterAPI.
 """
@@ -27,11 +27,11 @@ _T = TypeVar("_T")
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 SUB_ALL: Final = "*"
-"""The expression that takes every message."""
+"""The expression that accepts every message."""
 
 _SEPARATOR: Final = "||"
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java's trim() takes off; Python's strip() takes other characters too."""
+"""The characters that Java's trim() removes; Python's strip() removes others too."""
 _UTF16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _DIGITS: Final = re.compile("-?[0-9]{1,19}")
 _MASK: Final = 0xFFFFFFFF
@@ -59,11 +59,14 @@ _LOW_32_BITS_OF_LANE: Final = {
 
 
 class SubscriptionError(RemotingError, ValueError):
-    """The subscription cannot be understood; the text says why."""
+    """A subscription cannot be understood; the text says why."""
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode()` of Java: signed 32 bits. For many texts: java_string_hashes."""
+    """Returns what `String.hashCode()` returns in Java, a signed number of 32 bits.
+
+    For many texts, `java_string_hashes` is faster.
+    """
     units: bytes | memoryview[int]
     if text.isascii():
         units = text.encode()
@@ -81,14 +84,15 @@ def java_string_hash(text: str) -> int:
 
 @lru_cache(maxsize=_MAX_POWERS_LENGTH)
 def _powers(length: int) -> tuple[int, ...]:
-    """31**(length-1) .. 31**0, modulo 2**32."""
+    """Returns 31**(length-1) to 31**0, modulo 2**32."""
     return tuple(pow(31, exponent, _MASK + 1) for exponent in range(length - 1, -1, -1))
 
 
 def java_string_hashes(texts: Sequence[str]) -> list[int]:
-    """`java_string_hash` of each text, at a quarter of the cost for a dozen texts and more.
+    """Returns the `java_string_hash` of each text.
 
-    The index needs two or three hashes for each stored message.
+    For a dozen texts or more, it costs a quarter of hashing them one by one; the index needs two or
+    three hashes for each stored message.
     """
     hashes: list[int] = []
     for start in range(0, len(texts), _BATCH_TEXTS):
@@ -102,18 +106,19 @@ def java_string_hashes(texts: Sequence[str]) -> list[int]:
 
 
 def _ascii_hashes(texts: Sequence[str], longest: int) -> list[int]:
-    """Of texts that are filled up with zeros on the left, which do not change the hash."""
+    """Returns the hashes of the texts, padded with zeros on the left, which change no hash."""
     lane_bytes = 1 << max((longest - 1).bit_length(), 2)
     filled = "".join([text.rjust(lane_bytes, "\0") for text in texts])
     return _lane_hashes(filled.encode(), lane_bytes)
 
 
 def _lane_hashes(texts: bytes, lane_bytes: int) -> list[int]:
-    """All texts at once, in one big integer; each is a lane of bytes.
+    """Returns the hashes of all texts, computed at once in one big integer.
 
-    A step multiplies every other lane with a power of 31 and adds it to its neighbour, so that
-    lanes are of twice the width. The sum fits: powers are taken modulo 2**32, so a lane of k >= 4
-    bytes grows by 33 bits at most while it gains 8 * k; below that, 31**k < 256**k leaves room.
+    Each text is a lane of bytes. A step multiplies every other lane by a power of 31 and adds it to
+    its neighbour, so the lanes become twice as wide. The sum fits: powers are taken modulo 2**32,
+    so a lane of k >= 4 bytes grows by 33 bits at most while it gains 8 * k; below that, 31**k <
+    256**k leaves room.
     """
     lanes = int.from_bytes(texts, "big")
     for width_bits, mask, power in _LANE_STEPS[: lane_bytes.bit_length() - 1]:
@@ -124,16 +129,16 @@ def _lane_hashes(texts: bytes, lane_bytes: int) -> list[int]:
 
 @lru_cache(maxsize=4096)
 def tags_code(tags: str | None) -> int:
-    """What a consume queue holds for a message with these TAGS; 0 without."""
+    """Returns what a consume queue contains for a message with these TAGS; 0 if it has none."""
     return java_string_hash(tags) if tags else 0
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionData:
-    """What a consumer wants of a topic.
+    """Which messages of a topic a consumer wants.
 
-    `sub_version` is the time in ms at which the consumer made it: the newest counts.
-    `class_filter_mode` is a relic of 3.x; the original still sends it.
+    `sub_version` is the time in ms at which the consumer made the subscription; the newest one
+    counts. `class_filter_mode` is a relic of 3.x that the original still sends.
     """
 
     topic: str
@@ -146,15 +151,15 @@ class SubscriptionData:
 
     @property
     def accepts_all(self) -> bool:
-        """Whether the client keeps what it has pulled, whatever its tags."""
+        """Whether the client keeps every message that it has pulled, whatever its tag is."""
         return not self.tags_set or self.class_filter_mode
 
     def accepts_tags(self, tags: str | None) -> bool:
-        """Whether the client keeps a pulled message with these TAGS (PullAPIWrapper)."""
+        """Returns whether the client keeps a pulled message with these TAGS (PullAPIWrapper)."""
         return self.accepts_all or tags in self.tags_set
 
     def to_json(self) -> dict[str, Any]:
-        """The object of the wire, ready for a JSON writer."""
+        """Returns the JSON object of the wire, as a dict."""
         return {
             "classFilterMode": self.class_filter_mode,
             "codeSet": sorted(self.code_set),
@@ -167,9 +172,10 @@ class SubscriptionData:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SubscriptionData:
-        """Of the object of the wire; SubscriptionError names what is wrong in it.
+        """Returns the subscription that a JSON object of the wire describes.
 
-        Absent and null fields have their defaults, unknown ones are ignored, as by fastjson.
+        As with fastjson, absent and null members have their defaults, and unknown ones are ignored.
+        Raises SubscriptionError, which says what is wrong.
         """
         if not isinstance(value, Mapping):
             raise SubscriptionError(f"the subscription is not a JSON object: {value!r:.100}")
@@ -190,11 +196,11 @@ def build_subscription_data(
     expression_type: str | None = None,
     sub_version: int = 0,
 ) -> SubscriptionData:
-    """The subscription that an expression means (FilterAPI.build).
+    """Returns the subscription that an expression means (FilterAPI.build).
 
-    TAG expressions are tags separated by `||`; none, an empty one and `*` mean all. Expressions of
-    other types are kept as they are. SubscriptionError when the expression is empty of all tags
-    ("||") or, for another type, missing.
+    A TAG expression consists of tags separated by `||`; none, an empty one or `*` means every
+    message. Expressions of other types are kept as they are. Raises SubscriptionError if a TAG
+    expression consists of separators only ("||"), or if an expression of another type is missing.
     """
     if expression_type not in (None, TAG):
         if not sub_string:
@@ -217,7 +223,7 @@ def _field(value: Mapping[str, Any], name: str, kind: type[_T], default: _T) -> 
     if found is None:
         return default
     if kind is int and isinstance(found, str) and _DIGITS.fullmatch(found):
-        return kind(found)  # type: ignore[call-arg]  # the C++ client sends the version so
+        return kind(found)  # type: ignore[call-arg]  # the C++ client sends it as text
     if not _is(found, kind):
         raise SubscriptionError(f"{name} of a subscription must be {kind.__name__}: {found!r:.100}")
     return found
@@ -228,7 +234,7 @@ def _items(value: Mapping[str, Any], name: str, kind: type[_T]) -> Iterable[_T]:
     if found is None:
         return ()
     if isinstance(found, list):
-        if kind is int:  # the Go client writes them as texts
+        if kind is int:  # the Go client sends them as texts
             found = [int(i) if isinstance(i, str) and _WHOLE.fullmatch(i) else i for i in found]
         items = [item for item in found if _is(item, kind)]
         if len(items) == len(found):
@@ -239,5 +245,5 @@ def _items(value: Mapping[str, Any], name: str, kind: type[_T]) -> Iterable[_T]:
 
 
 def _is(value: object, kind: type[_T]) -> TypeGuard[_T]:
-    """isinstance, but true and false are no numbers."""
+    """Returns whether a value is of this type, except that true and false are not numbers."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

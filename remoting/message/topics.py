@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 DEFAULT_TOPIC: Final = "TBW102"
-"""What new topics are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+"""The topic whose settings new topics get (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-"""Messages with a delay level, until they are due; queue = level - 1, and
-the tags code of a queue unit is the time of delivery (RMQ_SYS_SCHEDULE_TOPIC)."""
+"""Contains messages with a delay level until they are due (RMQ_SYS_SCHEDULE_TOPIC). The queue id
+is the level minus 1, and the tags code of a queue unit is the time of delivery."""
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 BENCHMARK_TOPIC: Final = "BenchmarkTest"
 OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
@@ -24,14 +24,14 @@ ROCKSDB_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
 ROCKSDB_OP_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
 SYSTEM_PREFIX: Final = "rmq_sys_"
 TIMER_TOPIC: Final = SYSTEM_PREFIX + "wheel_timer"
-"""Messages with a time of their own, until they are due (TimerMessageStore.TIMER_TOPIC)."""
+"""Contains messages with a delivery time of their own (TimerMessageStore.TIMER_TOPIC)."""
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 LMQ_PREFIX: Final = "%LMQ%"
-"""Of light queues, whose units name messages of other topics once more (MixAll.LMQ_PREFIX)."""
+"""Prefix of light queues, whose units refer to messages of other topics (MixAll.LMQ_PREFIX)."""
 LIGHT_SEPARATOR: Final = ","
-"""Between light queues in INNER_MULTI_DISPATCH, and offsets in INNER_MULTI_QUEUE_OFFSET."""
+"""Separates light queues in INNER_MULTI_DISPATCH, and offsets in INNER_MULTI_QUEUE_OFFSET."""
 
 FORBIDDEN_TO_SEND: Final = frozenset(
     {
@@ -45,7 +45,7 @@ FORBIDDEN_TO_SEND: Final = frozenset(
         ROCKSDB_OP_TOPIC,
     }
 )
-"""Topics that no client may send to (NOT_ALLOWED_SEND_TOPIC_SET)."""
+"""Topics to which no client may send (NOT_ALLOWED_SEND_TOPIC_SET)."""
 
 SYSTEM_TOPICS: Final = FORBIDDEN_TO_SEND | {
     DEFAULT_TOPIC,
@@ -53,14 +53,14 @@ SYSTEM_TOPICS: Final = FORBIDDEN_TO_SEND | {
     TRACE_TOPIC,
     "CHECKPOINT_TOPIC",
 }
-"""What every broker has; brokers add a topic of their own name and others (SYSTEM_TOPIC_SET)."""
+"""Topics that every broker has; a broker adds one of its own name and others (SYSTEM_TOPIC_SET)."""
 
 
 def is_system_topic(name: str) -> bool:
-    """Whether a topic belongs to the servers, judged by its name alone."""
+    """Returns whether a topic belongs to the servers, judged by its name alone."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
 
 
 def may_enter_light_queues(topic: str) -> bool:
-    """Whether messages of this topic enter light queues (MixAll.topicAllowsLMQ)."""
+    """Returns whether messages of this topic may enter light queues (MixAll.topicAllowsLMQ)."""
     return topic != SCHEDULE_TOPIC and not topic.startswith((RETRY_PREFIX, SYSTEM_PREFIX))

@@ -15,21 +15,21 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHead
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetBrokerConfigResponseHeader")
 class GetBrokerConfigResponseHeader(Header):
-    """DataVersion of the configuration, as JSON text; the body is properties."""
+    """The DataVersion of the broker's configuration, as JSON text; the body has the properties."""
 
     version: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetTopicStatsInfoRequestHeader")
 class GetTopicStatsInfoRequestHeader(TopicRequestHeader):
-    """Bounds of all queues of a topic."""
+    """Asks where each queue of a topic begins and ends."""
 
     topic: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumeStatsRequestHeader")
 class GetConsumeStatsRequestHeader(TopicRequestHeader):
-    """How far a group has come; `topic_list` is separated by semicolons."""
+    """Asks how far a group has come; the names in `topic_list` are separated by semicolons."""
 
     consumer_group: str
     topic: str | None = None
@@ -38,28 +38,28 @@ class GetConsumeStatsRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumeStatsInBrokerHeader")
 class GetConsumeStatsInBrokerHeader(Header):
-    """How far all groups of a broker have come."""
+    """Asks how far all groups of a broker have come; `is_order` limits it to order topics."""
 
     is_order: bool
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumerConnectionListRequestHeader")
 class GetConsumerConnectionListRequestHeader(RpcRequestHeader):
-    """The connections of a group of consumers."""
+    """Asks for the connections of a group of consumers."""
 
     consumer_group: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetProducerConnectionListRequestHeader")
 class GetProducerConnectionListRequestHeader(RpcRequestHeader):
-    """The connections of a group of producers."""
+    """Asks for the connections of a group of producers."""
 
     producer_group: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryConsumeTimeSpanRequestHeader")
 class QueryConsumeTimeSpanRequestHeader(TopicRequestHeader):
-    """From when to when are the messages that a group has yet to consume?"""
+    """Asks when the messages of each queue were stored, and how far behind a group is."""
 
     topic: str
     group: str
@@ -67,7 +67,7 @@ class QueryConsumeTimeSpanRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ViewBrokerStatsDataRequestHeader")
 class ViewBrokerStatsDataRequestHeader(Header):
-    """One statistics item."""
+    """Asks for one counter of the broker's statistics."""
 
     stats_name: str
     stats_key: str
@@ -75,7 +75,10 @@ class ViewBrokerStatsDataRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumerRunningInfoRequestHeader")
 class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
-    """What a consumer is doing; the broker relays it."""
+    """Asks what a consumer is doing; the broker relays the request to it.
+
+    `jstack_enable` asks for the stacks of its threads, too.
+    """
 
     consumer_group: str
     client_id: str
@@ -84,7 +87,7 @@ class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ConsumeMessageDirectlyResultRequestHeader")
 class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
-    """Lets a consumer consume one message now; the broker relays it."""
+    """Makes a consumer consume one message now; the broker relays the request to it."""
 
     consumer_group: str
     client_id: str | None = None
@@ -97,7 +100,7 @@ class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.CheckRocksdbCqWriteProgressRequestHeader")
 class CheckRocksdbCqWriteProgressRequestHeader(Header):
-    """Compares both kinds of consume queues."""
+    """Makes the broker compare the consume queues in files with those in RocksDB."""
 
     topic: str
     check_store_time: Long = 0
@@ -105,21 +108,21 @@ class CheckRocksdbCqWriteProgressRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ExportRocksDBConfigToJsonRequestHeader")
 class ExportRocksDBConfigToJsonRequestHeader(Header):
-    """Which configuration tables to export; separated by semicolons."""
+    """Exports configuration tables, whose names are separated by semicolons in `config_type`."""
 
     config_type: str
 
 
 @header("org.apache.rocketmq.common.protocol.header.filtersrv.RegisterFilterServerRequestHeader")
 class RegisterFilterServerRequestHeader(Header):
-    """A filter server of 3.x and 4.x; no later version serves this request."""
+    """Registers a filter server of 3.x and 4.x; no later version serves this request."""
 
     filter_server_addr: str
 
 
 @header("org.apache.rocketmq.common.protocol.header.filtersrv.RegisterFilterServerResponseHeader")
 class RegisterFilterServerResponseHeader(Header):
-    """The broker it belongs to."""
+    """The broker to which the filter server belongs."""
 
     broker_name: str
     broker_id: Long
@@ -129,7 +132,7 @@ class RegisterFilterServerResponseHeader(Header):
     "org.apache.rocketmq.common.protocol.header.filtersrv.RegisterMessageFilterClassRequestHeader"
 )
 class RegisterMessageFilterClassRequestHeader(Header):
-    """A filter class of 3.x and 4.x; no later version serves this request."""
+    """Registers a filter class of 3.x and 4.x; no later version serves this request."""
 
     consumer_group: str
     topic: str
@@ -139,14 +142,17 @@ class RegisterMessageFilterClassRequestHeader(Header):
 
 @header("")
 class SwitchTimerEngineRequestHeader(Header):
-    """Which timer to use: "F" (file) or "R" (RocksDB). The original has no class for it."""
+    """Chooses the timer: "F" (file) or "R" (RocksDB). The original has no class for this header."""
 
     engine_type: str | None = field(wire="E_T", default=None)
 
 
 @header("")
 class SetCommitLogReadModeRequestHeader(Header):
-    """How the commit log is read: 0 normal, 1 random. The original has no class for it."""
+    """Sets how the commit log is read: 0 is normal, 1 is random.
+
+    The original has no class for this header.
+    """
 
     read_ahead_mode: str | None = field(wire="READ_AHEAD_MODE", default=None)
 

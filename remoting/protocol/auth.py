@@ -13,7 +13,7 @@ from txrocketmq.remoting.header import Header, NoHeader, header
 
 @header("org.apache.rocketmq.common.protocol.header.CreateAccessConfigRequestHeader")
 class CreateAccessConfigRequestHeader(Header):
-    """ACL 1: an account as it is to be; permissions are separated by commas."""
+    """ACL 1: creates or changes an account; permissions are separated by commas."""
 
     access_key: str
     secret_key: str | None = None
@@ -34,7 +34,7 @@ class DeleteAccessConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.common.protocol.header.GetBrokerAclConfigResponseHeader")
 class GetBrokerAclConfigResponseHeader(Header):
-    """ACL 1: versions of the files, as JSON text."""
+    """ACL 1: the versions of a broker's ACL files, as JSON texts."""
 
     version: str
     all_acl_file_version: str | None = None
@@ -45,7 +45,7 @@ class GetBrokerAclConfigResponseHeader(Header):
 
 @header("org.apache.rocketmq.common.protocol.header.UpdateGlobalWhiteAddrsConfigRequestHeader")
 class UpdateGlobalWhiteAddrsConfigRequestHeader(Header):
-    """ACL 1: addresses that need no account."""
+    """ACL 1: sets the addresses from which clients need no account."""
 
     global_white_addrs: str
     acl_file_full_path: str | None = None
@@ -53,14 +53,14 @@ class UpdateGlobalWhiteAddrsConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.CreateUserRequestHeader")
 class CreateUserRequestHeader(Header):
-    """ACL 2: the body is UserInfo."""
+    """ACL 2: creates a user; the body is UserInfo."""
 
     username: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.UpdateUserRequestHeader")
 class UpdateUserRequestHeader(Header):
-    """ACL 2: the body is UserInfo."""
+    """ACL 2: changes a user; the body is UserInfo."""
 
     username: str | None = None
 
@@ -74,35 +74,35 @@ class DeleteUserRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetUserRequestHeader")
 class GetUserRequestHeader(Header):
-    """ACL 2: one user."""
+    """ACL 2: asks for one user."""
 
     username: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.ListUsersRequestHeader")
 class ListUsersRequestHeader(Header):
-    """ACL 2: users whose names contain `filter`."""
+    """ACL 2: asks for the users whose names contain `filter`."""
 
     filter: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.CreateAclRequestHeader")
 class CreateAclRequestHeader(Header):
-    """ACL 2: the body is AclInfo."""
+    """ACL 2: creates access rules of a subject; the body is AclInfo."""
 
     subject: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.UpdateAclRequestHeader")
 class UpdateAclRequestHeader(Header):
-    """ACL 2: the body is AclInfo."""
+    """ACL 2: changes access rules of a subject; the body is AclInfo."""
 
     subject: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.DeleteAclRequestHeader")
 class DeleteAclRequestHeader(Header):
-    """ACL 2: deletes all rules of a subject, or one."""
+    """ACL 2: deletes all access rules of a subject, or the one for a resource."""
 
     subject: str | None = None
     policy_type: str | None = None
@@ -111,14 +111,14 @@ class DeleteAclRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetAclRequestHeader")
 class GetAclRequestHeader(Header):
-    """ACL 2: the rules of a subject."""
+    """ACL 2: asks for the access rules of a subject."""
 
     subject: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.ListAclsRequestHeader")
 class ListAclsRequestHeader(Header):
-    """ACL 2: rules whose subject and resource contain the filters."""
+    """ACL 2: asks for the access rules whose subject and resource contain the filters."""
 
     subject_filter: str | None = None
     resource_filter: str | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that most request headers of 5.x share; 4.9 knows only `bname`.
+"""Fields that most request headers of 5.x share; of these, 4.9 knows only `bname`.
 
 Java: remoting.rpc.RpcRequestHeader, TopicRequestHeader.
 """
@@ -11,7 +11,11 @@ from txrocketmq.remoting.header import Header, header
 
 @header("org.apache.rocketmq.remoting.rpc.RpcRequestHeader")
 class RpcRequestHeader(Header):
-    """Namespace, whether names are within it already, the broker's name, and one-way."""
+    """Fields of all requests.
+
+    `ns` is a namespace, `nsd` says whether the names already contain it, `bname` is the name of the
+    broker, and `oway` says whether the request is one-way.
+    """
 
     ns: str | None = None
     nsd: bool | None = None
@@ -21,6 +25,6 @@ class RpcRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.rpc.TopicRequestHeader")
 class TopicRequestHeader(RpcRequestHeader):
-    """`lo`: the queue is one of a logical (static) topic."""
+    """Fields of requests about a topic; `lo` says whether it is a logical (static) topic."""
 
     lo: bool | None = None

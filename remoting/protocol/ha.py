@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """High availability: member groups, HA state, broker containers, and the controller's codes.
 
-Codes 1001 to 1018 but 1007 and 1008 are served by the controller of the original, which is a
-process of its own; they are declared so that clients can speak to it.
+In the original, brokers serve codes 1007 and 1008, and the controller, a process of its own, serves
+the rest of 1001 to 1018. They are declared so that clients can speak to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetBrokerMemberGroupRequestHeader")
 class GetBrokerMemberGroupRequestHeader(Header):
-    """The addresses of all brokers of one name."""
+    """Asks for the addresses of all brokers that share a name."""
 
     cluster_name: str
     broker_name: str
@@ -22,14 +22,14 @@ class GetBrokerMemberGroupRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.AddBrokerRequestHeader")
 class AddBrokerRequestHeader(Header):
-    """Starts a broker in a container."""
+    """Starts a broker in a broker container."""
 
     config_path: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.RemoveBrokerRequestHeader")
 class RemoveBrokerRequestHeader(Header):
-    """Stops a broker of a container."""
+    """Stops a broker of a broker container."""
 
     broker_name: str
     broker_cluster_name: str
@@ -38,7 +38,7 @@ class RemoveBrokerRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotifyMinBrokerIdChangeRequestHeader")
 class NotifyMinBrokerIdChangeRequestHeader(Header):
-    """A name server tells brokers which of them has the smallest id now."""
+    """A name server tells the brokers of one name which of them now has the smallest id."""
 
     min_broker_id: Long | None = None
     broker_name: str | None = None
@@ -49,7 +49,7 @@ class NotifyMinBrokerIdChangeRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ExchangeHAInfoRequestHeader")
 class ExchangeHAInfoRequestHeader(Header):
-    """A slave asks with all fields absent; a master tells by setting them."""
+    """A slave asks with all fields absent; whoever sets them tells the receiver about a master."""
 
     master_ha_address: str | None = None
     master_flush_offset: Long | None = None
@@ -58,7 +58,7 @@ class ExchangeHAInfoRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ExchangeHAInfoResponseHeader")
 class ExchangeHAInfoResponseHeader(Header):
-    """Where the master sends its log, and up to where it is flushed."""
+    """The master's addresses, and the commit-log offset in bytes up to which it has flushed."""
 
     master_ha_address: str | None = None
     master_flush_offset: Long | None = None
@@ -67,14 +67,14 @@ class ExchangeHAInfoResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ResetMasterFlushOffsetHeader")
 class ResetMasterFlushOffsetHeader(Header):
-    """Up to where the master has flushed."""
+    """Tells a slave the commit-log offset in bytes up to which its master has flushed."""
 
     master_flush_offset: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotifyBrokerRoleChangedRequestHeader")
 class NotifyBrokerRoleChangedRequestHeader(Header):
-    """The controller tells a broker its role; the body is SyncStateSet."""
+    """The controller tells a broker who is master now; the body is SyncStateSet."""
 
     master_address: str | None = None
     master_epoch: Int | None = None
@@ -84,7 +84,7 @@ class NotifyBrokerRoleChangedRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.AlterSyncStateSetRequestHeader")
 class AlterSyncStateSetRequestHeader(Header):
-    """A master has other slaves in sync; the body is SyncStateSet."""
+    """A master reports which slaves are in sync now; the body is SyncStateSet."""
 
     broker_name: str | None = None
     master_broker_id: Long | None = None
@@ -94,14 +94,17 @@ class AlterSyncStateSetRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.AlterSyncStateSetResponseHeader")
 class AlterSyncStateSetResponseHeader(Header):
-    """The new epoch."""
+    """The new epoch of the set of brokers in sync."""
 
     new_sync_state_set_epoch: Int = 0
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.ElectMasterRequestHeader")
 class ElectMasterRequestHeader(Header):
-    """Makes the controller choose a master, `broker_id` if it is `designate_elect`."""
+    """Makes the controller choose a master among the brokers of one name.
+
+    With `designate_elect`, it is to choose `broker_id`.
+    """
 
     cluster_name: str = ""
     broker_name: str = ""
@@ -112,7 +115,7 @@ class ElectMasterRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.ElectMasterResponseHeader")
 class ElectMasterResponseHeader(Header):
-    """The master."""
+    """The master that the controller has chosen, with the epochs."""
 
     master_broker_id: Long | None = None
     master_address: str | None = None
@@ -124,7 +127,7 @@ class ElectMasterResponseHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.RegisterBrokerToControllerRequestHeader"
 )
 class RegisterBrokerToControllerRequestHeader(Header):
-    """A broker comes."""
+    """A broker registers with the controller."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -137,7 +140,7 @@ class RegisterBrokerToControllerRequestHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.RegisterBrokerToControllerResponseHeader"
 )
 class RegisterBrokerToControllerResponseHeader(Header):
-    """The master, if there is one."""
+    """The master of the broker's name, if there is one."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -156,7 +159,7 @@ class GetReplicaInfoRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.GetReplicaInfoResponseHeader")
 class GetReplicaInfoResponseHeader(Header):
-    """The master."""
+    """The master of the broker name, with its epoch."""
 
     master_broker_id: Long | None = None
     master_address: str | None = None
@@ -165,7 +168,7 @@ class GetReplicaInfoResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.GetMetaDataResponseHeader")
 class GetMetaDataResponseHeader(Header):
-    """The controllers and their leader."""
+    """The addresses of the controllers, and which of them is the leader."""
 
     group: str | None = None
     controller_leader_id: str | None = None
@@ -178,7 +181,7 @@ class GetMetaDataResponseHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.admin.CleanControllerBrokerDataRequestHeader"
 )
 class CleanControllerBrokerDataRequestHeader(Header):
-    """Forgets brokers; ids are separated by semicolons."""
+    """Makes the controller forget brokers; their ids are separated by semicolons."""
 
     cluster_name: str | None = None
     broker_name: str
@@ -191,7 +194,7 @@ class CleanControllerBrokerDataRequestHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.GetNextBrokerIdRequestHeader"
 )
 class GetNextBrokerIdRequestHeader(Header):
-    """Which broker id is free?"""
+    """Asks for the next free broker id of a broker name."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -201,7 +204,7 @@ class GetNextBrokerIdRequestHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.GetNextBrokerIdResponseHeader"
 )
 class GetNextBrokerIdResponseHeader(Header):
-    """The free id."""
+    """The next free broker id."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -212,7 +215,7 @@ class GetNextBrokerIdResponseHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.ApplyBrokerIdRequestHeader"
 )
 class ApplyBrokerIdRequestHeader(Header):
-    """Takes an id."""
+    """A broker asks the controller to reserve a broker id for it."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -224,7 +227,7 @@ class ApplyBrokerIdRequestHeader(Header):
     "org.apache.rocketmq.remoting.protocol.header.controller.register.ApplyBrokerIdResponseHeader"
 )
 class ApplyBrokerIdResponseHeader(Header):
-    """The id is taken."""
+    """Confirms that the broker id is reserved."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -232,7 +235,7 @@ class ApplyBrokerIdResponseHeader(Header):
 
 @header("org.apache.rocketmq.controller.impl.task.BrokerCloseChannelRequest")
 class BrokerCloseChannelRequest(Header):
-    """JRaft controllers among themselves: a broker's channel is closed."""
+    """Sent between JRaft controllers: the connection of a broker was closed."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -241,14 +244,14 @@ class BrokerCloseChannelRequest(Header):
 
 @header("org.apache.rocketmq.controller.impl.task.CheckNotActiveBrokerRequest")
 class CheckNotActiveBrokerRequest(Header):
-    """JRaft controllers among themselves."""
+    """Sent between JRaft controllers: looks for brokers that are not active at a time in ms."""
 
     check_time_millis: Long | None = None
 
 
 @header("org.apache.rocketmq.controller.impl.task.GetBrokerLiveInfoRequest")
 class GetBrokerLiveInfoRequest(Header):
-    """JRaft controllers among themselves."""
+    """Sent between JRaft controllers: asks for what is known about live brokers."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -257,14 +260,14 @@ class GetBrokerLiveInfoRequest(Header):
 
 @header("org.apache.rocketmq.controller.impl.task.GetSyncStateDataRequest")
 class GetSyncStateDataRequest(Header):
-    """JRaft controllers among themselves."""
+    """Sent between JRaft controllers: asks which brokers are in sync."""
 
     invoke_time: Long | None = None
 
 
 @header("org.apache.rocketmq.controller.impl.task.RaftBrokerHeartBeatEventRequest")
 class RaftBrokerHeartBeatEventRequest(Header):
-    """JRaft controllers among themselves: a broker's heartbeat."""
+    """Sent between JRaft controllers: the heartbeat of a broker."""
 
     cluster_name_identity_info: str | None = None
     broker_name_identity_info: str | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of clients that come, stay and leave; members of groups; queue locks.
+"""Requests of clients that come, stay and leave; members of groups; locks of queues.
 
 Java: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor.
 """
@@ -14,12 +14,12 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader
 
 @header("org.apache.rocketmq.remoting.protocol.header.HeartbeatRequestHeader")
 class HeartbeatRequestHeader(RpcRequestHeader):
-    """No field of its own; the body is HeartbeatData."""
+    """A client's heartbeat. It has no field of its own; the body is HeartbeatData."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.UnregisterClientRequestHeader")
 class UnregisterClientRequestHeader(RpcRequestHeader):
-    """A producer or consumer leaves its group."""
+    """A client leaves its group of producers, its group of consumers, or both."""
 
     client_id: str = field(wire="clientID")
     producer_group: str | None = None
@@ -35,19 +35,19 @@ class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotifyConsumerIdsChangedRequestHeader")
 class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader):
-    """The broker tells its clients that a group has changed."""
+    """The broker tells the members of a group that some came or left, so that they rebalance."""
 
     consumer_group: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.LockBatchMqRequestHeader")
 class LockBatchMqRequestHeader(RpcRequestHeader):
-    """No field of its own; the body is LockBatchRequestBody."""
+    """Locks queues. It has no field of its own; the body is LockBatchRequestBody."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.UnlockBatchMqRequestHeader")
 class UnlockBatchMqRequestHeader(RpcRequestHeader):
-    """No field of its own; the body is UnlockBatchRequestBody."""
+    """Unlocks queues. It has no field of its own; the body is UnlockBatchRequestBody."""
 
 
 HEART_BEAT = define(RequestCode.HEART_BEAT, HeartbeatRequestHeader, NoHeader)

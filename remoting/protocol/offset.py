@@ -14,7 +14,10 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHead
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryConsumerOffsetRequestHeader")
 class QueryConsumerOffsetRequestHeader(TopicRequestHeader):
-    """How far has a group consumed a queue?"""
+    """Asks how far a group has consumed a queue.
+
+    `set_zero_if_not_found` (5.x) says whether the answer may be 0 if the broker has no offset.
+    """
 
     consumer_group: str
     topic: str
@@ -24,14 +27,14 @@ class QueryConsumerOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryConsumerOffsetResponseHeader")
 class QueryConsumerOffsetResponseHeader(Header):
-    """The next offset to consume."""
+    """The offset of the next message that the group is to consume."""
 
     offset: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.UpdateConsumerOffsetRequestHeader")
 class UpdateConsumerOffsetRequestHeader(TopicRequestHeader):
-    """A group has consumed a queue up to, not including, `commit_offset`."""
+    """Reports that a group has consumed a queue up to, but not including, `commit_offset`."""
 
     consumer_group: str
     topic: str
@@ -41,9 +44,9 @@ class UpdateConsumerOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.SearchOffsetRequestHeader")
 class SearchOffsetRequestHeader(TopicRequestHeader):
-    """Offset by store time in ms.
+    """Asks for the offset in a queue by store time in ms.
 
-    `boundary_type` is "lower" (the default) or "upper", in any case.
+    `boundary_type` is "lower" (the default) or "upper", in upper or lower case.
     """
 
     topic: str
@@ -54,14 +57,14 @@ class SearchOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.SearchOffsetResponseHeader")
 class SearchOffsetResponseHeader(Header):
-    """The offset found."""
+    """The offset that was found."""
 
     offset: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetMaxOffsetRequestHeader")
 class GetMaxOffsetRequestHeader(TopicRequestHeader):
-    """The offset after the last message of a queue."""
+    """Asks for the offset after the last message of a queue."""
 
     topic: str
     queue_id: Int
@@ -70,14 +73,14 @@ class GetMaxOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetMaxOffsetResponseHeader")
 class GetMaxOffsetResponseHeader(Header):
-    """The offset after the last message."""
+    """The offset after the last message of the queue."""
 
     offset: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetMinOffsetRequestHeader")
 class GetMinOffsetRequestHeader(TopicRequestHeader):
-    """The offset of the first message of a queue."""
+    """Asks for the offset of the first message of a queue."""
 
     topic: str
     queue_id: Int
@@ -85,14 +88,14 @@ class GetMinOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetMinOffsetResponseHeader")
 class GetMinOffsetResponseHeader(Header):
-    """The offset of the first message."""
+    """The offset of the first message of the queue."""
 
     offset: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetEarliestMsgStoretimeRequestHeader")
 class GetEarliestMsgStoretimeRequestHeader(TopicRequestHeader):
-    """The store time of the first message of a queue."""
+    """Asks for the store time of the first message of a queue."""
 
     topic: str
     queue_id: Int
@@ -100,14 +103,17 @@ class GetEarliestMsgStoretimeRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetEarliestMsgStoretimeResponseHeader")
 class GetEarliestMsgStoretimeResponseHeader(Header):
-    """The time in ms; -1 when the queue is empty."""
+    """The store time in ms; -1 if the queue is empty."""
 
     timestamp: Long
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.ResetOffsetRequestHeader")
 class ResetOffsetRequestHeader(TopicRequestHeader):
-    """Sends a group back or forth in a topic, to a time in ms (-1: the end) or to an offset."""
+    """Moves a group back or forth in a topic, to a time in ms (-1: the end) or to an offset.
+
+    Where the broker tells clients the new offsets, these only go back unless `is_force` is set.
+    """
 
     group: str
     topic: str
@@ -119,7 +125,7 @@ class ResetOffsetRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumerStatusRequestHeader")
 class GetConsumerStatusRequestHeader(TopicRequestHeader):
-    """How far has each client of a group come?"""
+    """Asks how far each client of a group has come in the queues of a topic."""
 
     topic: str
     group: str
@@ -128,7 +134,11 @@ class GetConsumerStatusRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryCorrectionOffsetHeader")
 class QueryCorrectionOffsetHeader(TopicRequestHeader):
-    """The least offsets of some groups, compared with those of one."""
+    """Asks for the smallest offset in each queue of all groups but `filter_groups`.
+
+    The names in `filter_groups` are separated by commas. Where `compare_group` is behind the
+    smallest offset, the answer is the largest number there is.
+    """
 
     filter_groups: str | None = None
     compare_group: str
@@ -137,7 +147,7 @@ class QueryCorrectionOffsetHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.CloneGroupOffsetRequestHeader")
 class CloneGroupOffsetRequestHeader(RpcRequestHeader):
-    """Gives a group the offsets of another."""
+    """Gives `dest_group` the offsets of `src_group`, in one topic or in all."""
 
     src_group: str
     dest_group: str

@@ -15,7 +15,11 @@ from txrocketmq.remoting.protocol.base import TopicRequestHeader
 
 @header("org.apache.rocketmq.remoting.protocol.header.PopMessageRequestHeader")
 class PopMessageRequestHeader(TopicRequestHeader):
-    """Asks for messages and hides them from others for `invisible_time` ms. `queue_id` -1: any."""
+    """Asks for messages and hides them from other consumers for `invisible_time` ms.
+
+    `queue_id` -1 stands for any queue. If there is no message, the broker holds the request for
+    `poll_time` ms. `exp` is the expression to filter by, and `exp_type` its type.
+    """
 
     consumer_group: str
     topic: str
@@ -33,7 +37,11 @@ class PopMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.PopMessageResponseHeader")
 class PopMessageResponseHeader(Header):
-    """What makes the handles of the messages: offsets as texts of `ExtraInfoUtil`. Times in ms."""
+    """What the client needs to make the handles of the messages. Times are in ms.
+
+    The offsets are in texts that `remoting.message.pop` makes (ExtraInfoUtil); `rest_num` is how
+    many messages are left.
+    """
 
     pop_time: Long
     invisible_time: Long
@@ -46,7 +54,7 @@ class PopMessageResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.PeekMessageRequestHeader")
 class PeekMessageRequestHeader(TopicRequestHeader):
-    """Looks at messages without taking them."""
+    """Asks for messages without hiding them from other consumers."""
 
     topic: str
     queue_id: Int
@@ -56,7 +64,7 @@ class PeekMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.AckMessageRequestHeader")
 class AckMessageRequestHeader(TopicRequestHeader):
-    """A message is consumed; `extra_info` is its handle."""
+    """Acknowledges a message that was consumed; `extra_info` is its handle."""
 
     consumer_group: str
     topic: str
@@ -67,7 +75,10 @@ class AckMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeRequestHeader")
 class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
-    """Hides a message for `invisible_time` ms from now; the old handle ends."""
+    """Hides a message for `invisible_time` ms from now.
+
+    The handle in `extra_info` becomes invalid; the answer has what makes a new one.
+    """
 
     consumer_group: str
     topic: str
@@ -79,7 +90,7 @@ class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeResponseHeader")
 class ChangeInvisibleTimeResponseHeader(Header):
-    """What makes the new handle."""
+    """What the client needs to make the new handle of the message. Times are in ms."""
 
     pop_time: Long
     invisible_time: Long
@@ -88,7 +99,7 @@ class ChangeInvisibleTimeResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotificationRequestHeader")
 class NotificationRequestHeader(TopicRequestHeader):
-    """Asks to be told when there is something; held for `poll_time` ms."""
+    """Asks whether there are messages to pop; if not, the broker waits for `poll_time` ms."""
 
     consumer_group: str
     topic: str
@@ -101,7 +112,7 @@ class NotificationRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotificationResponseHeader")
 class NotificationResponseHeader(Header):
-    """Whether there is something; `polling_full`: too many are waiting already."""
+    """Whether there are messages; `polling_full` means that too many requests wait already."""
 
     has_msg: bool
     polling_full: bool = False
@@ -109,7 +120,7 @@ class NotificationResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.PollingInfoRequestHeader")
 class PollingInfoRequestHeader(TopicRequestHeader):
-    """How many requests wait at a queue?"""
+    """Asks how many requests of a group wait for messages of a queue."""
 
     consumer_group: str
     topic: str

@@ -15,11 +15,11 @@ from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, heade
 from txrocketmq.remoting.protocol.base import TopicRequestHeader
 
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
-"""The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
+"""The group under which tools read; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
 
 
 class RequestSource(IntEnum):
-    """On whose behalf a proxy pulls; a client that pulls by itself says nothing, or SDK."""
+    """For whom a proxy pulls. A client that pulls for itself sends SDK or nothing."""
 
     SDK = -1
     PROXY_FOR_ORDER = 0
@@ -29,7 +29,11 @@ class RequestSource(IntEnum):
 
 @header("org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader")
 class PullMessageRequestHeader(TopicRequestHeader):
-    """Asks for messages of a queue from an offset; `sys_flag` is PullSysFlag, times are in ms."""
+    """Asks for messages of a queue from `queue_offset` on.
+
+    The bits of `sys_flag` are those of PullSysFlag; `suspend_timeout_millis` and `sub_version` are
+    in ms.
+    """
 
     consumer_group: str
     topic: str
@@ -49,7 +53,11 @@ class PullMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.PullMessageResponseHeader")
 class PullMessageResponseHeader(Header):
-    """Where to go on, and the bounds of the queue; sent with PULL_NOT_FOUND and its like, too."""
+    """Where the next pull should start, and the bounds of the queue.
+
+    `min_offset` is that of the first message, `max_offset` the one after the last. The header is
+    also sent with PULL_NOT_FOUND and similar codes.
+    """
 
     suggest_which_broker_id: Long
     next_begin_offset: Long

@@ -14,10 +14,10 @@ from txrocketmq.remoting.protocol.base import TopicRequestHeader
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryMessageRequestHeader")
 class QueryMessageRequestHeader(TopicRequestHeader):
-    """Messages by key, between two times in ms.
+    """Asks for messages by key that were stored between two times in ms.
 
-    `unique_key_query` travels beside the fields of the original's class; `index_type` is "K",
-    "U" or "T".
+    `index_type` is "K" for a key, "U" for a unique key, or "T" for a tag. `unique_key_query` is
+    sent although it is no field of the original's class.
     """
 
     topic: str
@@ -32,7 +32,7 @@ class QueryMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryMessageResponseHeader")
 class QueryMessageResponseHeader(Header):
-    """Up to where the index has come: store time in ms, and offset in the commit log."""
+    """The last message in the index: its store time in ms, and its offset in the commit log."""
 
     index_last_update_timestamp: Long
     index_last_update_phyoffset: Long
@@ -40,7 +40,7 @@ class QueryMessageResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ViewMessageRequestHeader")
 class ViewMessageRequestHeader(Header):
-    """One message by its offset in the commit log."""
+    """Asks for one message by its offset in the commit log."""
 
     topic: str | None = None
     offset: Long
@@ -48,7 +48,10 @@ class ViewMessageRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryConsumeQueueRequestHeader")
 class QueryConsumeQueueRequestHeader(TopicRequestHeader):
-    """Units of a consume queue, from `index` on; those of a group are filtered as it would be."""
+    """Asks for `count` units of a consume queue from `index` on.
+
+    With `consumer_group`, the answer says which of them the group's filter accepts.
+    """
 
     topic: str | None = None
     queue_id: Int = 0

@@ -14,7 +14,7 @@ from txrocketmq.remoting.protocol.base import TopicRequestHeader
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.PutKVConfigRequestHeader")
 class PutKVConfigRequestHeader(Header):
-    """Sets a value."""
+    """Sets the value of a key in a namespace of the name server's key-values."""
 
     namespace: str
     key: str
@@ -23,7 +23,7 @@ class PutKVConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.GetKVConfigRequestHeader")
 class GetKVConfigRequestHeader(Header):
-    """Asks for a value."""
+    """Asks for the value of a key."""
 
     namespace: str
     key: str
@@ -31,14 +31,14 @@ class GetKVConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.GetKVConfigResponseHeader")
 class GetKVConfigResponseHeader(Header):
-    """The value."""
+    """The value of the key."""
 
     value: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.DeleteKVConfigRequestHeader")
 class DeleteKVConfigRequestHeader(Header):
-    """Deletes a value."""
+    """Deletes a key and its value."""
 
     namespace: str
     key: str
@@ -46,14 +46,17 @@ class DeleteKVConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.GetKVListByNamespaceRequestHeader")
 class GetKVListByNamespaceRequestHeader(Header):
-    """Asks for all values of a namespace."""
+    """Asks for all keys and values of a namespace."""
 
     namespace: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.RegisterBrokerRequestHeader")
 class RegisterBrokerRequestHeader(Header):
-    """A broker and, in the body, its topics. `body_crc32` is 0 when it is not to be checked."""
+    """Registers a broker and its topics, which are in the body.
+
+    `body_crc32` is 0 if the body is not to be checked.
+    """
 
     broker_name: str
     broker_addr: str
@@ -68,7 +71,7 @@ class RegisterBrokerRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.RegisterBrokerResponseHeader")
 class RegisterBrokerResponseHeader(Header):
-    """Addresses of the master, for a slave."""
+    """The addresses of the master, if a slave has registered."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
@@ -76,7 +79,7 @@ class RegisterBrokerResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.UnRegisterBrokerRequestHeader")
 class UnRegisterBrokerRequestHeader(Header):
-    """A broker goes."""
+    """Removes a broker that stops."""
 
     broker_name: str
     broker_addr: str
@@ -86,7 +89,7 @@ class UnRegisterBrokerRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.QueryDataVersionRequestHeader")
 class QueryDataVersionRequestHeader(Header):
-    """Is the broker's registration still the newest? The body is its DataVersion."""
+    """Asks whether a broker's registration is still current; the body is its DataVersion."""
 
     broker_name: str
     broker_addr: str
@@ -118,7 +121,10 @@ class BrokerHeartbeatRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.GetRouteInfoRequestHeader")
 class GetRouteInfoRequestHeader(TopicRequestHeader):
-    """Which brokers have a topic?"""
+    """Asks which brokers have a topic.
+
+    `accept_standard_json_only` asks for strict JSON.
+    """
 
     topic: str
     accept_standard_json_only: bool | None = None
@@ -126,28 +132,28 @@ class GetRouteInfoRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.WipeWritePermOfBrokerRequestHeader")
 class WipeWritePermOfBrokerRequestHeader(Header):
-    """Takes the write permission of all topics of a broker."""
+    """Takes the write permission from all topics of a broker."""
 
     broker_name: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.WipeWritePermOfBrokerResponseHeader")
 class WipeWritePermOfBrokerResponseHeader(Header):
-    """How many topics were changed."""
+    """How many topics lost the write permission."""
 
     wipe_topic_count: Int
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.AddWritePermOfBrokerRequestHeader")
 class AddWritePermOfBrokerRequestHeader(Header):
-    """Gives it back."""
+    """Gives the write permission back to all topics of a broker."""
 
     broker_name: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.AddWritePermOfBrokerResponseHeader")
 class AddWritePermOfBrokerResponseHeader(Header):
-    """How many topics were changed."""
+    """How many topics got the write permission back."""
 
     add_topic_count: Int
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sending: messages, batches, replies, messages for another attempt; recall of a delayed message.
+"""Sending: messages, batches, replies, messages to be consumed again; recall of a delayed message.
 
 Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
 """
@@ -23,12 +23,16 @@ RETRY_RESPONSE_CODES: frozenset[int] = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Answers after which a send is tried at another broker (DefaultMQProducer.retryResponseCodes)."""
+"""Codes of answers after which a producer tries another broker
+(DefaultMQProducer.retryResponseCodes)."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.SendMessageResponseHeader")
 class SendMessageResponseHeader(Header):
-    """Where the message lies: `msg_id` is its offset id, for a batch all of them with commas."""
+    """Where the message is stored.
+
+    `msg_id` is its offset message id; for a batch, the ids of all messages, separated by commas.
+    """
 
     msg_id: str
     queue_id: Int
@@ -40,7 +44,10 @@ class SendMessageResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ConsumerSendMsgBackRequestHeader")
 class ConsumerSendMsgBackRequestHeader(RpcRequestHeader):
-    """A consumer failed: `offset` is the message's in the commit log, `group` the consumer's."""
+    """A consumer gives back a message that it could not consume, to get it again later.
+
+    `offset` is the message's in the commit log, `group` the consumer's group.
+    """
 
     offset: Long
     group: str
@@ -53,7 +60,10 @@ class ConsumerSendMsgBackRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ReplyMessageRequestHeader")
 class ReplyMessageRequestHeader(TopicRequestHeader):
-    """The broker hands a reply to the one who asked; hosts as "ip:port", times in ms."""
+    """The broker hands a reply to the producer that sent the request.
+
+    Hosts are "ip:port", times in ms.
+    """
 
     producer_group: str
     topic: str
@@ -73,7 +83,7 @@ class ReplyMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.RecallMessageRequestHeader")
 class RecallMessageRequestHeader(TopicRequestHeader):
-    """Takes back a delayed message."""
+    """Withdraws a delayed message before it is delivered."""
 
     producer_group: str | None = None
     topic: str
@@ -82,7 +92,7 @@ class RecallMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.RecallMessageResponseHeader")
 class RecallMessageResponseHeader(Header):
-    """The id of the message taken back."""
+    """The id of the message that was withdrawn."""
 
     msg_id: str
 
@@ -92,10 +102,10 @@ class RecallMessageResponseHeader(Header):
     letters="abcdefghijklmn",
 )
 class SendMessageRequestHeader(Header):
-    """A message but for its body, which is the command's; `born_timestamp` in ms.
+    """A message without its body, which is the body of the command. `born_timestamp` is in ms.
 
-    In the order of SendMessageRequestHeaderV2, whose letters are the other names of the fields;
-    the last of them has the name of the broker. A negative `queue_id` lets the broker choose.
+    The fields are in the order of SendMessageRequestHeaderV2, whose letters are their other names;
+    the last letter is the name of the broker. A negative `queue_id` lets the broker choose.
     """
 
     producer_group: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics and subscription groups: create, change, delete, list, permissions.
 
-Where a name server serves a code, its processor is DefaultRequestProcessor, else
-AdminBrokerProcessor of the broker.
+The Java counterpart is DefaultRequestProcessor for codes that a name server serves, else the
+broker's AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHead
 
 @header("org.apache.rocketmq.remoting.protocol.header.CreateTopicRequestHeader")
 class CreateTopicRequestHeader(TopicRequestHeader):
-    """A topic as it is to be; `attributes` as "+key=value,-key"."""
+    """Creates or changes a topic; `attributes` are written as "+key=value,-key"."""
 
     topic: str
     default_topic: str
@@ -31,19 +31,19 @@ class CreateTopicRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.CreateTopicListRequestHeader")
 class CreateTopicListRequestHeader(RpcRequestHeader):
-    """No field of its own; the body is CreateTopicListRequestBody."""
+    """Creates topics. It has no field of its own; the body is CreateTopicListRequestBody."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.DeleteTopicRequestHeader")
 class DeleteTopicRequestHeader(TopicRequestHeader):
-    """Deletes a topic at a broker."""
+    """Deletes a topic from a broker."""
 
     topic: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.DeleteTopicFromNamesrvRequestHeader")
 class DeleteTopicFromNamesrvRequestHeader(TopicRequestHeader):
-    """Deletes a topic at a name server, or only its queues in a cluster."""
+    """Deletes a topic from a name server, or only its queues in one cluster."""
 
     topic: str
     cluster_name: str | None = None
@@ -58,7 +58,10 @@ class RegisterTopicRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetAllTopicConfigRequestHeader")
 class GetAllTopicConfigRequestHeader(Header):
-    """A page of the topics from `topic_seq` on; 4.9 and older callers send nothing and want all."""
+    """Asks for a page of the topics' configurations, from number `topic_seq` on.
+
+    Callers of 4.9 and older send no field and want all topics.
+    """
 
     topic_seq: Int | None = None
     data_version: str | None = None
@@ -67,42 +70,42 @@ class GetAllTopicConfigRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetAllTopicConfigResponseHeader")
 class GetAllTopicConfigResponseHeader(Header):
-    """How many topics there are; 4.9 does not tell."""
+    """How many topics there are; 4.9 does not say."""
 
     total_topic_num: Int | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetTopicConfigRequestHeader")
 class GetTopicConfigRequestHeader(TopicRequestHeader):
-    """One topic's configuration."""
+    """Asks for the configuration of one topic."""
 
     topic: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetTopicsByClusterRequestHeader")
 class GetTopicsByClusterRequestHeader(Header):
-    """The topics of a cluster."""
+    """Asks for the topics of a cluster."""
 
     cluster: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryTopicConsumeByWhoRequestHeader")
 class QueryTopicConsumeByWhoRequestHeader(TopicRequestHeader):
-    """Which groups consume a topic?"""
+    """Asks which groups consume a topic."""
 
     topic: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.QueryTopicsByConsumerRequestHeader")
 class QueryTopicsByConsumerRequestHeader(RpcRequestHeader):
-    """Which topics does a group consume?"""
+    """Asks which topics a group consumes."""
 
     group: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.QuerySubscriptionByConsumerRequestHeader")
 class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader):
-    """What does a group want of a topic?"""
+    """Asks for the subscription of a group to a topic."""
 
     group: str
     topic: str | None = None
@@ -110,7 +113,10 @@ class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetAllSubscriptionGroupRequestHeader")
 class GetAllSubscriptionGroupRequestHeader(Header):
-    """A page of the groups from `group_seq` on; older callers send nothing and want all."""
+    """Asks for a page of the groups' configurations, from number `group_seq` on.
+
+    Older callers send no field and want all groups.
+    """
 
     group_seq: Int | None = None
     data_version: str | None = None
@@ -119,21 +125,24 @@ class GetAllSubscriptionGroupRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetAllSubscriptionGroupResponseHeader")
 class GetAllSubscriptionGroupResponseHeader(Header):
-    """How many groups there are; 4.9 does not tell."""
+    """How many groups there are; 4.9 does not say."""
 
     total_group_num: Int | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetSubscriptionGroupConfigRequestHeader")
 class GetSubscriptionGroupConfigRequestHeader(RpcRequestHeader):
-    """One group's configuration."""
+    """Asks for the configuration of one group."""
 
     group: str
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.DeleteSubscriptionGroupRequestHeader")
 class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
-    """Deletes a group, and its offsets if told so: 4.9.7 calls that flag `removeOffset`."""
+    """Deletes a group, and its offsets if `clean_offset` or `remove_offset` is set.
+
+    The latter is what 4.9.7 calls the flag.
+    """
 
     group_name: str
     clean_offset: bool = False
@@ -142,7 +151,7 @@ class DeleteSubscriptionGroupRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.UpdateGroupForbiddenRequestHeader")
 class UpdateGroupForbiddenRequestHeader(TopicRequestHeader):
-    """Whether a group may read a topic; without `readable`: asks."""
+    """Sets whether a group may read a topic, or asks for it if `readable` is absent."""
 
     group: str
     topic: str

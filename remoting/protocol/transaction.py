@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions: how a producer ends them, and how a broker asks about them.
 
-Java: EndTransactionProcessor; ClientRemotingProcessor for the question.
+Java: EndTransactionProcessor; ClientRemotingProcessor for the broker's question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader
 
 @header("org.apache.rocketmq.remoting.protocol.header.EndTransactionRequestHeader")
 class EndTransactionRequestHeader(RpcRequestHeader):
-    """Commit (8), roll back (12) or undecided (0), as bits of the message's system flag."""
+    """Tells the broker how a transaction ended.
+
+    `commit_or_rollback` is 8 (commit), 12 (roll back) or 0 (undecided): bits of a message's
+    `sys_flag`. `tran_state_table_offset` is the half message's offset in its queue.
+    """
 
     topic: str | None = None
     producer_group: str
@@ -28,7 +32,7 @@ class EndTransactionRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.CheckTransactionStateRequestHeader")
 class CheckTransactionStateRequestHeader(RpcRequestHeader):
-    """The broker asks a producer what became of a transaction."""
+    """The broker asks a producer how a transaction ended."""
 
     topic: str | None = None
     tran_state_table_offset: Long
@@ -40,7 +44,7 @@ class CheckTransactionStateRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.ResumeCheckHalfMessageRequestHeader")
 class ResumeCheckHalfMessageRequestHeader(Header):
-    """Checks a given-up half message once more."""
+    """Makes the broker ask again about a half message that it has given up."""
 
     topic: str | None = None
     msg_id: str | None = None

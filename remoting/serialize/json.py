@@ -25,14 +25,14 @@ from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
 
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
-"""Largest text that `decode_body` takes; a frame has at most 16 MiB, a file may have more."""
+"""Largest text that `decode_body` accepts; a frame has at most 16 MiB, a file may have more."""
 MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
 """Largest command header for which the tolerant scanner is tried."""
 
 HOLE: Final = "<-- here -->"
-"""Stands for a value that `encode_around` leaves out."""
+"""Marks the place of a member's value that `encode_around` leaves out."""
 
 _MAX_DIGITS: Final = 40
 _INT_MIN: Final = -(2**31)
@@ -45,7 +45,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class JsonError(HeaderError):
-    """Text that is no JSON, not even fastjson's; `position` counts characters from 0."""
+    """A text that not even fastjson would accept as JSON; `position` counts characters from 0."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"no JSON at character {position}: {reason}")
@@ -57,7 +57,7 @@ class JsonError(HeaderError):
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """A command's header; members that are None are left out, as fastjson does."""
+    """Returns the header of a command; as in fastjson, members that are None are left out."""
     fields: dict[str, Any] = {"code": command.code}
     if command.ext_fields is not None:
         fields["extFields"] = command.ext_fields
@@ -71,12 +71,12 @@ def encode_header(command: RemotingCommand) -> bytes:
     fields["version"] = command.version
     try:
         return orjson.dumps(fields)
-    except TypeError:  # a text that is no Unicode, a mapping that is no dict
+    except TypeError:  # a text that is not Unicode, a mapping that is no dict
         return encode_body(fields)
 
 
 def decode_header(header: bytes) -> RemotingCommand:
-    """The command of a header, its body empty. Raises FrameError for whatever is no header."""
+    """Returns the command of a header, with an empty body. Raises FrameError if it is no header."""
     try:
         fields = _loads(header)
     except orjson.JSONDecodeError:
@@ -87,7 +87,7 @@ def decode_header(header: bytes) -> RemotingCommand:
         code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
             type(code) is type(flag) is type(opaque) is type(version) is int
-            and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are
+            and 0 <= code | flag | opaque | version <= _INT_MAX  # so is each of them
             and type(language) is str
         ):
             "".join(ext_fields.values())  # the cheapest test that all of them are texts
@@ -103,7 +103,7 @@ def decode_header(header: bytes) -> RemotingCommand:
 
 
 def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
-    """As `decode_header`, whatever is left out, or written otherwise than Java writes it."""
+    """Decodes a header that lacks members, or is written in other ways than Java writes it."""
     ext_fields, remark = fields.get("extFields"), fields.get("remark")
     try:
         return RemotingCommand(
@@ -130,7 +130,7 @@ def _lenient_header(header: bytes) -> Any:
 
 
 def _number(fields: dict[str, Any], name: str) -> int:
-    """A number of the header as fastjson casts it: absent is 0, digits in a text are a number."""
+    """Returns a number of the header as fastjson casts it: digits in a text count, absent is 0."""
     value = fields.get(name, 0)
     if value is None:
         return 0
@@ -165,11 +165,12 @@ def _excerpt(header: bytes) -> str:
 
 
 def decode_body(data: bytes | bytearray | memoryview, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
-    """The value of a JSON body, or of what fastjson takes for JSON.
+    """Returns the value of a JSON body, or of one that only fastjson accepts as JSON.
 
-    Bare numbers as keys become ints, quoted ones stay texts. A bare object as key becomes a
-    MessageQueue when it has that shape, else a tuple of its sorted items. Single quotes, unquoted
-    names, control characters in texts and bytes that are no UTF-8 (read as U+FFFD) pass.
+    Keys that are bare numbers become ints, quoted ones stay texts. A key that is an object becomes
+    a MessageQueue if it has the members of one, else a tuple of its sorted items. Single quotes,
+    unquoted names, control characters in texts and bytes that are not UTF-8 (read as U+FFFD) are
+    accepted.
 
     Raises JsonError, with the position, for anything else, and for what exceeds the limits.
     """
@@ -182,23 +183,23 @@ def decode_body(data: bytes | bytearray | memoryview, *, max_bytes: int = MAX_JS
 
 
 def encode_body(value: Any) -> bytes:
-    """A JSON body as fastjson writes it: compact, members that are None left out.
+    """Returns a JSON body as fastjson writes it: compact, without members that are None.
 
-    Keys that are numbers are written bare, and so are message queues, as objects. An object with a
-    method `to_json` is what that returns, a set a sorted list, an enum member its name unless it is
-    a number or a text. Raises TypeError for what JSON does not know.
+    Keys that are numbers are written bare, and so are message queues, as objects. Of an object with
+    a method `to_json`, its result is written; a set becomes a sorted list, and an enum member its
+    name unless it is a number or a text. Raises TypeError for values that JSON does not know.
     """
     prepared = _prepared(value)
     try:
         return orjson.dumps(prepared)
-    except TypeError:  # a key that is no text, a text that is no Unicode, more than 64 bits
+    except TypeError:  # a key that is no text, a text that is not Unicode, more than 64 bits
         return "".join(_pieces(prepared)).encode("utf-8", "replace")
 
 
 def encode_standard_body(value: Any) -> bytes:
-    """As `encode_body`, but strict JSON: keys are quoted, members sorted, numbers as numbers.
+    """Does the same as `encode_body` in strict JSON: keys are quoted, members sorted.
 
-    This is what GET_ROUTEINFO_BY_TOPIC answers with to clients that say they need it.
+    GET_ROUTEINFO_BY_TOPIC answers so to clients that say they need it.
     """
     prepared = _standard(_prepared(value))
     try:
@@ -208,19 +209,19 @@ def encode_standard_body(value: Any) -> bytes:
 
 
 def encode_pretty(value: Any) -> bytes:
-    """A configuration file as 5.4 writes it: indented by tabs, numbers as keys bare."""
+    """Returns a configuration file as 5.4 writes it: indented by tabs, number keys bare."""
     return "".join(_pretty_pieces(_prepared(value), 0)).encode("utf-8", "replace")
 
 
 def encode_member(name: str | MessageQueue, value: Any) -> bytes:
-    """One member of a JSON object as `encode_body` writes it within the whole: `"name":value`."""
+    """Returns one member, `"name":value`, as `encode_body` writes it inside an object."""
     return _key_text(name).encode("utf-8", "replace") + b":" + encode_body(value)
 
 
 def encode_pretty_member(name: str, value: Any, depth: int) -> bytes:
-    """One member of an object as `encode_pretty` writes it within the whole.
+    """Returns one member of an object as `encode_pretty` writes it inside the object.
 
-    `depth` counts the objects around the member; 1 is a member of the outermost one.
+    `depth` counts the objects around the member; it is 1 for a member of the outermost one.
     """
     indent = "\n" + "\t" * depth
     pieces = _pretty_pieces(_prepared(value), depth)
@@ -228,16 +229,16 @@ def encode_pretty_member(name: str, value: Any, depth: int) -> bytes:
 
 
 def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> tuple[bytes, bytes]:
-    """What stands before and after the place where `value` has HOLE as the value of a member.
+    """Returns the JSON before and after the one member of `value` that has HOLE as its value.
 
-    With it a long table is put together from members that were encoded before.
+    A long table is put together with it, from members that were encoded before.
     """
     before, after = encode(value).split(b'"' + HOLE.encode() + b'"')
     return before, after
 
 
 def _prepared(value: Any) -> Any:
-    """Dicts, lists and plain values only; without members that are None."""
+    """Returns the value as dicts, lists and plain values only, without members that are None."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -303,7 +304,7 @@ def _pieces(value: Any) -> Iterator[str]:
 
 
 def _pretty_pieces(value: Any, depth: int) -> Iterator[str]:
-    """In fastjson2's form: lists of plain values on one line, an empty map on three."""
+    """Yields fastjson2's form: lists of plain values on one line, an empty map on three."""
     indent = "\n" + "\t" * depth
     if type(value) is dict:
         before = "{"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ROCKETMQ binary command header.
 
-Its format is BINARY_HEADER of `remoting.formats`. A code has two bytes, so those of pop (200050 and
-on) cannot be written; the original cuts them off in silence. Empty texts and absent ones are the
-same. Counterpart of RocketMQSerializable.
+Its format is BINARY_HEADER of `remoting.formats`. A code has two bytes, so the codes of POP (200050
+and up) cannot be written; the original cuts them off in silence, and here they are refused. An
+empty text and an absent one are the same. Counterpart of RocketMQSerializable.
 
 Clients send headers of few layouts again and again, so the decoder learns where the texts of a
 header lie. A learned layout is used only for a header that has the same bytes in every place that
@@ -25,12 +25,12 @@ from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.packing import fixed
 
 MAX_CODE: Final = 0x7FFF
-"""Largest code that fits."""
+"""Largest request or response code that fits into the header."""
 
 _MAX_LAYOUTS: Final = 1024
-"""So many are remembered; the one that was learned first makes room for another."""
+"""How many layouts are remembered; the one learned first makes room for another."""
 _MAX_LAYOUT_BYTES: Final = 8192
-"""Longer headers are not learned."""
+"""Headers that are longer than this are not learned."""
 _MAX_LAYOUT_FIELDS: Final = 64
 _MISSES_TO_LEARN: Final = 16
 """Learning costs more than a walk, so only each sixteenth header that fits no layout is learned:
@@ -41,14 +41,17 @@ _FIELDS_LENGTH: Final = fixed(formats.BINARY_FIELDS_LENGTH).struct
 _NAME_LENGTH: Final = fixed(formats.BINARY_NAME_LENGTH).struct
 _VALUE_LENGTH: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
 _FIELDS_AT: Final = _HEAD.size + _FIELDS_LENGTH.size
-"""Where fields begin in a header without a remark, as requests are."""
+"""Where the fields begin in a header without a remark, such as a request has."""
 _ROCKETMQ: Final = int(SerializeType.ROCKETMQ)
 _NAMES: Final = {language.value: language.name for language in LanguageCode}
 _NUMBERS: Final = {language.name: language.value for language in LanguageCode}
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """A command's header. Raises HeaderError for what does not fit, as a code above 32767."""
+    """Returns the header of a command.
+
+    Raises HeaderError if something does not fit, such as a code above 32767.
+    """
     if command.code > MAX_CODE:
         raise HeaderError(
             f"code {command.code} does not fit into the two bytes that the ROCKETMQ serialization"
@@ -83,7 +86,7 @@ def _encode_name(name: str) -> bytes:
 
 
 def decode_header(header: bytes) -> RemotingCommand:
-    """The command of a header, its body empty. Raises FrameError for whatever is no header."""
+    """Returns the command of a header, with an empty body. Raises FrameError if it is no header."""
     try:
         code, language, version, opaque, flag, remark_length = _HEAD.unpack_from(header)
         remark_end = _HEAD.size + remark_length
@@ -121,11 +124,11 @@ class _Layout:
         self._between = self._between_of(header)
         self._names = names
         self._places = places
-        # An itemgetter of one place gives no tuple, so there is one place more, which zip ignores.
+        # An itemgetter of one place returns no tuple, so one more is added, which zip ignores.
         self._values_of: Callable[[str], tuple[str, ...]] = itemgetter(*places, slice(0))
 
     def fields(self, header: bytes) -> dict[str, str] | None:
-        """The fields of a header of this layout; None when it is of another."""
+        """Returns the fields of a header that has this layout, or None if it has another."""
         if self._between_of(header) != self._between:
             return None
         values: Sequence[str] = self._values_of(str(header, "latin-1"))
@@ -135,16 +138,19 @@ class _Layout:
 
 
 class _Layouts:
-    """Decodes the fields of headers, and learns how they lie."""
+    """Decodes the fields of headers, and learns where they lie."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], _Layout] = {}
-        """By the code of the command and the length of its fields."""
+        """The layouts by the code of the command and the offset where the fields end."""
         self._misses = 0
 
     def fields(self, header: bytes, code: int, at: int, end: int) -> dict[str, str]:
-        """The fields that lie there. Raises FrameError, or struct.error where they are cut."""
-        if at != _FIELDS_AT:  # places are those in a header without a remark
+        """Returns the fields between two offsets in a header.
+
+        Raises FrameError, or struct.error if the header ends within a length.
+        """
+        if at != _FIELDS_AT:  # layouts are of headers without a remark
             return _fields(header, *_walk(header, at, end))
         layout = self._known.get((code, end))
         if layout is not None:
@@ -163,7 +169,7 @@ class _Layouts:
 
 
 def _walk(header: bytes, at: int, end: int) -> tuple[list[str], list[slice]]:
-    """The names of the fields, and where their values lie; without those that lack either."""
+    """Returns the names of the fields and where their values lie; skips fields that lack either."""
     names: list[str] = []
     places: list[slice] = []
     name_length, value_length = _NAME_LENGTH.unpack_from, _VALUE_LENGTH.unpack_from

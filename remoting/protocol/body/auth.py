@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users and access rules: ACL 2 (5.3 and later), ACL 1 (4.9 to 5.3.1).
 
-Java: UserInfo, AclInfo in remoting.protocol.body; AclConfig, PlainAccessConfig, and
+Java: UserInfo and AclInfo in remoting.protocol.body; AclConfig, PlainAccessConfig and
 ClusterAclVersionInfo.
 """
 
@@ -15,7 +15,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 
 @body("org.apache.rocketmq.remoting.protocol.body.UserInfo")
 class UserInfo(Body):
-    """A user; type "Super" or "Normal", status "enable" or "disable"."""
+    """A user; `user_type` is "Super" or "Normal", `user_status` is "enable" or "disable"."""
 
     username: str | None = None
     password: str | None = None
@@ -23,13 +23,16 @@ class UserInfo(Body):
     user_status: str | None = None
 
     def __repr__(self) -> str:
-        """Without the password: this is what reaches a log."""
+        """Leaves out the password, since this text may get into a log."""
         return f"UserInfo({self.username!r}, {self.user_type!r}, {self.user_status!r})"
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.AclInfo.PolicyEntryInfo")
 class PolicyEntryInfo(Body):
-    """What may ("Allow") or may not ("Deny") be done with a resource, and from where."""
+    """One access rule: which actions on a resource are allowed or denied, and from which addresses.
+
+    `decision` is "Allow" or "Deny".
+    """
 
     resource: str | None = None
     actions: Sequence[str] | None = None
@@ -39,7 +42,7 @@ class PolicyEntryInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.AclInfo.PolicyInfo")
 class PolicyInfo(Body):
-    """Rules of one type, "Custom" or "Default"."""
+    """The access rules of one type, "Custom" or "Default"."""
 
     policy_type: str | None = None
     entries: Sequence[PolicyEntryInfo] | None = None
@@ -47,7 +50,7 @@ class PolicyInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.AclInfo")
 class AclInfo(Body):
-    """All rules of a subject, "User:name"."""
+    """All access rules of a subject, which is written as "User:name"."""
 
     subject: str | None = None
     policies: Sequence[PolicyInfo] | None = None
@@ -55,7 +58,7 @@ class AclInfo(Body):
 
 @body("org.apache.rocketmq.common.PlainAccessConfig")
 class PlainAccessConfig(Body):
-    """An account of ACL 1; permissions as "topic=PUB|SUB"."""
+    """An account of ACL 1; permissions are written as "topic=PUB|SUB"."""
 
     access_key: str | None = None
     secret_key: str | None = None
@@ -67,7 +70,7 @@ class PlainAccessConfig(Body):
     group_perms: Sequence[str] | None = None
 
     def __repr__(self) -> str:
-        """Without the secret: this is what reaches a log."""
+        """Leaves out the secret key, since this text may get into a log."""
         return f"PlainAccessConfig({self.access_key!r}, admin={self.admin})"
 
 
@@ -81,7 +84,7 @@ class AclConfig(Body):
 
 @body("org.apache.rocketmq.common.protocol.body.ClusterAclVersionInfo")
 class ClusterAclVersionInfo(Body):
-    """Versions of a broker's ACL files, as mqadmin of 4.9 shows them."""
+    """The versions of a broker's ACL files, as mqadmin of 4.9 shows them."""
 
     broker_name: str | None = None
     broker_addr: str | None = None

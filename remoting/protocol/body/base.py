@@ -48,7 +48,7 @@ Writer = Callable[[Any], Any]
 
 
 class BodyError(HeaderError):
-    """A JSON body of another shape than its class; the text says where and what."""
+    """A JSON body does not have the shape of its class; the text says where and what is wrong."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -56,7 +56,7 @@ class BodyError(HeaderError):
         self.path = path
 
     def below(self, path: str) -> BodyError:
-        """The same error as seen from one level further out."""
+        """Returns the same error as seen from one level further out."""
         inner = self.path if self.path.startswith("[") or not self.path else f".{self.path}"
         return BodyError(self.reason, path + inner)
 
@@ -71,14 +71,14 @@ class _Member:
 
 
 class Body(Value):
-    """Base of all JSON bodies; see the module."""
+    """Base class of all JSON bodies; see the module's docstring."""
 
     __slots__ = ()
     java_class: ClassVar[str] = ""
     members: ClassVar[tuple[_Member, ...]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, in alphabetical order of their names."""
+        """Returns the members that are not None as plain values, sorted by their wire names."""
         return {
             each.wire: value if each.write is None else each.write(value)
             for each in self.members
@@ -99,7 +99,10 @@ class Body(Value):
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
-        """Of plain values; raises BodyError naming what is missing or of a wrong type."""
+        """Returns the body that a JSON object describes.
+
+        Raises BodyError, which names the member, if one is missing or of a wrong type.
+        """
         if not isinstance(value, Mapping):
             raise BodyError(f"an object is expected, not {value!r:.80}")
         found: dict[str, Any] = {}
@@ -117,12 +120,12 @@ class Body(Value):
         return cls(**found)
 
     def encode(self) -> bytes:
-        """The body of a command."""
+        """Returns the bytes of this body in a command."""
         return encode_body(self.to_json())
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Of a command's body; raises JsonError or BodyError, both HeaderError."""
+        """Returns the body that a command contains. Raises JsonError or BodyError (HeaderError)."""
         try:
             return cls.from_json(decode_body(data))
         except BodyError as error:
@@ -138,10 +141,10 @@ def member(
     default: Any = dataclasses.MISSING,
     default_factory: Any = dataclasses.MISSING,
 ) -> Any:
-    """A field with a wire name of its own, or with the names of an enum, or a mutable default.
+    """Declares a field with a wire name of its own, the names of an enum, or a mutable default.
 
-    `names`: fastjson takes an enum's ordinal for its name, which the C++ client sends, and reads
-    an unknown name as null.
+    With `names`, the field is an enum's member by its name. As with fastjson, an ordinal (which the
+    C++ client sends) is read as the name, and an unknown name as null.
     """
     extra: dict[str, Any] = {"wire": wire, "names": tuple(names)}
     if default_factory is not dataclasses.MISSING:
@@ -156,7 +159,7 @@ B = TypeVar("B", bound=Body)
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(member,))
 def body(java_class: str) -> Callable[[type[B]], type[B]]:
-    """Makes a frozen keyword dataclass of a Body subclass and derives its codec."""
+    """Returns a decorator that makes a Body subclass a frozen keyword dataclass with a codec."""
 
     def make(cls: type[B]) -> type[B]:
         made = value_class(cls)
@@ -182,7 +185,7 @@ def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:
 
 
 def _codec(hint: Any) -> tuple[Reader, Writer | None]:
-    """Reader and writer of a type; the writer is None where values are plain already."""
+    """Returns the reader and the writer of a type; the writer is None for plain values."""
     if hint in _PLAIN:
         return _PLAIN[hint], None
     origin, of = get_origin(hint), get_args(hint)
@@ -321,7 +324,7 @@ def _read_queue(value: Any) -> MessageQueue:
 
 
 def _read_queue_key(value: Any) -> MessageQueue:
-    """A queue as key: the scanner knows it, but some write it as JSON in a text."""
+    """Reads a queue that is a key; some peers write it as JSON in a text, which is decoded here."""
     if isinstance(value, str):
         try:
             value = decode_body(value.encode("utf-8", "replace"))

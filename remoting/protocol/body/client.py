@@ -32,7 +32,7 @@ _LANGUAGES: Final = tuple(language.name for language in LanguageCode)
 
 @body("org.apache.rocketmq.remoting.protocol.body.Connection")
 class Connection(Body):
-    """A client's connection; `version` is an ordinal of MQVersion."""
+    """A client's connection; `version` is the number of an MQVersion."""
 
     client_id: str | None = None
     client_addr: str | None = None
@@ -42,7 +42,7 @@ class Connection(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumerConnection")
 class ConsumerConnection(Body):
-    """The connections of a group of consumers, and what it wants, by topic."""
+    """The connections of a group of consumers, and its subscriptions by topic."""
 
     connection_set: Sequence[Connection] = ()
     subscription_table: Mapping[str, SubscriptionData] = member(default_factory=dict)
@@ -60,7 +60,7 @@ class ProducerConnection(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ProducerInfo")
 class ProducerInfo(Body):
-    """A producer's connection; the time is of its last heartbeat, in ms."""
+    """A producer's connection; `last_update_timestamp` is the time of its last heartbeat in ms."""
 
     client_id: str | None = None
     remote_ip: str | None = member(wire="remoteIP", default=None)
@@ -71,14 +71,14 @@ class ProducerInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ProducerTableInfo")
 class ProducerTableInfo(Body):
-    """All producers of a broker by group."""
+    """All producers of a broker, by group."""
 
     data: Mapping[str, Sequence[ProducerInfo]] = member(default_factory=dict)
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.ProcessQueueInfo")
 class ProcessQueueInfo(Body):
-    """Messages of a queue that a consumer has pulled; times in ms."""
+    """What a consumer says about a queue that it pulls from; times are in ms."""
 
     commit_offset: int = 0
     cached_msg_min_offset: int = 0
@@ -98,7 +98,7 @@ class ProcessQueueInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.PopProcessQueueInfo")
 class PopProcessQueueInfo(Body):
-    """Messages of a queue that a consumer has popped; the time in ms."""
+    """What a consumer says about a queue that it pops from; the time is in ms."""
 
     wait_ack_count: int = 0
     droped: bool = False
@@ -107,7 +107,7 @@ class PopProcessQueueInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeStatus")
 class ConsumeStatus(Body):
-    """A consumer's pace in a topic: round trips in ms, messages per second."""
+    """How fast a consumer is in a topic: times (`_rt`) in ms, and messages per second (`_tps`)."""
 
     pull_rt: float = member(wire="pullRT", default=0.0)
     pull_tps: float = member(wire="pullTPS", default=0.0)
@@ -119,7 +119,7 @@ class ConsumeStatus(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumerRunningInfo")
 class ConsumerRunningInfo(Body):
-    """What a consumer is doing; `status_table` by topic."""
+    """What a consumer is doing; the keys of `status_table` are topics."""
 
     properties: Mapping[str, str] = member(default_factory=dict)
     subscription_set: Sequence[SubscriptionData] = ()
@@ -132,7 +132,10 @@ class ConsumerRunningInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeMessageDirectlyResult")
 class ConsumeMessageDirectlyResult(Body):
-    """What became of the one message; the time it took in ms."""
+    """The result of CONSUME_MESSAGE_DIRECTLY.
+
+    `spent_time_mills` is how long the consumer took, in ms.
+    """
 
     order: bool = False
     auto_commit: bool = True
@@ -143,7 +146,7 @@ class ConsumeMessageDirectlyResult(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeByWho")
 class ConsumeByWho(Body):
-    """Which groups have consumed a message."""
+    """Which groups have consumed a message, and which have not."""
 
     consumed_group: Sequence[str] = ()
     not_consumed_group: Sequence[str] = ()

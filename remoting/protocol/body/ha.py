@@ -14,7 +14,7 @@ from txrocketmq.remoting.protocol.body.route import BrokerMemberGroup
 
 @body("org.apache.rocketmq.remoting.protocol.body.HARuntimeInfo.HAConnectionRuntimeInfo")
 class HAConnectionRuntimeInfo(Body):
-    """A slave as its master sees it; offsets of the commit log in bytes."""
+    """A slave as its master sees it; offsets are in bytes of the commit log."""
 
     addr: str | None = None
     slave_ack_offset: int = 0
@@ -26,7 +26,7 @@ class HAConnectionRuntimeInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.HARuntimeInfo.HAClientRuntimeInfo")
 class HAClientRuntimeInfo(Body):
-    """A slave as it sees itself; times in ms."""
+    """A slave as it sees itself; times are in ms."""
 
     master_addr: str | None = None
     transferred_byte_in_second: int = 0
@@ -49,7 +49,10 @@ class HARuntimeInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.EpochEntry")
 class EpochEntry(Body):
-    """A term of a master: where its messages begin and end; the last has no end yet."""
+    """A term of a master: the offsets in the commit log where its messages begin and end.
+
+    The last term has no end yet, which the largest number stands for.
+    """
 
     epoch: int
     start_offset: int
@@ -69,7 +72,7 @@ class EpochEntryCache(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.SyncStateSet")
 class SyncStateSet(Body):
-    """The ids of the brokers that have all messages."""
+    """The ids of the brokers that have all messages: the master and the slaves in sync."""
 
     sync_state_set: frozenset[int] = frozenset()
     sync_state_set_epoch: int = 0
@@ -77,7 +80,7 @@ class SyncStateSet(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ElectMasterResponseBody")
 class ElectMasterResponseBody(Body):
-    """The replicas that have all messages, and all brokers of the name."""
+    """The ids of the brokers that have all messages, and all brokers of the name."""
 
     broker_member_group: BrokerMemberGroup | None = None
     sync_state_set: frozenset[int] = frozenset()
@@ -85,7 +88,7 @@ class ElectMasterResponseBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.RoleChangeNotifyEntry")
 class RoleChangeNotifyEntry(Body):
-    """A master was chosen."""
+    """What the controller tells brokers when it has chosen a master."""
 
     broker_member_group: BrokerMemberGroup | None = None
     master_address: str | None = None
@@ -97,7 +100,7 @@ class RoleChangeNotifyEntry(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerReplicasInfo.ReplicaIdentity")
 class ReplicaIdentity(Body):
-    """A broker."""
+    """One broker among those of a name."""
 
     broker_name: str | None = None
     broker_id: int | None = None
@@ -107,7 +110,7 @@ class ReplicaIdentity(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerReplicasInfo.ReplicasInfo")
 class ReplicasInfo(Body):
-    """The brokers of one name."""
+    """The brokers of one name: the master, those in sync with it, and the others."""
 
     master_broker_id: int | None = None
     master_address: str | None = None
@@ -119,6 +122,6 @@ class ReplicasInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerReplicasInfo")
 class BrokerReplicasInfo(Body):
-    """The answer to CONTROLLER_GET_SYNC_STATE_DATA, by name."""
+    """The answer to CONTROLLER_GET_SYNC_STATE_DATA, by broker name."""
 
     replicas_info_table: Mapping[str, ReplicasInfo] = member(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats, the members of groups, and queue locks.
+"""Heartbeats, the members of groups, and locks of queues.
 
 Java: remoting.protocol.heartbeat; LockBatchRequestBody and its like in remoting.protocol.body.
 """
@@ -27,14 +27,14 @@ CONSUME_FROM_WHERE: Final = (
 
 @body("org.apache.rocketmq.remoting.protocol.heartbeat.ProducerData")
 class ProducerData(Body):
-    """A producer of a client."""
+    """A producer in a client's heartbeat."""
 
     group_name: str
 
 
 @body("org.apache.rocketmq.remoting.protocol.heartbeat.ConsumerData")
 class ConsumerData(Body):
-    """A consumer of a client."""
+    """A consumer in a client's heartbeat."""
 
     group_name: str
     consume_type: str | None = member(names=CONSUME_TYPES, default=None)
@@ -46,7 +46,11 @@ class ConsumerData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.heartbeat.HeartbeatData")
 class HeartbeatData(Body):
-    """All of a client. `without_sub` (5.1.3 and on): subscriptions are as before, and left out."""
+    """A client's heartbeat, with all its producers and consumers.
+
+    `without_sub` (5.1.3 and later) says that the subscriptions are left out, since they have not
+    changed.
+    """
 
     client_id: str = member(wire="clientID")
     producer_data_set: Sequence[ProducerData] = ()
@@ -57,7 +61,7 @@ class HeartbeatData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.CheckClientRequestBody")
 class CheckClientRequestBody(Body):
-    """A subscription that the broker is to check."""
+    """A subscription that a client wants the broker to check."""
 
     client_id: str | None = None
     group: str | None = None
@@ -67,14 +71,14 @@ class CheckClientRequestBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.header.GetConsumerListByGroupResponseBody")
 class GetConsumerListByGroupResponseBody(Body):
-    """The clients of a group."""
+    """The ids of the clients in a group of consumers."""
 
     consumer_id_list: Sequence[str] = ()
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.LockBatchRequestBody")
 class LockBatchRequestBody(Body):
-    """Queues that a client wants to have alone."""
+    """The queues that a client wants to consume alone."""
 
     consumer_group: str
     client_id: str
@@ -84,14 +88,14 @@ class LockBatchRequestBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.LockBatchResponseBody")
 class LockBatchResponseBody(Body):
-    """Queues that it has."""
+    """The queues that the client has locked."""
 
     lock_ok_mq_set: frozenset[MessageQueue] = member(wire="lockOKMQSet", default=frozenset())
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.UnlockBatchRequestBody")
 class UnlockBatchRequestBody(Body):
-    """Queues that it gives back."""
+    """The queues that a client no longer locks."""
 
     consumer_group: str
     client_id: str

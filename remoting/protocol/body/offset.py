@@ -15,7 +15,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumerOffsetSerializeWrapper")
 class ConsumerOffsetSerializeWrapper(Body):
-    """All offsets of a broker: "topic@group" to queue id to offset."""
+    """All offsets of a broker: from "topic@group" to queue id to offset."""
 
     offset_table: Mapping[str, Mapping[int, int]] = member(default_factory=dict)
     data_version: DataVersion | None = None
@@ -23,7 +23,7 @@ class ConsumerOffsetSerializeWrapper(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ResetOffsetBody")
 class ResetOffsetBody(Body):
-    """Where a client is to go on."""
+    """The offsets at which a client is to continue."""
 
     offset_table: Mapping[MessageQueue, int] = member(default_factory=dict)
 
@@ -40,14 +40,17 @@ class MessageQueueForC(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ResetOffsetBodyForC")
 class ResetOffsetBodyForC(Body):
-    """The same as ResetOffsetBody for a C++ client."""
+    """A ResetOffsetBody in the form that the C++ client understands."""
 
     offset_table: Sequence[MessageQueueForC] = ()
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.GetConsumerStatusBody")
 class GetConsumerStatusBody(Body):
-    """How far a client has come, or, from the broker, each client by its id."""
+    """How far clients have come: offsets by queue.
+
+    A client answers with `message_queue_table`, the broker with `consumer_table`, by client id.
+    """
 
     message_queue_table: Mapping[MessageQueue, int] = member(default_factory=dict)
     consumer_table: Mapping[str, Mapping[MessageQueue, int]] = member(default_factory=dict)
@@ -55,16 +58,18 @@ class GetConsumerStatusBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueryCorrectionOffsetBody")
 class QueryCorrectionOffsetBody(Body):
-    """Queue id to offset."""
+    """The offsets that QUERY_CORRECTION_OFFSET asked for, by queue id."""
 
     correction_offsets: Mapping[int, int] = member(default_factory=dict)
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueueTimeSpan")
 class QueueTimeSpan(Body):
-    """From when to when are a queue's messages, and how far behind is the group; all in ms.
+    """When the messages of a queue were stored, and how far behind a group is; all in ms.
 
-    The original writes each time once more as text, which nothing reads.
+    `min_time_stamp` and `max_time_stamp` are of the first and last message, `consume_time_stamp` is
+    of the last one that the group has consumed. The original writes each time once more as text,
+    which nothing reads.
     """
 
     message_queue: MessageQueue | None = None
@@ -76,6 +81,6 @@ class QueueTimeSpan(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueryConsumeTimeSpanBody")
 class QueryConsumeTimeSpanBody(Body):
-    """The spans of all queues."""
+    """The time spans of all queues of a topic."""
 
     consume_time_span_set: Sequence[QueueTimeSpan] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POP, and rebalancing by the broker (5.x).
+"""Acknowledgements of POP, and rebalancing by the broker (5.x).
 
 Java: BatchAck, BitSetSerializerDeserializer, QueryAssignmentRequestBody and others.
 """
@@ -17,15 +17,15 @@ from txrocketmq.remoting.protocol.body.heartbeat import MESSAGE_MODELS
 
 MESSAGE_REQUEST_MODES: Final = ("PULL", "POP")
 MAX_BIT_SET_BYTES: Final = 4096
-"""Largest set of acknowledged messages; a pop hands out far fewer than its 32768."""
+"""Largest bit set of acknowledged messages; a pop hands out far fewer than its 32768."""
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.BatchAck")
 class BatchAck(Body):
-    """Acknowledges many messages of one pop; its names on the wire are single letters.
+    """Acknowledges many messages of one pop; its names on the wire are one or two letters.
 
-    `retry` is "0" for the topic itself, "1" and "2" for the retry topics of either version.
-    `bit_set` is the base64 of a Java BitSet of distances from `start_offset`.
+    `retry` is "0" for the topic itself, "1" or "2" for its retry topic of that version. `bit_set`
+    is a Java BitSet in base64, of distances from `start_offset`. Times are in ms.
     """
 
     consumer_group: str | None = member(wire="c", default=None)
@@ -39,9 +39,9 @@ class BatchAck(Body):
     bit_set: str | None = member(wire="b", default=None)
 
     def offsets(self) -> list[int]:
-        """The queue offsets that are acknowledged.
+        """Returns the queue offsets that are acknowledged.
 
-        Raises BodyError for what is no base64, and for more than MAX_BIT_SET_BYTES.
+        Raises BodyError if the bit set is not base64, or larger than MAX_BIT_SET_BYTES.
         """
         try:
             bits = base64.b64decode(self.bit_set or "", validate=True)
@@ -59,7 +59,7 @@ class BatchAck(Body):
 
 
 def encode_bit_set(distances: Iterable[int]) -> str:
-    """Base64 of the Java BitSet with these bits."""
+    """Returns the Java BitSet with these bits, in base64."""
     bits = 0
     for distance in distances:
         bits |= 1 << distance
@@ -76,7 +76,7 @@ class BatchAckMessageRequestBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueryAssignmentRequestBody")
 class QueryAssignmentRequestBody(Body):
-    """Which queues is a client to consume?"""
+    """Asks which queues a client is to consume."""
 
     topic: str | None = None
     consumer_group: str | None = None
@@ -87,7 +87,7 @@ class QueryAssignmentRequestBody(Body):
 
 @body("org.apache.rocketmq.common.message.MessageQueueAssignment")
 class MessageQueueAssignment(Body):
-    """A queue, and whether to pull or to pop it."""
+    """A queue, and whether the client is to pull or to pop from it."""
 
     message_queue: MessageQueue | None = None
     mode: str = member(names=MESSAGE_REQUEST_MODES, default="PULL")
@@ -96,14 +96,18 @@ class MessageQueueAssignment(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueryAssignmentResponseBody")
 class QueryAssignmentResponseBody(Body):
-    """The queues of a client."""
+    """The queues that the client is to consume; None if it is to keep those it has."""
 
     message_queue_assignments: Sequence[MessageQueueAssignment] | None = None
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.SetMessageRequestModeRequestBody")
 class SetMessageRequestModeRequestBody(Body):
-    """Whether a group pulls or pops a topic; how many queues clients share."""
+    """Whether a group pulls or pops from a topic.
+
+    With POP, a client also gets the queues of `pop_share_queue_num` other clients; a number of 0 or
+    less, or of all others, means all queues of all brokers.
+    """
 
     topic: str | None = None
     consumer_group: str | None = None
@@ -113,7 +117,7 @@ class SetMessageRequestModeRequestBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.MessageRequestModeSerializeWrapper")
 class MessageRequestModeSerializeWrapper(Body):
-    """All such settings of a broker: topic to group to setting."""
+    """All pull and pop settings of a broker, by topic and group."""
 
     message_request_mode_map: Mapping[str, Mapping[str, SetMessageRequestModeRequestBody]] = member(
         default_factory=dict

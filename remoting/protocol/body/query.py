@@ -14,7 +14,10 @@ from txrocketmq.remoting.protocol.body.base import Body, body
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeQueueData")
 class ConsumeQueueData(Body):
-    """A unit, and whether the group's filter passes it; `msg` says why it could not be asked."""
+    """A unit of a consume queue, and whether the group's filter accepts its message (`eval`).
+
+    `msg` says why the filter could not be asked.
+    """
 
     physic_offset: int = 0
     physic_size: int = 0
@@ -27,7 +30,10 @@ class ConsumeQueueData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QueryConsumeQueueResponseBody")
 class QueryConsumeQueueResponseBody(Body):
-    """Units, and the bounds of the queue."""
+    """Units of a consume queue, and the bounds of the queue.
+
+    `min_queue_index` is that of its first unit, `max_queue_index` the one after its last.
+    """
 
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None

@@ -22,7 +22,7 @@ from txrocketmq.remoting.protocol.body.static_topic import (
 from txrocketmq.remoting.serialize.json import decode_body, encode_body, encode_standard_body
 
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
-"""Largest registration that a compressed body may grow to."""
+"""Largest size of a registration after decompression."""
 
 _LENGTH: Final = fixed(REGISTRATION_LENGTH).struct
 _READ_WRITE: Final = 6
@@ -31,9 +31,10 @@ _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 
 @body("org.apache.rocketmq.remoting.protocol.DataVersion")
 class DataVersion(Body):
-    """Grows with each change of a table; two tables are the same when all three are equal.
+    """The version of a table, which grows with each change.
 
-    `timestamp` is of the last change, in ms. `state_version` is unknown to 4.9.
+    Two tables are the same if all three fields are equal. `timestamp` is the time of the last
+    change in ms. `state_version` is unknown to 4.9.
     """
 
     state_version: int = 0
@@ -41,15 +42,16 @@ class DataVersion(Body):
     counter: int = 0
 
     def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
-        """The version after a change."""
+        """Returns the version after a change at `now_ms`."""
         return DataVersion(state_version=state_version, timestamp=now_ms, counter=self.counter + 1)
 
 
 @body("org.apache.rocketmq.common.TopicConfig")
 class TopicConfig(Body):
-    """A topic at a broker. `perm` is PermName, `topic_sys_flag` TopicSysFlag.
+    """A topic's configuration at a broker.
 
-    `attributes` (5.x) are plain here: without the "+" that requests put before their keys.
+    The bits of `perm` are those of PermName, and the bits of `topic_sys_flag` those of
+    TopicSysFlag. The keys of `attributes` (5.x) do not have the "+" that requests put before them.
     """
 
     topic_name: str | None = None
@@ -62,9 +64,10 @@ class TopicConfig(Body):
     attributes: Mapping[str, str] = member(default_factory=dict)
 
     def to_text(self) -> str:
-        """The form in a compressed registration: "topic read write perm filterType [attributes]".
+        """Returns the text that a compressed registration contains.
 
-        Without attributes it is that of 4.9, which understands no other.
+        It is "topic read write perm filterType [attributes]". Without attributes it is the form of
+        4.9, which understands no other.
         """
         text = (
             f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm}"
@@ -74,7 +77,10 @@ class TopicConfig(Body):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Of that form; BodyError when it is not. Attributes that are no JSON are left out."""
+        """Returns the configuration that a text of `to_text` describes.
+
+        Attributes that are not JSON are left out. Raises BodyError if the text has another form.
+        """
         parts = text.split(" ", 5)
         try:
             name, read, write, perm, filter_type = parts[:5]
@@ -105,14 +111,14 @@ def _attributes(text: str) -> dict[str, str]:
 
 @body("org.apache.rocketmq.remoting.protocol.statictopic.TopicConfigAndQueueMapping")
 class TopicConfigAndQueueMapping(TopicConfig):
-    """A topic and, of a static one, where its queues lie (5.x)."""
+    """A topic's configuration and, if it is a static topic, where its queues are (5.x)."""
 
     mapping_detail: TopicQueueMappingDetail | None = None
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper")
 class TopicConfigSerializeWrapper(Body):
-    """All topics of a broker."""
+    """The configurations of all topics of a broker."""
 
     topic_config_table: Mapping[str, TopicConfig] = member(default_factory=dict)
     data_version: DataVersion = DataVersion()
@@ -120,7 +126,7 @@ class TopicConfigSerializeWrapper(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.TopicConfigAndMappingSerializeWrapper")
 class TopicConfigAndMappingSerializeWrapper(TopicConfigSerializeWrapper):
-    """All topics of a broker, and the static ones' mappings (5.x; empty from 4.9)."""
+    """All topics of a broker, and the mappings of static topics (5.x; none from 4.9)."""
 
     topic_queue_mapping_info_map: Mapping[str, TopicQueueMappingInfo] = member(default_factory=dict)
     topic_queue_mapping_detail_map: Mapping[str, TopicQueueMappingDetail] = member(
@@ -131,10 +137,10 @@ class TopicConfigAndMappingSerializeWrapper(TopicConfigSerializeWrapper):
 
 @body("org.apache.rocketmq.remoting.protocol.body.RegisterBrokerBody")
 class RegisterBrokerBody(Body):
-    """A broker's registration.
+    """A broker's registration at a name server.
 
-    Its header's `body_crc32` is 0, or `crc32(body) & 0x7FFFFFFF` of the bytes as they travel
-    (`remoting.message.message.body_crc`).
+    `body_crc32` of the request's header is 0, or `crc32(body) & 0x7FFFFFFF` of the bytes as they
+    travel (`remoting.message.message.body_crc`).
     """
 
     topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = (
@@ -143,7 +149,10 @@ class RegisterBrokerBody(Body):
     filter_server_list: Sequence[str] = ()
 
     def encode_compressed(self) -> bytes:
-        """REGISTRATION for a header with `compressed`; read by name servers of 4.9 and 5.x."""
+        """Returns the compressed binary form, for a header with `compressed`.
+
+        Its format is REGISTRATION of `remoting.formats`, which name servers of 4.9 and 5.x read.
+        """
         wrapper = self.topic_config_serialize_wrapper
         mappings = wrapper.topic_queue_mapping_info_map.values()
         topics = wrapper.topic_config_table.values()
@@ -155,9 +164,10 @@ class RegisterBrokerBody(Body):
 
     @classmethod
     def decode_compressed(cls, data: bytes, version: int) -> Self:
-        """Of the binary form; `version` is that of the command, since 4.9 knows no mappings.
+        """Returns the registration in a compressed binary form.
 
-        Raises JsonError or BodyError for whatever is no registration.
+        `version` is that of the command: 4.9 writes no mappings. Raises JsonError or BodyError if
+        the bytes are no registration.
         """
         reader = _Parts(_inflated(data))
         data_version = DataVersion.decode(reader.part())
@@ -194,7 +204,7 @@ def _inflated(data: bytes) -> bytes:
 
 
 class _Parts:
-    """Reads what a compressed registration consists of: numbers, and bytes with their length."""
+    """Reads the parts of a compressed registration: numbers, and bytes after their length."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -221,14 +231,14 @@ class _Parts:
 
 @body("org.apache.rocketmq.remoting.protocol.body.KVTable")
 class KVTable(Body):
-    """Names and values."""
+    """A table of names and values."""
 
     table: Mapping[str, str] = member(default_factory=dict)
 
 
 @body("org.apache.rocketmq.remoting.protocol.route.QueueData")
 class QueueData(Body):
-    """A topic's queues at the brokers of one name. `perm` is PermName."""
+    """How many queues a topic has at the brokers of one name; the bits of `perm` are PermName's."""
 
     broker_name: str
     read_queue_nums: int = 0
@@ -239,7 +249,7 @@ class QueueData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.route.BrokerData")
 class BrokerData(Body):
-    """The addresses of the brokers of one name by id; 0 is the master."""
+    """The addresses of the brokers of one name, by broker id; id 0 is the master."""
 
     cluster: str | None = None
     broker_name: str
@@ -250,7 +260,10 @@ class BrokerData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.route.TopicRouteData")
 class TopicRouteData(Body):
-    """Where a topic is. `order_topic_conf`: "broker:queues;broker:queues" of an ordered topic."""
+    """The route of a topic: which brokers have it, and with how many queues.
+
+    `order_topic_conf` is "broker:queues;broker:queues" for an ordered topic.
+    """
 
     order_topic_conf: str | None = None
     queue_datas: Sequence[QueueData] = ()
@@ -259,13 +272,16 @@ class TopicRouteData(Body):
     topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None
 
     def encode_standard(self) -> bytes:
-        """Strict JSON, for clients from 4.9.4 on and those that say they take no other."""
+        """Returns the route as strict JSON.
+
+        It is for clients from 4.9.4 on, and for those that say they understand nothing else.
+        """
         return encode_standard_body(self.to_json())
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.ClusterInfo")
 class ClusterInfo(Body):
-    """All brokers by name, and the names by cluster."""
+    """All brokers by broker name, and the broker names by cluster."""
 
     broker_addr_table: Mapping[str, BrokerData] = member(default_factory=dict)
     cluster_addr_table: Mapping[str, Sequence[str]] = member(default_factory=dict)
@@ -273,7 +289,7 @@ class ClusterInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerMemberGroup")
 class BrokerMemberGroup(Body):
-    """All brokers of one name (5.x)."""
+    """All brokers of one name, by broker id (5.x)."""
 
     cluster: str | None = None
     broker_name: str | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static (logical) topics of 5.x: which broker has which part of a queue.
+"""Static (logical) topics of 5.x: which broker has which part of a logical queue.
 
 Java: remoting.protocol.statictopic.
 """
@@ -15,7 +15,10 @@ GLOBAL_SCOPE = "__global__"
 
 @body("org.apache.rocketmq.remoting.protocol.statictopic.LogicQueueMappingItem")
 class LogicQueueMappingItem(Body):
-    """A part of a logical queue: offsets and times (ms) of where it begins and ends; -1: open."""
+    """A part of a logical queue that is in one queue of a broker.
+
+    Its offsets, and its times in ms, say where it begins and ends; -1 means that it is still open.
+    """
 
     gen: int = 0
     queue_id: int = 0
@@ -29,7 +32,10 @@ class LogicQueueMappingItem(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.statictopic.TopicQueueMappingInfo")
 class TopicQueueMappingInfo(Body):
-    """A broker's part in a static topic: logical queue id to the queue id it has there."""
+    """A broker's part in a static topic.
+
+    `curr_id_map` leads from the id of a logical queue to the id of the queue at this broker.
+    """
 
     topic: str | None = None
     scope: str = GLOBAL_SCOPE
@@ -42,6 +48,6 @@ class TopicQueueMappingInfo(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.statictopic.TopicQueueMappingDetail")
 class TopicQueueMappingDetail(TopicQueueMappingInfo):
-    """The same with the history of each logical queue."""
+    """A TopicQueueMappingInfo with all parts of each logical queue."""
 
     hosted_queues: Mapping[int, Sequence[LogicQueueMappingItem]] = member(default_factory=dict)

@@ -14,7 +14,10 @@ from txrocketmq.remoting.protocol.body.base import Body, body, member
 
 @body("org.apache.rocketmq.remoting.protocol.admin.TopicOffset")
 class TopicOffset(Body):
-    """The bounds of a queue; the time is that of its last message, in ms."""
+    """The offset of the first message of a queue, and the offset after its last message.
+
+    `last_update_timestamp` is the store time of the last message in ms.
+    """
 
     min_offset: int = 0
     max_offset: int = 0
@@ -23,7 +26,7 @@ class TopicOffset(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.admin.TopicStatsTable")
 class TopicStatsTable(Body):
-    """The bounds of a topic's queues, and messages per second."""
+    """The offsets of a topic's queues, and the messages that are stored per second."""
 
     offset_table: Mapping[MessageQueue, TopicOffset] = member(default_factory=dict)
     topic_put_tps: float = 0.0
@@ -31,7 +34,10 @@ class TopicStatsTable(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.admin.OffsetWrapper")
 class OffsetWrapper(Body):
-    """How far a group has come in a queue; the time is that of the last consumed message, in ms."""
+    """How far a group has come in a queue.
+
+    `last_timestamp` is the store time in ms of the last message that it consumed.
+    """
 
     broker_offset: int = 0
     consumer_offset: int = 0
@@ -41,7 +47,7 @@ class OffsetWrapper(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.admin.ConsumeStats")
 class ConsumeStats(Body):
-    """How far a group has come, and messages per second."""
+    """How far a group has come in its queues, and the messages that it consumes per second."""
 
     offset_table: Mapping[MessageQueue, OffsetWrapper] = member(default_factory=dict)
     consume_tps: float = 0.0
@@ -49,7 +55,11 @@ class ConsumeStats(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeStatsList")
 class ConsumeStatsList(Body):
-    """All groups of a broker: a list of maps from a group to its statistics by topic."""
+    """How far all groups of a broker have come.
+
+    The list has a map for each group, from its name to its statistics in each topic. `total_diff`
+    is the number of messages that are yet to be consumed.
+    """
 
     consume_stats_list: Sequence[Mapping[str, Sequence[ConsumeStats]]] = ()
     broker_addr: str | None = None
@@ -59,7 +69,7 @@ class ConsumeStatsList(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.admin.RollbackStats")
 class RollbackStats(Body):
-    """What the reset of a queue's offset has done."""
+    """What the reset of an offset did to one queue."""
 
     broker_name: str | None = None
     queue_id: int = 0
@@ -71,7 +81,7 @@ class RollbackStats(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerStatsItem")
 class BrokerStatsItem(Body):
-    """A counter's sum, per second, and average of what each call added."""
+    """A counter in a span of time: its sum, its rate per second, and the average of each call."""
 
     sum: int = 0
     tps: float = 0.0
@@ -80,7 +90,7 @@ class BrokerStatsItem(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerStatsData")
 class BrokerStatsData(Body):
-    """A counter over a minute, an hour, a day."""
+    """A counter over the last minute, hour and day."""
 
     stats_minute: BrokerStatsItem | None = None
     stats_hour: BrokerStatsItem | None = None

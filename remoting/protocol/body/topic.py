@@ -23,7 +23,7 @@ DEFAULT_RETRY_DELAYS_MS = tuple(
 
 @body("org.apache.rocketmq.remoting.protocol.body.TopicList")
 class TopicList(Body):
-    """Names of topics; `broker_addr` is a broker to ask for more."""
+    """Names of topics; `broker_addr` is a broker that can be asked for more."""
 
     topic_list: Sequence[str] = ()
     broker_addr: str | None = None
@@ -31,7 +31,7 @@ class TopicList(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.CreateTopicListRequestBody")
 class CreateTopicListRequestBody(Body):
-    """Topics to be created (5.3 and on)."""
+    """Topics to be created (5.3 and later)."""
 
     topic_config_list: Sequence[TopicConfig] = ()
 
@@ -45,7 +45,7 @@ class GroupList(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.subscription.ExponentialRetryPolicy")
 class ExponentialRetryPolicy(Body):
-    """Delays that grow; in ms."""
+    """Delays that grow by a factor; `initial` and `max` are in ms."""
 
     initial: int = 5_000
     max: int = 7_200_000
@@ -54,14 +54,14 @@ class ExponentialRetryPolicy(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.subscription.CustomizedRetryPolicy")
 class CustomizedRetryPolicy(Body):
-    """Delays one by one; in ms."""
+    """A list of delays in ms, one for each attempt."""
 
     next: Sequence[int] = DEFAULT_RETRY_DELAYS_MS
 
 
 @body("org.apache.rocketmq.remoting.protocol.subscription.GroupRetryPolicy")
 class GroupRetryPolicy(Body):
-    """How long a message waits that could not be consumed (5.x)."""
+    """How long a message that could not be consumed waits for the next attempt (5.x)."""
 
     type: str = member(names=("EXPONENTIAL", "CUSTOMIZED"), default="CUSTOMIZED")
     exponential_retry_policy: ExponentialRetryPolicy | None = None
@@ -70,7 +70,7 @@ class GroupRetryPolicy(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.subscription.SimpleSubscriptionData")
 class SimpleSubscriptionData(Body):
-    """A subscription that belongs to a group's configuration (5.x)."""
+    """A subscription that is part of a group's configuration (5.x)."""
 
     topic: str | None = None
     expression_type: str | None = None
@@ -80,7 +80,7 @@ class SimpleSubscriptionData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig")
 class SubscriptionGroupConfig(Body):
-    """A group of consumers at a broker; what 4.9 does not know has its default."""
+    """The configuration of a group of consumers; settings that 4.9 lacks have defaults."""
 
     group_name: str | None = None
     consume_enable: bool = True
@@ -101,14 +101,17 @@ class SubscriptionGroupConfig(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.SubscriptionGroupList")
 class SubscriptionGroupList(Body):
-    """Groups to be created (5.3 and on)."""
+    """Groups to be created (5.3 and later)."""
 
     group_config_list: Sequence[SubscriptionGroupConfig] = ()
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.SubscriptionGroupWrapper")
 class SubscriptionGroupWrapper(Body):
-    """All groups of a broker; `forbidden_table`: group to topic to bits of what is forbidden."""
+    """All groups of a broker.
+
+    `forbidden_table` leads from a group and a topic to the bits of what is forbidden.
+    """
 
     subscription_group_table: Mapping[str, SubscriptionGroupConfig] = member(default_factory=dict)
     forbidden_table: Mapping[str, Mapping[str, int]] = member(default_factory=dict)
@@ -126,7 +129,7 @@ class GroupForbidden(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.QuerySubscriptionResponseBody")
 class QuerySubscriptionResponseBody(Body):
-    """What a group wants of a topic (5.x)."""
+    """The subscription of a group to a topic (5.x)."""
 
     subscription_data: SubscriptionData | None = None
     group: str | None = None

@@ -105,8 +105,7 @@ def retry_topic(topic: str, group: str, *, v2: bool) -> str:
 
 
 def normal_topic(topic: str, group: str) -> str:
-    """Returns the topic that a retry topic of the group belongs to, and any other topic as it is.
-    """
+    """Returns the topic that a retry topic of the group belongs to; other topics are unchanged."""
     if not topic.startswith(RETRY_PREFIX):
         return topic
     prefix = RETRY_PREFIX + group

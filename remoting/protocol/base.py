@@ -11,7 +11,7 @@ from txrocketmq.remoting.header import Header, header
 
 @header("org.apache.rocketmq.remoting.rpc.RpcRequestHeader")
 class RpcRequestHeader(Header):
-    """Fields of all requests.
+    """Fields that most requests share.
 
     `ns` is a namespace, `nsd` says whether the names already contain it, `bname` is the name of the
     broker, and `oway` says whether the request is one-way.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """High availability: member groups, HA state, broker containers, and the controller's codes.
 
-In the original, brokers serve codes 1007 and 1008, and the controller, a process of its own, serves
-the rest of 1001 to 1018. They are declared so that clients can speak to it.
+In the original, brokers serve codes 1007 and 1008. The controller, a process of its own, serves the
+rest of 1001 to 1018, which are declared so that clients can speak to it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHead
 class QueryConsumerOffsetRequestHeader(TopicRequestHeader):
     """Asks how far a group has consumed a queue.
 
-    `set_zero_if_not_found` (5.x) says whether the answer may be 0 if the broker has no offset.
+    `set_zero_if_not_found` says whether the answer may be 0 if the broker has no offset.
     """
 
     consumer_group: str

@@ -199,7 +199,7 @@ def encode_body(value: Any) -> bytes:
 def encode_standard_body(value: Any) -> bytes:
     """Does the same as `encode_body` in strict JSON: keys are quoted, members sorted.
 
-    GET_ROUTEINFO_BY_TOPIC answers so to clients that say they need it.
+    Clients of 4.9.4 and later get routes like this, and others that ask for strict JSON.
     """
     prepared = _standard(_prepared(value))
     try:

@@ -274,7 +274,7 @@ class TopicRouteData(Body):
     def encode_standard(self) -> bytes:
         """Returns the route as strict JSON.
 
-        It is for clients from 4.9.4 on, and for those that say they understand nothing else.
+        It is for clients of 4.9.4 and later, and for others that ask for strict JSON.
         """
         return encode_standard_body(self.to_json())
 

@@ -81,7 +81,7 @@ class RollbackStats(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.BrokerStatsItem")
 class BrokerStatsItem(Body):
-    """A counter in a span of time: its sum, its rate per second, and the average of each call."""
+    """A counter in a span of time: its sum, its rate per second, and the average per call."""
 
     sum: int = 0
     tps: float = 0.0

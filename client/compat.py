@@ -52,11 +52,11 @@ __all__ = [
 
 
 class RocketMQException(Exception):
-    """Base of the errors here; its cause is the client's own error."""
+    """The base class of the errors here; the cause of most is an error of the client."""
 
 
 class ProducerException(RocketMQException):
-    """Of a producer."""
+    """The base class of the errors of producers."""
 
 
 class ProducerStartFailed(ProducerException):
@@ -64,19 +64,19 @@ class ProducerStartFailed(ProducerException):
 
 
 class ProducerSendSyncFailed(ProducerException):
-    """A message could not be sent."""
+    """A message, or a transaction's message, could not be sent."""
 
 
 class ProducerSendOnewayFailed(ProducerException):
-    """Likewise, one-way."""
+    """A message could not be sent one-way."""
 
 
 class ProducerSendOrderlyFailed(ProducerException):
-    """Likewise, with a sharding key."""
+    """A message with a sharding key could not be sent."""
 
 
 class PushConsumerException(RocketMQException):
-    """Of a consumer."""
+    """The base class of the errors of consumers."""
 
 
 class PushConsumerStartFailed(PushConsumerException):
@@ -84,7 +84,7 @@ class PushConsumerStartFailed(PushConsumerException):
 
 
 class SendStatus(enum.IntEnum):
-    """Whether a message is as safe as brokers are configured to make it."""
+    """How safe a stored message is: OK means as safe as the broker is configured to make it."""
 
     OK = 0
     FLUSH_DISK_TIMEOUT = 1
@@ -93,7 +93,7 @@ class SendStatus(enum.IntEnum):
 
 
 class TransactionStatus(enum.IntEnum):
-    """What became of a transaction."""
+    """How a local transaction ended; UNKNOWN lets the broker ask again later."""
 
     COMMIT = 0
     ROLLBACK = 1
@@ -108,14 +108,14 @@ class ConsumeStatus(enum.IntEnum):
 
 
 class MessageModel(enum.IntEnum):
-    """Whether the members of a group share the messages, or each has all of them."""
+    """Whether the members of a group share the messages (CLUSTERING), or each receives all."""
 
     BROADCASTING = 0
     CLUSTERING = 1
 
 
 class SendResult(NamedTuple):
-    """Where a message is."""
+    """The result of a send: how safe the message is, its id, and its offset in its queue."""
 
     status: SendStatus
     msg_id: str
@@ -140,7 +140,10 @@ def _send_result(result: CoreSendResult) -> SendResult:
 
 
 class _Client:
-    """What producers and consumers have in common: settings until `start`, then a client."""
+    """What producers and consumers have in common: settings, and the client that has them.
+
+    `start` makes the client. A setting that changes after the start raises RocketMQException.
+    """
 
     def __init__(self, group_id: str | bytes) -> None:
         self._group = as_text(group_id)
@@ -155,27 +158,27 @@ class _Client:
         self.shutdown()
 
     def set_group(self, group_name: str | bytes) -> None:
-        """The group."""
+        """Sets the name of the group."""
         self._group = as_text(group_name)
 
     def set_instance_name(self, name: str | bytes) -> None:
-        """The second part of the client's id."""
+        """Sets the instance name, which is the second part of the client's id."""
         self._set("instance_name", as_text(name))
 
     def set_name_server_address(self, addr: str | bytes) -> None:
-        """Name servers, separated by semicolons."""
+        """Sets the addresses of name servers as "host:port", separated by semicolons."""
         self._set("namesrv_addr", as_text(addr))
 
     set_namesrv_addr = set_name_server_address
 
     def set_name_server_domain(self, domain: str | bytes) -> None:
-        """Sets the host and port of an HTTP server that returns the name servers."""
+        """Sets the host and port of an HTTP server that returns the addresses of name servers."""
         self._set("namesrv_domain", as_text(domain))
 
     def set_session_credentials(
         self, access_key: str | bytes, access_secret: str | bytes, channel: str | bytes = ""
     ) -> None:
-        """The account that signs requests; the channel is that of a cloud, and has no meaning."""
+        """Sets the account that signs requests; `channel` is that of a cloud and has no effect."""
         self._set("access_key", as_text(access_key))
         self._set("secret_key", as_text(access_secret))
 
@@ -184,7 +187,7 @@ class _Client:
         raise NotImplementedError
 
     def shutdown(self) -> None:
-        """Ends it."""
+        """Stops the client; a second call does nothing."""
         if self._started is not None:
             self._started.shutdown()
             self._started = None
@@ -215,34 +218,34 @@ class Producer(_Client):
             self.set_max_message_size(max_message_size)
 
     def set_timeout(self, timeout: int) -> None:
-        """How long a send may take, in milliseconds."""
+        """Sets how long a send may take, in milliseconds."""
         self._set("send_timeout_ms", timeout)
 
     def set_compress_level(self, level: int) -> None:
-        """0 to 9."""
+        """Sets the level of compression, from 0 (none) to 9 (smallest)."""
         self._set("compression_level", level)
 
     def set_max_message_size(self, max_size: int) -> None:
-        """The largest body in bytes."""
+        """Sets the size of the largest body that may be sent, in bytes."""
         self._set("max_message_bytes", max_size)
 
     def set_message_trace(self, message_trace: bool) -> None:  # noqa: FBT001 - as above
-        """Whether messages leave a trace."""
+        """Sets whether messages leave a trace that can be queried later."""
         self._set("enable_trace", message_trace)
 
     def start(self) -> None:
-        """Starts it. Raises ProducerStartFailed."""
+        """Starts the producer. Raises ProducerStartFailed."""
         try:
             self._started = self._make().start()
         except Exception as error:
             raise ProducerStartFailed(str(error)) from error
 
     def send_sync(self, msg: Message) -> SendResult:
-        """Sends a message. Raises ProducerSendSyncFailed."""
+        """Sends a message and waits for the result. Raises ProducerSendSyncFailed."""
         return self._sent(ProducerSendSyncFailed, lambda own: own.send(msg.as_core()))
 
     def send_oneway(self, msg: Message) -> None:
-        """Sends a message that may be lost. Raises ProducerSendOnewayFailed."""
+        """Sends a message that may be lost, as nobody answers. Raises ProducerSendOnewayFailed."""
         try:
             self._own().send_oneway(msg.as_core())
         except RocketMQException:
@@ -251,7 +254,7 @@ class Producer(_Client):
             raise ProducerSendOnewayFailed(str(error)) from error
 
     def send_orderly_with_sharding_key(self, msg: Message, sharding_key: str | bytes) -> SendResult:
-        """Sends a message to the queue of a key. Raises ProducerSendOrderlyFailed."""
+        """Sends a message to the queue of its sharding key. Raises ProducerSendOrderlyFailed."""
         return self._sent(
             ProducerSendOrderlyFailed,
             lambda own: own.send(msg.as_core(), selector=by_hash, key=as_text(sharding_key)),
@@ -276,7 +279,7 @@ class Producer(_Client):
 
 
 class TransactionMQProducer(Producer):
-    """A producer of transactions; `checker_callback(message)` says what became of one."""
+    """A producer of transactions; `checker_callback(message)` says how one of them has ended."""
 
     def __init__(
         self,
@@ -299,7 +302,10 @@ class TransactionMQProducer(Producer):
         local_execute: Callable[[ReceivedMessage, Any], TransactionStatus],
         user_args: Any = None,
     ) -> SendResult:
-        """Sends a message and runs the local transaction. Raises ProducerSendSyncFailed."""
+        """Sends a message and runs `local_execute(message, user_args)`, which ends the transaction.
+
+        Raises ProducerSendSyncFailed.
+        """
 
         def execute(sent: core.Message, argument: Any) -> CoreTransactionStatus:
             return _transaction_status(local_execute(ReceivedMessage(sent), argument))
@@ -323,9 +329,9 @@ def _transaction_status(status: Any) -> CoreTransactionStatus:
 
 
 class PushConsumer(_Client):
-    """A consumer of a group; each message goes to the function of its topic.
+    """A consumer in a group; each message goes to the function that its topic was subscribed with.
 
-    With `orderly`, the messages of a queue come one after the other.
+    If it is `orderly`, the messages of a queue are consumed one after the other.
     """
 
     def __init__(
@@ -341,7 +347,7 @@ class PushConsumer(_Client):
         self._expressions: dict[str, str] = {}
 
     def set_message_model(self, model: MessageModel) -> None:
-        """Whether the members of the group share the messages, or each has all of them."""
+        """Sets whether the members of the group share the messages, or each receives all."""
         try:
             name = MessageModel(model).name
         except ValueError:
@@ -349,11 +355,11 @@ class PushConsumer(_Client):
         self._set("message_model", CoreMessageModel[name])
 
     def set_thread_count(self, thread_count: int) -> None:
-        """How many messages are consumed at the same time."""
+        """Sets how many calls of the functions may run at the same time."""
         self._set("consume_concurrency", thread_count)
 
     def set_message_batch_max_size(self, max_size: int) -> None:
-        """How many messages a thread takes at once."""
+        """Sets how many messages a thread takes from a queue at once."""
         self._set("consume_message_batch_max_size", max_size)
 
     def subscribe(
@@ -362,14 +368,17 @@ class PushConsumer(_Client):
         callback: Callable[[ReceivedMessage], ConsumeStatus],
         expression: str | bytes = "*",
     ) -> None:
-        """Messages of a topic, all or those with certain tags, go to a function."""
+        """Passes the messages of a topic, or those with the tags of the expression, to a function.
+
+        It has to be called before the start; otherwise it raises PushConsumerException.
+        """
         if self._started is not None:
             raise PushConsumerException("subscribe before the start")
         self._callbacks[as_text(topic)] = callback
         self._expressions[as_text(topic)] = as_text(expression)
 
     def start(self) -> None:
-        """Joins the group. Raises PushConsumerStartFailed."""
+        """Starts consuming as a member of the group. Raises PushConsumerStartFailed."""
         try:
             self._started = blocking.PushConsumer(
                 self._group,

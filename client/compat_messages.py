@@ -12,7 +12,7 @@ from txrocketmq.remoting.message import properties as names
 
 
 def as_text(value: str | bytes) -> str:
-    """What either kind of string says."""
+    """Returns a text, which may be given as bytes in UTF-8."""
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -25,73 +25,73 @@ class Message:
         self._properties: dict[str, str] = {}
 
     def set_keys(self, keys: str | bytes) -> None:
-        """Keys, separated by blanks."""
+        """Sets the keys by which the message can be found, separated by blanks."""
         self._properties[names.KEYS] = as_text(keys)
 
     def set_tags(self, tags: str | bytes) -> None:
-        """The tag that subscriptions filter by."""
+        """Sets the tag that subscriptions filter by."""
         self._properties[names.TAGS] = as_text(tags)
 
     def set_body(self, body: str | bytes) -> None:
-        """The body; a text is sent in UTF-8."""
+        """Sets the body; a text is sent in UTF-8."""
         self._body = body.encode() if isinstance(body, str) else body
 
     def set_property(self, key: str | bytes, value: str | bytes) -> None:
-        """A property of the program's own. ValueError for a name that is the system's."""
+        """Sets a property of the program's own. Raises ValueError for a name of the system's."""
         names.check_user_property(as_text(key), as_text(value))
         self._properties[as_text(key)] = as_text(value)
 
     def set_delay_time_level(self, delay_time_level: int) -> None:
-        """When it is delivered: a delay level."""
+        """Sets the delay level, which says after which time the message is delivered."""
         self._properties[names.DELAY] = str(delay_time_level)
 
     def as_core(self) -> core.Message:
-        """A new message for each send: each has a unique key of its own."""
+        """Returns the message to be sent, a new one for each send, since each has a unique key."""
         message = new_message(self._topic, self._body)
         message.properties.update(self._properties)
         return message
 
 
 class ReceivedMessage:
-    """A message that came, or that a transaction is about. `tags`, `keys` and `body` are bytes."""
+    """A received message, or that of a transaction. `tags`, `keys` and `body` are bytes."""
 
     def __init__(self, message: core.Message) -> None:
         self._message = message
 
     def __getattr__(self, name: str) -> Any:
-        """What a stored message has: queue_id, reconsume_times, store_size, queue_offset, ..."""
+        """Returns other attributes of a stored message, such as queue_id and reconsume_times."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._message, name)
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """The topic of the message."""
         return self._message.topic
 
     @property
     def tags(self) -> bytes:
-        """Its tag."""
+        """The tag of the message; empty if it has none."""
         return (self._message.tags or "").encode()
 
     @property
     def keys(self) -> bytes:
-        """Its keys, separated by blanks."""
+        """The keys of the message, separated by blanks; empty if it has none."""
         return self._message.properties.get(names.KEYS, "").encode()
 
     @property
     def body(self) -> bytes:
-        """Its body."""
+        """The body of the message."""
         return self._message.body
 
     @property
     def id(self) -> str:
-        """The id that its producer gave it."""
+        """The id that the producer gave the message."""
         return self._message.unique_key or str(getattr(self._message, "msg_id", ""))
 
     @property
     def delay_time_level(self) -> int:
-        """Returns the delay level, or 0 if there is none."""
+        """The delay level of the message, or 0 if it has none."""
         return self._message.delay_level
 
     def get_property(self, prop: str | bytes | enum.Enum) -> bytes | None:

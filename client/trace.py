@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Traces of messages: the fields of a record in their order, and their text form.
 
-Fields end with \x01, records with \x02; what is not known is the word `null`, as the original
-writes it. Counterpart of TraceContext, TraceBean and TraceDataEncoder.
+Each field ends with \x01 and each record with \x02; a value that is not known is the word `null`,
+as the original writes it. Counterpart of TraceContext, TraceBean and TraceDataEncoder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RECORD_END: Final = "\x02"
 
 
 class MessageType(enum.IntEnum):
-    """What kind of message it is; the numbers are the wire's."""
+    """The kinds of messages; the numbers are those of the text form."""
 
     NORMAL = 0
     TRANS_HALF = 1
@@ -28,26 +28,29 @@ class MessageType(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
-    """What all records have; the fields of each are written in the order of its declaration."""
+    """The base class of all records; their fields are written in the order of declaration.
+
+    `word` is the first field of the text and says which kind of record it is.
+    """
 
     word: ClassVar[str]
 
     @property
     def data(self) -> str:
-        """The record as text."""
+        """The text of the record."""
         values = (getattr(self, each.name) for each in dataclasses.fields(self))
         return FIELD_END.join((self.word, *map(_text, values))) + RECORD_END
 
     @property
     def found_by(self) -> frozenset[str]:
-        """The keys under which it can be found."""
+        """The keys by which the record can be found: the id and the keys of its message."""
         keys = getattr(self, "keys", None) or ""
         return frozenset({getattr(self, "msg_id", ""), *keys.split()} - {""})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pub(TraceRecord):
-    """A message was sent."""
+    """The record of a send, successful or not."""
 
     word = "Pub"
     timestamp_ms: int
@@ -67,7 +70,7 @@ class Pub(TraceRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction(TraceRecord):
-    """A transaction was committed or rolled back, or is not decided yet."""
+    """The record of a transaction that was committed or rolled back, or is not decided yet."""
 
     word = "EndTransaction"
     timestamp_ms: int
@@ -86,7 +89,7 @@ class EndTransaction(TraceRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(TraceRecord):
-    """A delayed message was taken back."""
+    """The record of a delayed message that was recalled."""
 
     word = "Recall"
     timestamp_ms: int
@@ -99,7 +102,7 @@ class Recall(TraceRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubBefore(TraceRecord):
-    """A message is given to a listener."""
+    """The record of a message that is about to be passed to a listener."""
 
     word = "SubBefore"
     timestamp_ms: int
@@ -113,7 +116,7 @@ class SubBefore(TraceRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubAfter(TraceRecord):
-    """A listener is done with a message."""
+    """The record of a message that a listener has consumed, or failed to consume."""
 
     word = "SubAfter"
     request_id: str
@@ -127,9 +130,10 @@ class SubAfter(TraceRecord):
 
 
 def decode_records(text: str) -> list[TraceRecord]:
-    """The records of a trace message; those of another form, or of other words, are left out.
+    """Returns the records of a trace message, without those of unknown kinds and malformed ones.
 
-    Older clients write fewer fields, others more: what is missing is as if it were not known.
+    Other versions of clients write fewer fields or more: those that are missing get the values of
+    unknown ones, and those beyond the known ones are ignored.
     """
     found = []
     for part in text.split(RECORD_END):

@@ -62,18 +62,18 @@ class Peer(Protocol):
     remote_address: str
     """"ip:port" of the other end ("[ip6]:port" for IPv6), as RemotingHelper prints a channel."""
     remote_host: bytes
-    """The same as records hold it: 4 or 16 bytes of address and 4 of port."""
+    """The same address as records hold it: 4 or 16 bytes of IP and 4 of port."""
     local_address: str
-    """"ip:port" under which the other end reached us."""
+    """"ip:port" of this end, under which the other end reached us."""
     local_host: bytes
-    """The same as records hold it."""
+    """The same address as records hold it."""
 
     @property
     def connected(self) -> bool: ...
 
     @property
     def reads(self) -> bool:
-        """Whether the peer reads what it is sent; otherwise it only piles up here (isWritable)."""
+        """Whether the peer reads what it is sent; otherwise that only piles up (isWritable)."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends frames that are encoded already."""
@@ -81,19 +81,19 @@ class Peer(Protocol):
     def invoke(
         self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
     ) -> PendingReply:
-        """Sends a request; the result is the answer as a Reply, or fails with a RemotingError."""
+        """Sends a request. Returns a pending reply, which gets the Reply or a RemotingError."""
 
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         """Sends a request that has no answer."""
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection; what was written before is still sent."""
 
 
 class Request(Generic[Q_co]):
-    """A request at its handler: typed header, whole command, the peer it came from, and when.
+    """A request as its handler gets it: typed header, whole command, its peer, and when it came.
 
-    `now_ms` is the wall clock's time, `steady_ms` the one that durations are measured by.
+    `now_ms` is the time of the wall clock, `steady_ms` that of the clock that measures durations.
     """
 
     __slots__ = ("command", "header", "now_ms", "peer", "steady_ms")
@@ -113,10 +113,11 @@ class Request(Generic[Q_co]):
 
 
 class Reply(Generic[R_co]):
-    """A handler's answer; `body` may be several buffers, written without being joined.
+    """The answer of a handler; `body` may be several buffers, which are not joined.
 
-    `ext_fields` are extension fields beside the header's (MSG_REGION, IS_SUB_CHANGE). On the side
-    that asked, they are all of the answer's, and `version` is the peer's MQVersion ordinal.
+    `ext_fields` are extension fields in addition to those of the header (MSG_REGION,
+    IS_SUB_CHANGE). In an answer that was received they are all of its fields, and `version` is the
+    peer's MQVersion ordinal.
     """
 
     __slots__ = ("body", "code", "ext_fields", "header", "remark", "version")
@@ -149,7 +150,7 @@ class Reply(Generic[R_co]):
 class PendingReply:
     """An answer that comes later: resolved or failed once, by anyone; later calls are ignored.
 
-    No callbacks are run before `then` is called; one listener only.
+    It has one listener at most, which `then` sets; nothing is called before.
     """
 
     __slots__ = ("_listener", "_outcome")
@@ -183,4 +184,5 @@ class PendingReply:
 
 
 Answer = Reply[Any] | PendingReply | None
-"""What a handler returns; None: no answer is sent at all (END_TRANSACTION without a decision)."""
+"""What a handler returns. None means that no answer is sent at all (END_TRANSACTION without a
+decision)."""

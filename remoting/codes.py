@@ -178,7 +178,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """What is answered (ResponseCode; 209-211 mean ACL failures in 4.9)."""
+    """The codes of answers (ResponseCode; 209-211 mean ACL failures in 4.9)."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
@@ -257,7 +257,7 @@ STORED: frozenset[int] = frozenset(
         ResponseCode.FLUSH_SLAVE_TIMEOUT,
     }
 )
-"""Answers to a send whose message is in the log."""
+"""The codes of answers to a send that say that the message is in the log."""
 PULLED: frozenset[int] = frozenset(
     {
         ResponseCode.SUCCESS,
@@ -266,7 +266,7 @@ PULLED: frozenset[int] = frozenset(
         ResponseCode.PULL_OFFSET_MOVED,
     }
 )
-"""Answers to a pull that say where to go on."""
+"""The codes of answers to a pull that say at which offset to go on."""
 PASSING: frozenset[int] = frozenset(
     {
         ResponseCode.SYSTEM_ERROR,
@@ -277,11 +277,12 @@ PASSING: frozenset[int] = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
+"""The codes of refusals that may be over in a moment: a broker starts or stops, a queue or an
+address moves."""
 
 
 class LanguageCode(IntEnum):
-    """The language of a peer; by name in JSON headers, by number in binary ones."""
+    """The language of a peer; JSON headers have its name, binary ones its number."""
 
     JAVA = 0
     CPP = 1
@@ -300,14 +301,14 @@ class LanguageCode(IntEnum):
 
 
 class SerializeType(IntEnum):
-    """How a command header is written; the top byte of a frame's second word."""
+    """How the header of a command is written; the top byte of a frame's second word says it."""
 
     JSON = 0
     ROCKETMQ = 1
 
 
 class MQVersion(IntEnum):
-    """Ordinals of the versions whose number changes an answer (MQVersion)."""
+    """Ordinals of those versions of RocketMQ that change what a peer understands (MQVersion)."""
 
     V3_0_7_SNAPSHOT = 28
     V3_0_11 = 39
@@ -324,13 +325,13 @@ class MQVersion(IntEnum):
 
 _V4_0_0 = 213
 SERVED_VERSION = MQVersion.V5_4_0
-"""What servers and clients report of themselves."""
+"""The version that our servers and clients report as their own."""
 
 
 def version_name(version: int) -> str:
-    """The name of a client's version; "v" and its number when it is older than 4.0.0.
+    """Returns the name of a client's version, or "v" and its number for one older than 4.0.0.
 
-    From 4.0.0 on each minor version has ten releases, and each release a snapshot before it.
+    From 4.0.0 on each minor version has ten releases, each with a snapshot before it.
     """
     number, is_snapshot = divmod(version + 1 - _V4_0_0, 2)
     if number < 0:
@@ -340,7 +341,7 @@ def version_name(version: int) -> str:
 
 
 def code_name(code: int) -> str:
-    """The name of a request code; its number when nobody knows it."""
+    """Returns the name of a request code, or its number if no name is known."""
     try:
         return RequestCode(code).name
     except ValueError:

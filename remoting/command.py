@@ -61,7 +61,7 @@ class RemotingCommand:
 
     @property
     def is_response(self) -> bool:
-        """Whether this answers a request of ours."""
+        """Whether this is an answer to a request of ours."""
         return bool(self.flag & RESPONSE_FLAG)
 
     @property

@@ -34,12 +34,12 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the text names the key, the value and what is valid."""
+    """A configuration that cannot be used; its text names the key, the value and what is valid."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key that nobody knows, and the known one that resembles it most."""
+    """An unknown key, and the known one that resembles it most."""
 
     key: str
     nearest: str | None
@@ -55,19 +55,19 @@ class Unserved:
 
     Such a value is an error, so that nobody runs a server in the belief that, say, access is
     controlled. The key need not be a field of the class; it may be one of its IGNORED, or a system
-    property of the original. An entry goes when its feature comes.
+    property of the original. Once the feature is served, its entry is removed.
     """
 
     key: str
     values: tuple[str, ...]
-    """In any case of letters; none: whatever is not blank."""
+    """The values, in upper or lower case; if there are none, any value that is not blank."""
     feature: str
-    """What is promised, in words that fit "X is not served"."""
+    """The promised feature, in words that fit "X is not served"."""
     instead: str = ""
-    """A value that may be given; empty: none but to leave the key out."""
+    """A value that may be given instead; if empty, the key can only be left out."""
 
     def check(self, text: str) -> None:
-        """Raises ConfigError when this value promises the feature."""
+        """Raises ConfigError if this value of the setting promises the feature."""
         text = text.strip()
         wanted = {value.lower() for value in self.values}
         if (text.lower() not in wanted) if wanted else not text:
@@ -82,9 +82,10 @@ class Unserved:
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Keys and values of a text in the syntax of java.util.Properties; the last of a key counts.
+    """Returns the keys and values of a text in the syntax of java.util.Properties.
 
-    Raises ConfigError for a broken unicode escape.
+    If a key occurs more than once, the last value counts. Raises ConfigError for a broken Unicode
+    escape.
     """
     values: dict[str, str] = {}
     for line in _logical_lines(text):
@@ -98,7 +99,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(values: Mapping[str, str]) -> str:
-    """The same as text, a "key=value" a line in the order given, escaped where it must be."""
+    """Returns the same as text: a line "key=value" for each in this order, escaped as needed."""
     lines = []
     for key, value in values.items():
         escaped_key = "".join("\\" + c if c in " \t\f=:#!" else c for c in _escaped(key))
@@ -110,7 +111,7 @@ def write_properties(values: Mapping[str, str]) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8. Raises ConfigError that says what is wrong with it."""
+    """Returns the text of a file in UTF-8. Raises ConfigError that says what is wrong with it."""
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -120,7 +121,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_file(path: str | Path) -> dict[str, str]:
-    """Keys and values of a file, see `read_text`. Raises ConfigError."""
+    """Returns the keys and values of a file; see `read_properties`. Raises ConfigError."""
     text = read_text(path)
     try:
         return read_properties(text)
@@ -129,7 +130,7 @@ def read_file(path: str | Path) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterable[str]:
-    """Lines without leading blanks and comments, joined where a backslash continues them."""
+    """Yields lines without leading blanks and comments, joined where a backslash continues them."""
     pending: str | None = None
     for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = natural.lstrip(_BLANKS)
@@ -211,12 +212,12 @@ def setting(
     effect: bool = True,
     least: int | None = None,
 ) -> Any:
-    """A field that is one key of the configuration file.
+    """Declares a field that is one key of the configuration file.
 
-    `default` may be a function without arguments. `java` is the key where it is not the camel case
-    of the field's name. `live`: may be changed while running. `effect=False`: read and shown, as
-    administrators' tools expect it, but it changes nothing here. `least`: of a number, the smallest
-    that a file may have.
+    `default` may be a function without arguments. `java` is the key if it is not the camel case of
+    the field's name. A setting that is `live` may be changed while the server runs. One with
+    `effect=False` is read and shown, as administrators' tools expect it, but changes nothing here.
+    `least` is the smallest number that a file may set.
     """
     metadata = {"java": java, "live": live, "effect": effect, "least": least}
     if callable(default):
@@ -225,9 +226,9 @@ def setting(
 
 
 def original_keys(text: str) -> dict[str, str | None]:
-    """The class attribute IGNORED from a text of words: "key=default", or a key without one.
+    """Returns the class attribute IGNORED from a text of words: "key=default", or a key alone.
 
-    They are keys of the original that change nothing here. Administrators' tools ask for some of
+    These are keys of the original that change nothing here. Administrators' tools ask for some of
     them, so they are shown with the value that was given, or else with the original's default.
     """
     pairs = (word.partition("=") for word in text.split())
@@ -235,9 +236,9 @@ def original_keys(text: str) -> dict[str, str | None]:
 
 
 def load(cls: type[C], values: Mapping[str, str]) -> tuple[C, list[UnknownKey]]:
-    """An instance with its settings from `values`, and the keys nobody knows.
+    """Returns an instance with its settings from `values`, and the unknown keys among these.
 
-    Raises ConfigError when a value cannot be what its setting needs.
+    Raises ConfigError if a value is not valid for its setting.
     """
     (instance,), unknown = load_all((cls,), values)
     return instance, unknown
@@ -246,26 +247,26 @@ def load(cls: type[C], values: Mapping[str, str]) -> tuple[C, list[UnknownKey]]:
 def load_all(
     classes: Sequence[type], values: Mapping[str, str]
 ) -> tuple[list[Any], list[UnknownKey]]:
-    """The same as `load`, for several classes whose keys are in one file."""
+    """Like `load`, for several classes whose keys are in one file."""
     instances = [cls(**_typed(cls, values)) for cls in classes]
     known = {key for cls in classes for key in known_keys(cls)}
     return instances, [UnknownKey(k, _nearest(k, known)) for k in values if k not in known]
 
 
 def known_keys(cls: type) -> set[str]:
-    """All keys that the original knows for this class, with effect here or without."""
+    """Returns all keys that the original knows for this class, with effect here or without."""
     return set(_fields(cls)) | set(getattr(cls, "IGNORED", ()))
 
 
 def ignored_keys(cls: type, values: Mapping[str, str]) -> list[str]:
-    """The keys of `values` that are the original's and change nothing here, in their order."""
+    """Returns those keys of `values` that the original has and that change nothing here."""
     idle = {k for k, spec in _fields(cls).items() if not spec.metadata.get("effect", True)}
     idle.update(getattr(cls, "IGNORED", ()))
     return [key for key in values if key in idle]
 
 
 def as_properties(instance: object) -> dict[str, str]:
-    """All settings as text, by key; those that are None are left out."""
+    """Returns all settings as text, by key; those that are None are left out."""
     result = {}
     for key, spec in _fields(type(instance)).items():
         value = getattr(instance, spec.name)
@@ -275,9 +276,9 @@ def as_properties(instance: object) -> dict[str, str]:
 
 
 def _changes(part: object, values: Mapping[str, str], *, at_start: bool) -> dict[str, Any]:
-    """Fields of a part and their new values: of those that may change now. Raises ConfigError.
+    """Returns the fields of a part that may change now, with their new values. Raises ConfigError.
 
-    All values are looked at, also those of settings that stay.
+    All values are checked, also those of settings that cannot change.
     """
     typed = _typed(type(part), values)
     changes = {
@@ -290,15 +291,15 @@ def _changes(part: object, values: Mapping[str, str], *, at_start: bool) -> dict
 
 
 class Configuration:
-    """Everything a server is configured with: typed parts, and all of it as properties.
+    """All that a server is configured with: typed parts, and all of it as properties.
 
     The parts are frozen dataclasses, and code that uses settings holds the part itself. Only
     `update` changes settings, and its changes take effect everywhere at once. Then each of
-    `on_change` is called with the keys that were taken.
+    `on_change` is called with the keys that were changed.
 
     Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
-    setting that is not live cannot change: whoever asks for that is told, where the original
-    answers success and goes on as before. Java class: common.Configuration.
+    change of a setting that is not live is refused with an error, where the original answers
+    success and goes on as before. Java class: common.Configuration.
     """
 
     def __init__(self, parts: Iterable[object], given: Mapping[str, str]) -> None:
@@ -313,26 +314,27 @@ class Configuration:
         self.on_change: list[Callable[[Collection[str]], None]] = []
 
     def get(self, cls: type[C]) -> C:
-        """The part of this class; always the same instance."""
+        """Returns the part of this class; it is always the same instance."""
         part: C = self._parts[cls]
         return part
 
     @property
     def properties(self) -> dict[str, str]:
-        """All keys and values, those of the original that have no effect here among them."""
+        """Returns all keys and values, including those of the original that have no effect here."""
         return dict(self._properties)
 
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
-        """The keys among these that nobody knows."""
+        """Returns those of these keys that nobody knows."""
         known = {each for cls in self._parts for each in known_keys(cls)}
         return [UnknownKey(key, _nearest(key, known)) for key in values if key not in known]
 
     def update(self, values: Mapping[str, str], *, at_start: bool = False) -> list[str]:
-        """Takes the values, all or none; returns the keys that they change.
+        """Takes all of the values or none; returns the keys whose values they change.
 
-        `at_start`: settings that are not live may change, too. That is for what a server finds out
-        while it starts, such as its own address. Raises ConfigError for a value that cannot be, a
-        key that nobody knows, and a setting that cannot change now, unless it is so already.
+        With `at_start`, settings that are not live may change, too. That is for what a server finds
+        out while it starts, such as its own address. Raises ConfigError for a value that is not
+        valid, for an unknown key, and for a setting that cannot change now, unless it has this
+        value already.
         """
         changed = [
             (part, _changes(part, values, at_start=at_start)) for part in self._parts.values()
@@ -351,7 +353,7 @@ class Configuration:
         return list(taken)
 
     def _is_so(self, key: str, text: str) -> bool:
-        """Whether a key has this value already, however it is written."""
+        """Returns whether a key has this value already, however it is written."""
         for part in self._parts.values():
             spec = _fields(type(part)).get(key)
             if spec is not None:
@@ -359,7 +361,7 @@ class Configuration:
         return self._properties.get(key) == text
 
     def _check_live(self, key: str) -> None:
-        """Raises ConfigError unless a setting may change now."""
+        """Raises ConfigError unless the setting may change while the server runs."""
         for cls in self._parts:
             spec = _fields(cls).get(key)
             if spec is not None and spec.metadata.get("live"):
@@ -383,9 +385,9 @@ def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
-    """Field names to typed values, for the keys of this class that are in `values`.
+    """Returns typed values by field name, for the keys of this class that are in `values`.
 
-    Raises ConfigError for a value that cannot be, or that promises what is not served.
+    Raises ConfigError for a value that is not valid, or that promises what is not served.
     """
     unserved: tuple[Unserved, ...] = getattr(cls, "UNSERVED", ())
     for each in unserved:

@@ -28,17 +28,18 @@ from txrocketmq.remoting.frame import MAX_FRAME_BYTES, FrameDecoder, encode_fram
 from txrocketmq.remoting.header import Header
 
 MAX_IN_FLIGHT = 65_535
-"""The maximum of our requests without an answer (clientAsyncSemaphoreValue)."""
+"""How many of our requests may wait for an answer at a time (clientAsyncSemaphoreValue)."""
 
 _OPAQUE_MASK = 0x7FFFFFFF
 _GO_AWAY = int(ResponseCode.GO_AWAY)
 
 Seal = Callable[[dict[str, str], bytes], None]
-"""Adds fields to those of a request before it leaves, by these and its body: a signature, say."""
+"""Adds extension fields, such as a signature, to those of a request before it is sent; called with
+the fields and the body."""
 
 
 class InFlight(PendingReply):
-    """A request without an answer, with everything needed to send it to another peer."""
+    """A request that has no answer yet, with everything needed to send it to another peer."""
 
     __slots__ = ("body", "call", "deadline_ms", "header")
 
@@ -52,10 +53,11 @@ class InFlight(PendingReply):
 
 
 class Connection:
-    """Requests in flight by opaque, and the decoder of what comes in.
+    """The requests in flight by opaque, and the decoder of what arrives.
 
-    `told_to_go` gets, in place of an answer, each request to which the peer says GO_AWAY: it has
-    not been served, and its outcome is for whoever was told.
+    `told_to_go` is called with each request that the peer answers with GO_AWAY. Such a request has
+    not been served, and nothing is done about its pending reply here: whoever is called has to
+    resolve it.
     """
 
     def __init__(
@@ -78,11 +80,11 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Number of our requests without answer."""
+        """How many of our requests wait for an answer."""
         return len(self._in_flight)
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
-        """Returns the peer's requests in `data`; answers resolve the pending replies."""
+        """Takes bytes that arrived; returns the peer's requests, and resolves what is answered."""
         decoder = self._decoder
         commands = decoder.receive(data)
         if decoder.error is not None:
@@ -95,9 +97,9 @@ class Connection:
     def request(
         self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
     ) -> tuple[PendingReply, list[Buffer]]:
-        """Registers a request; write the buffers, the pending reply gets the answer.
+        """Returns the pending reply of a new request, and the buffers to write.
 
-        Raises TooManyRequests when too many are in flight.
+        Raises TooManyRequests if too many requests are in flight.
         """
         if len(self._in_flight) >= self._max_in_flight:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
@@ -114,18 +116,18 @@ class Connection:
         return encode_frame(command)
 
     def is_late(self, steady_ms: int) -> bool:
-        """Whether a request is beyond its deadline, so that `expire` would fail it."""
+        """Returns whether a request is past its deadline, so that `expire` would fail it."""
         return any(waiting.deadline_ms <= steady_ms for waiting in self._in_flight.values())
 
     def expire(self, steady_ms: int) -> None:
-        """Fails all requests that are beyond their deadlines."""
+        """Fails all requests that are past their deadlines with RequestTimeout."""
         late = [its for its in self._in_flight.items() if its[1].deadline_ms <= steady_ms]
         for opaque, waiting in late:
             if self._in_flight.pop(opaque, None) is not None:
                 waiting.resolve(RequestTimeout(f"no answer to {waiting.call.name} in time"))
 
     def lost(self, reason: RemotingError) -> None:
-        """Fails all requests, because the connection is lost."""
+        """Fails all requests with `reason`, because the connection is lost."""
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
         for each in waiting:
@@ -164,7 +166,10 @@ class Connection:
 
 
 def reply_of(command: RemotingCommand, call: Call[Any, Any]) -> Reply[Any] | HeaderError:
-    """An answer with its typed header; only a successful one must have the fields it declares."""
+    """Returns a reply with its typed header, or the HeaderError of an answer that does not decode.
+
+    Only a successful answer must have the fields that its header declares.
+    """
     header = None
     try:
         header = call.response.decode(command.ext_fields)

@@ -22,9 +22,10 @@ SIGNATURE: Final = "Signature"
 def seal_of(
     access_key: str, secret_key: str, security_token: str = "", namespace_v2: str = ""
 ) -> Seal | None:
-    """What is to be done to each request; None when that is nothing. Empty is what is not given.
+    """Returns what adds these to each request, or None if nothing is to be added.
 
-    Raises ValueError when only one of the two keys is given.
+    An empty text means that nothing is given. Raises ValueError if only one of the two keys is
+    given.
     """
     if bool(access_key) != bool(secret_key):
         missing = "secret_key" if access_key else "access_key"
@@ -46,7 +47,7 @@ def seal_of(
 
 
 def signature(ext_fields: dict[str, str], body: bytes, secret_key: str) -> str:
-    """The signature of a request."""
+    """Returns the signature of a request in Base64; a signature among its fields does not count."""
     values = "".join(ext_fields[name] for name in sorted(ext_fields) if name != SIGNATURE)
     mac = hmac.new(secret_key.encode(), values.encode(), "sha1")
     mac.update(body)

@@ -42,8 +42,8 @@ Guard = Callable[[Peer, RemotingCommand], None]
 
 
 _MANY_BUFFERS = 32
-"""Answers of pulls are large: more buffers than this are written before the next request is
-served."""
+"""If more buffers than this are to be written, they are written before the next request is served,
+because answers to pulls are large."""
 _HELD = frozenset(
     {
         RequestCode.PULL_MESSAGE,
@@ -52,13 +52,14 @@ _HELD = frozenset(
         RequestCode.NOTIFICATION,
     }
 )
-"""Requests that may wait for messages, so that a late answer is not the server's slowness."""
+"""Requests that may wait for messages to come: a late answer does not mean that the server is
+slow."""
 _SERVES = "_serves"
 _SERVES_RUN = "_serves_run"
 
 
 class Run:
-    """Consecutive requests of one read for one handler: commands of a peer, in their order."""
+    """Consecutive requests of one read for one handler: commands of one peer, in their order."""
 
     __slots__ = ("_answer", "_told", "commands", "later", "now_ms", "peer")
 
@@ -74,12 +75,12 @@ class Run:
         self.commands = commands
         self.now_ms = now_ms
         self.later: Sequence[RemotingCommand] = ()
-        """The commands that `write_later` will answer."""
+        """Those of the commands whose answers the handler will pass to `write_later`."""
         self._answer = answer
         self._told = told
 
     def answer(self, command: RemotingCommand, reply: Reply[Any] | Exception) -> Sequence[Buffer]:
-        """The answer to one of them as buffers, for whatever is not prepared; errors mostly."""
+        """Returns the buffers of an answer to one of the commands, if it is not prepared."""
         return self._answer(self.peer, command, reply)
 
     def alone(self, command: RemotingCommand, now_ms: int) -> Run:
@@ -88,11 +89,11 @@ class Run:
 
     @property
     def is_timed(self) -> bool:
-        """Whether `later` has an effect."""
+        """Whether it is measured how long requests take, so that the handler has to set `later`."""
         return self._told is not None
 
     def write_later(self, buffers: Sequence[Buffer], code: int = ResponseCode.SUCCESS) -> None:
-        """Sends answers that were not ready when the handler returned, if anybody still listens."""
+        """Sends answers that were not ready when the handler returned, unless the peer has gone."""
         if buffers and self.peer.connected:
             self.peer.write(buffers)
             if self._told is not None:
@@ -100,7 +101,7 @@ class Run:
 
 
 RunHandler = Callable[[Run], list[Buffer]]
-"""Serves a run; returns the answers that are ready, in the order of its commands."""
+"""Serves a run; returns the buffers of the answers that are ready, in the order of its commands."""
 
 
 def _answers_of(handler: RunHandler, run: Run) -> list[Buffer]:
@@ -114,7 +115,7 @@ def _answers_of(handler: RunHandler, run: Run) -> list[Buffer]:
 
 
 class Serves(Protocol[Q, R]):
-    """Takes a method that fits the calls, and leaves it the type it has."""
+    """A decorator for methods that fit the calls; it leaves them the type that they have."""
 
     @overload
     def __call__(
@@ -133,7 +134,7 @@ class Serves(Protocol[Q, R]):
 
 
 def serves(*calls: Call[Q, R], vip: bool = True) -> Serves[Q, R]:
-    """Binds a method to calls; `vip=False` keeps it off the VIP port."""
+    """Binds a method to calls; with `vip=False` they are not served on the VIP port."""
 
     def mark(method: Any) -> Any:
         setattr(method, _SERVES, [*getattr(method, _SERVES, ()), *((call, vip) for call in calls)])
@@ -146,7 +147,7 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 def serves_run(*calls: Call[Any, Any], vip: bool = True) -> Callable[[M], M]:
-    """Binds a method to the runs of calls; `vip=False` keeps it off the VIP port."""
+    """Binds a method to the runs of calls; with `vip=False` they are not served on the VIP port."""
 
     def mark(method: M) -> M:
         setattr(method, _SERVES_RUN, [(call, vip) for call in calls])
@@ -174,13 +175,13 @@ class Registry:
             self._add(processor)
 
     def vip(self) -> Registry:
-        """The part that is served on the VIP port."""
+        """Returns a registry of those calls that are served on the VIP port."""
         registry = Registry()
         registry.bindings = {c: b for c, b in self.bindings.items() if b.vip}
         return registry
 
     def runs(self) -> dict[int, RunHandler]:
-        """The codes that are served in runs."""
+        """Returns the handlers of those codes that are served in runs."""
         return {c: b.run_handler for c, b in self.bindings.items() if b.run_handler is not None}
 
     def _add(self, processor: object) -> None:
@@ -219,13 +220,14 @@ class Dispatcher:
         serialize_type: int = SerializeType.JSON,
     ) -> None:
         self.guards: list[Guard] = []
-        """Functions that see each request before it is served, in this order."""
+        """Called with each request before it is served, in this order; see `Guard`."""
         self.on_refusal: list[Callable[[Peer, RemotingCommand, ResponseError], None]] = []
-        """Called when a handler refuses a request."""
+        """Each is called when a request is refused with a ResponseError."""
         self.times: RpcTimes | None = None
-        """Counts how long requests take, where that is wanted."""
+        """Counts how long requests take; None if this is not wanted."""
         self.served: tuple[Peer, RemotingCommand] | None = None
-        """Whose request is being served now, the first one of a run; None between requests."""
+        """The peer and the request that is served now, or the first one of a run; None between
+        requests."""
         self.use(registry)
         self._now_ms = now_ms
         self._steady_ms = steady_ms
@@ -234,15 +236,19 @@ class Dispatcher:
         self._success = bare_answers(ResponseCode.SUCCESS, serialize_type)
 
     def use(self, registry: Registry) -> None:
-        """Serves another registry from now on: a server's port may be known before its parts."""
+        """Serves another registry from now on.
+
+        A server's port may have to be known before the parts that serve its requests can be made.
+        """
         self._bindings = registry.bindings
         self._runs = registry.runs()
 
     def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
-        """Serves what came in one read; answers that are ready leave in one write, or in a few.
+        """Serves the requests of one read; answers that are ready leave in one write, or in a few.
 
         Requests are served, and those that are ready are answered, in the order in which they came.
-        A peer that does not take its answers may end `commands` early, and go on later.
+        `commands` may end early if the peer does not read its answers; the rest is then served by
+        another call.
         """
         out: list[Buffer] = []
         runs, guards = self._runs, self.guards
@@ -302,7 +308,7 @@ class Dispatcher:
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
-        """The commands that are answered apart from the others, by their identity."""
+        """The identities of those commands that are not answered together with the others."""
 
         def answer_to(
             peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception

@@ -18,9 +18,9 @@ _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
 def edited(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these values: in place where a key has a line, else at the end.
+    """Returns the text with these values: in place where a key has a line, else at the end.
 
-    Raises ConfigError for a text that is no properties file.
+    Raises ConfigError for a text that is not in the syntax of properties files.
     """
     parts: list[str] = []
     added = dict(changes)
@@ -47,7 +47,7 @@ def _line(key: str, value: str, end: str) -> str:
 def _logical_parts(text: str) -> Iterator[tuple[str, str, bool]]:
     """Cuts the text after each line that no backslash continues, and says how that line ends.
 
-    The last line counts as open if a backslash would continue it.
+    The last line counts as open if its backslash would continue it.
     """
     pending = end = ""
     for found in _LINE.finditer(text):

@@ -28,7 +28,7 @@ class FrameError(RemotingError):
 
 
 class HeaderError(RemotingError):
-    """A command header that does not decode; the text is what the original puts in the remark."""
+    """A command header that does not decode; its text is what the original puts in the remark."""
 
 
 class ConnectError(RemotingError):
@@ -56,9 +56,9 @@ class TooManyRequests(RemotingError):
 
 
 class ResponseError(RemotingError):
-    """An answer that is not success: `code` and `remark` as on the wire.
+    """An answer that is not a success, with its code and remark as on the wire.
 
-    `header` may carry a response header object to be sent along (a pull's PULL_NOT_FOUND does).
+    `header` may be a response header that is sent along, as with a pull's PULL_NOT_FOUND.
     """
 
     def __init__(self, code: int, remark: str | None = None, header: object = None) -> None:

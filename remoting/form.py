@@ -25,7 +25,7 @@ from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize import json
 
 _OPAQUE: Final = 1_234_567_890
-"""Stands for the opaque while the form is made."""
+"""Stands for the opaque while a form is compiled, and so marks its place in the encoded header."""
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _JSON: Final = int(SerializeType.JSON) << 24
 _PLACES: Final[dict[str, tuple[bytes, str]]] = {
@@ -34,11 +34,16 @@ _PLACES: Final[dict[str, tuple[bytes, str]]] = {
     "long": (b'"%d"', "{0}"),
     "bool": (b'"%b"', "(b'true' if {0} else b'false')"),
 }
-"""By the type of a field: what stands in the form, and what is put there."""
+"""By the type of a field: the conversion that stands for its value in the form, to be filled with
+the operator % of bytes, and the Python expression of what fills it, in which {0} is the value."""
 
 
 class Form:
-    """A call with a header, some fields of which vary; these have to have a value each time."""
+    """A call with a header of which some fields vary from request to request, compiled once.
+
+    `varying` names these fields. Raises ValueError if `header` has no value for one of them, since
+    each request has to have a value in its place.
+    """
 
     def __init__(self, call: Call[Any, Any], header: Header, *varying: str) -> None:
         self.call = call
@@ -60,7 +65,7 @@ class Form:
         return Filled(self, values)
 
     def fields(self, values: tuple[Any, ...]) -> dict[str, str]:
-        """The extension fields in the form of the general codec."""
+        """Returns all extension fields, with these values, as the general codec writes them."""
         fields = dict(self._fixed)
         for key, value in zip(self._keys, values, strict=True):
             if isinstance(value, bool):
@@ -70,7 +75,10 @@ class Form:
         return fields
 
     def frame(self, opaque: int, values: tuple[Any, ...], body: bytes) -> list[Buffer]:
-        """The buffers of a request. Raises TypeError for a text that JSON of bytes cannot hold."""
+        """Returns the buffers of a request, encoded by filling in the form.
+
+        Raises TypeError for a text that is not valid Unicode, such as one with a lone surrogate.
+        """
         head = self._head(opaque, *values)
         size = len(head)
         prefix = _PREFIX.pack(4 + size + len(body), _JSON | size)
@@ -102,7 +110,7 @@ class Form:
 
 
 def _marks(fixed_fields: dict[str, str], count: int) -> list[str]:
-    """Texts that occur in none of the fields, and in none of each other."""
+    """Returns `count` texts that occur neither in the value of any field nor in each other."""
     mark = "<>"
     while any(mark in value for value in fixed_fields.values()):
         mark = f"<{mark}>"
@@ -110,7 +118,7 @@ def _marks(fixed_fields: dict[str, str], count: int) -> list[str]:
 
 
 class Filled(Header):
-    """A filled form; its attributes are those of the header of the form."""
+    """A form with values for its varying fields; other attributes are those of its header."""
 
     __slots__ = ("form", "values")
     form: Form
@@ -127,7 +135,7 @@ class Filled(Header):
         return getattr(form.header, name)
 
     def encode(self) -> dict[str, str]:
-        """See Header; the names are those of the form's call."""
+        """Returns the extension fields, under the names that the form's call uses."""
         return self.form.fields(self.values)
 
     encode_letters = encode

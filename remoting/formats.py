@@ -32,7 +32,7 @@ FRAME_PREFIX = Struct(
     "length" / Int32sb * "of the frame, without these four bytes",
     "mark" / Int32ub * "serialize type in the highest byte, length of the header in the others",
 )
-"""The eight bytes before a header, as two numbers."""
+"""The eight bytes before a header, read as two numbers."""
 
 FRAME = Struct(
     "length" / Rebuild(Int32sb, lambda it: _MARK_BYTES + len(it.header) + len(it.body)),
@@ -74,4 +74,4 @@ REGISTRATION = Struct(
     "filter_servers" / _PART * "JSON",
     "mappings" / PrefixedArray(Int32sb, _PART) * "JSON; of static topics, unknown to 4.9",
 )
-"""What the body of a compressed registration inflates to."""
+"""The content of the body of a compressed registration, after inflating it."""

@@ -24,11 +24,12 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest frame including its length word (com.rocketmq.remoting.frameMaxLength)."""
 
 _MAX_CHUNKS = 1024
-"""More than the reads that the longest frame takes, unless its peer sends it in tiny pieces."""
+"""How many pieces of an unfinished frame are kept before they are joined. The longest frame takes
+fewer reads than this, unless its peer sends it in tiny pieces."""
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
-"""Of an answer that is prepared, where its own will stand."""
+"""Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
 _HEADER_MASK = 0xFFFFFF
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
@@ -52,7 +53,7 @@ class FrameDecoder:
         self._wanted_bytes = 8
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
-        """The commands that `data` completes; never raises for bad bytes, see `error`."""
+        """Returns the commands that `data` completes; bad bytes do not raise, but set `error`."""
         if self.error is not None:
             return []
         if self._chunks:
@@ -92,7 +93,7 @@ class FrameDecoder:
         return commands
 
     def _hold(self, data: bytes, at: int, wanted_bytes: int) -> None:
-        """Keeps the beginning of a frame, for which so many bytes are wanted at least."""
+        """Keeps the beginning of a frame, of which at least `wanted_bytes` are needed to go on."""
         self._chunks = [data[at:] if at else data]
         self._held_bytes = len(data) - at
         self._wanted_bytes = wanted_bytes
@@ -107,7 +108,7 @@ def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:
 
 
 def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
-    """A command without its body; raises FrameError for bytes that are no header."""
+    """Returns a command without its body. Raises FrameError for bytes that are not a header."""
     return _decoder(serialize_type)(header)
 
 
@@ -120,7 +121,7 @@ def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:
 def encode_frame(
     command: RemotingCommand, body: Buffer | Sequence[Buffer] | None = None
 ) -> list[Buffer]:
-    """Encodes a command as buffers; `body` replaces the command's own and may be a list."""
+    """Returns the buffers of a command; `body` replaces its own and may be a list of buffers."""
     if command.serialize_type == SerializeType.ROCKETMQ:
         header = rocketmq.encode_header(command)
     else:
@@ -134,7 +135,10 @@ def encode_frame(
 
 
 def bare_answers(code: int, serialize_type: int) -> Callable[[int], bytes]:
-    """Makes answers that say nothing but a code, prepared: they differ in their opaque only."""
+    """Returns a function that encodes answers with nothing but `code`; it takes their opaque.
+
+    Such answers differ in their opaque only, so everything else is encoded once.
+    """
     command = RemotingCommand(
         code, flag=RESPONSE_FLAG, opaque=_OPAQUE, serialize_type=serialize_type
     )

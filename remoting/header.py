@@ -47,11 +47,11 @@ else:
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 _WHOLE = re.compile(r"[+-]?\d{1,99}")
-"""What Integer.parseInt takes: int() takes blanks and underscores, too."""
+"""What Integer.parseInt accepts; int() would accept blanks and underscores as well."""
 
 
 def field(*, wire: str, default: Any = dataclasses.MISSING) -> Any:
-    """A field whose wire name is not the camel case of its own."""
+    """Declares a field whose wire name is not the camel case of its own."""
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata={"wire": wire})
     return dataclasses.field(default=default, metadata={"wire": wire})
@@ -59,7 +59,10 @@ def field(*, wire: str, default: Any = dataclasses.MISSING) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeaderField:
-    """One field as the wire knows it: attribute, wire name, letter (V2), type name, mandatory."""
+    """A field as the wire knows it; `letter` is its name in the one-letter form, if it has one.
+
+    `kind` is str, int, long, bool or double.
+    """
 
     name: str
     wire: str
@@ -69,7 +72,7 @@ class HeaderField:
 
 
 class Header(Value):
-    """Base of all command headers; see the module."""
+    """The base class of all command headers; the module's docstring shows how they are declared."""
 
     __slots__ = ()
     java_class: ClassVar[str] = ""
@@ -79,18 +82,19 @@ class Header(Value):
     _decode: ClassVar[Callable[[Mapping[str, str]], Any]]
 
     def encode(self) -> dict[str, str]:
-        """Extension fields, wire names to text; None is left out."""
+        """Returns the extension fields, text by wire name, without those that are None."""
         return type(self)._encode(self)  # noqa: SLF001 - a function of the class
 
     def encode_letters(self) -> dict[str, str]:
-        """As `encode`, with the one-letter names where the header declares them."""
+        """Like `encode`, but with one-letter names for the fields that have one."""
         return type(self)._encode_letters(self)  # noqa: SLF001 - likewise
 
     @classmethod
     def decode(cls, ext_fields: Mapping[str, str] | None) -> Self:
-        """Typed header from extension fields; letters and long names are both understood.
+        """Returns a header from extension fields, which may have their letters or their long names.
 
-        Unknown fields are ignored, as the original does. Raises HeaderError naming the field.
+        Unknown fields are ignored, as in the original. Raises HeaderError, whose text names the
+        field.
         """
         ext = ext_fields or {}
         try:
@@ -116,10 +120,10 @@ H = TypeVar("H", bound=Header)
 
 
 class Lazy:
-    """A class attribute that is made when it is first asked for, and is plain afterwards.
+    """A class attribute that is computed when it is first read, and then replaced by its value.
 
-    There are some 150 headers and a process uses twenty: making the codecs of all of them would be
-    half of a server's start.
+    There are some 150 headers, and a process uses twenty: making the codecs of all of them would
+    take half of the time in which a server starts.
     """
 
     def __init__(self, name: str, make: Callable[[type[Any]], Any]) -> None:
@@ -137,8 +141,8 @@ class Lazy:
 def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
     """Makes a frozen keyword dataclass of a Header subclass; its text codec is compiled when used.
 
-    `java_class` is the full name of the class it follows; `letters` the one-letter names of its
-    first fields, in order.
+    `java_class` is the full name of the Java class that it follows, and `letters` has the
+    one-letter names of its first fields, in order.
     """
 
     def make(cls: type[H]) -> type[H]:
@@ -157,7 +161,7 @@ def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
 
 
 def camel_case(name: str) -> str:
-    """Java's spelling of a snake_case name."""
+    """Returns Java's spelling of a snake_case name."""
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
@@ -179,7 +183,7 @@ def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:
 
 
 def _in_binary_order(cls: type) -> list[dataclasses.Field[Any]]:
-    """Fields of the class itself first, those of its furthest base last."""
+    """Returns the fields of the class itself first, and those of its furthest base last."""
     result: list[dataclasses.Field[Any]] = []
     for base in reversed(cls.__mro__):
         if dataclasses.is_dataclass(base):
@@ -245,7 +249,7 @@ _PARSE = {
 def _compile_encode(
     fields: tuple[HeaderField, ...], *, use_letters: bool
 ) -> Callable[[Any], dict[str, str]]:
-    """A function without loops: half the time of one with getattr, and headers are frequent."""
+    """Compiles an encoder without loops, which takes half the time of one that uses getattr."""
     lines = ["def encode(self):", "    ext = {}"]
     for spec in fields:
         key = spec.letter if use_letters and spec.letter else spec.wire
@@ -257,10 +261,10 @@ def _compile_encode(
 
 
 def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
-    """The fast way for what is right: a third of the time of `_decoded`, field by field.
+    """Compiles a decoder of valid fields, which takes a third of the time of `_decoded` for each.
 
-    Raises ValueError, TypeError or AttributeError where something is wrong. Fills the slots
-    directly, as the frozen dataclass's own constructor does in a roundabout way.
+    The decoder raises ValueError, TypeError or AttributeError if something is wrong. It fills the
+    slots directly, as a frozen dataclass's own constructor does in a roundabout way.
     """
     scope: dict[str, Any] = {"cls": cls, "new": object.__new__, "int32": _int32, "int64": _int64}
     lines = ["def decode(ext):", "    get = ext.get", "    self = new(cls)"]
@@ -305,4 +309,4 @@ def _compiled(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
 
 @header("")
 class NoHeader(Header):
-    """For requests and answers without fields of their own."""
+    """The header of requests and answers without fields of their own."""

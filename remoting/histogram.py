@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A histogram in Prometheus' sense: the number of values up to each bound, and their sum.
 
-Plain numbers: who counts needs no library, and values of a run are counted together.
+It consists of plain numbers, so that counting needs no library, and the values of a run can be
+counted together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Buckets = list[tuple[str, float]]
 
 
 class Histogram:
-    """Values by `bounds`, which are sorted; a value that is a bound is below it."""
+    """Counts values by `bounds`, which are sorted; a value equal to a bound counts as up to it."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -24,12 +25,12 @@ class Histogram:
         self.total = 0
 
     def add(self, value: int, times: int = 1) -> None:
-        """Counts a value, or the same one several times."""
+        """Counts a value, `times` times."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
     def add_all(self, values: Sequence[int]) -> None:
-        """Counts values, which are mostly alike: those of a run."""
+        """Counts the values of a run, at once if all of them are between the same bounds."""
         bounds, counts = self.bounds, self.counts
         bucket = bisect_left(bounds, min(values))
         if bucket == len(bounds) or max(values) <= bounds[bucket]:
@@ -40,7 +41,7 @@ class Histogram:
         self.total += sum(values)
 
     def buckets(self) -> Buckets:
-        """Bounds and how many values are up to each, the last one "+Inf", with all of them."""
+        """Returns each bound and how many values are up to it; the last one, "+Inf", has all."""
         found: Buckets = []
         count = 0
         for bound, its in zip((*map(float, self.bounds), "+Inf"), self.counts, strict=True):

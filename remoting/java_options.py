@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original's system properties, as its start scripts and Java read them from variables.
+"""The Java system properties that environment variables give to the original's servers.
 
 There is no Java here, so none of them has an effect. But somebody who demands TLS with one of them
 must not get a server that accepts everything unencrypted; see `refuse_unserved`.
@@ -20,11 +20,12 @@ VARIABLES: Final = (
     "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS",
 )
-"""The first two are those of runserver.sh and runbroker.sh, the others those of Java."""
+"""The start scripts runserver.sh and runbroker.sh read the first two, Java itself reads the
+others."""
 
 
 def system_properties(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Each -Dkey=value of the variables: key to value and the variable's name; the last counts."""
+    """Returns value and variable by key, for each -Dkey=value; of several, the last counts."""
     found: dict[str, tuple[str, str]] = {}
     for variable in VARIABLES:
         text = environment.get(variable, "")

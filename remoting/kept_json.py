@@ -13,20 +13,21 @@ from txrocketmq.remoting.serialize.json import JsonError, decode_body
 
 
 class KeptJson(NamedTuple):
-    """What was read, and what is to be said about it."""
+    """What `read_kept` has read, and a warning if that is not the file itself."""
 
     path: Path
-    """The file that `content` is of: the file itself, or its .bak."""
+    """The file that `content` was read from: the file itself, or its .bak."""
     content: Any
-    """None when neither of them holds anything."""
+    """The decoded JSON, or None if neither file holds anything."""
     warning: str
-    """What was wrong with the file, in a sentence without its end; empty when all is well."""
+    """What was wrong with the file, as a sentence without its full stop; empty if nothing was."""
 
 
 def read_kept(path: Path) -> KeptJson:
-    """The content of a file, or of its .bak where the file is missing, empty or broken.
+    """Returns the content of a file, or of its .bak where the file is missing, empty or damaged.
 
-    Raises ValueError, whose text names the files, when there is something and none can be read.
+    Raises ValueError, whose text names the files, if there is something and nothing of it can be
+    read.
     """
     wrong: list[str] = []
     for each in (path, path.with_name(path.name + ".bak")):

@@ -15,12 +15,12 @@ from txrocketmq.remoting.config_file import ConfigError, setting
 DISABLE: Final = "DISABLE"
 PROM: Final = "PROM"
 _TYPES: Final = {"0": DISABLE, "1": "OTLP_GRPC", "2": PROM, "3": "LOG"}
-"""The original takes these numbers as well."""
+"""What the original's numbers stand for, which it accepts in place of the names."""
 LIBRARY: Final = "prometheus_client"
 
 
 def exporter_type(text: str) -> str:
-    """DISABLE or PROM. Raises ConfigError for anything else, and for PROM without its package."""
+    """Returns DISABLE or PROM. Raises ConfigError for others, and for PROM without its package."""
     name = _TYPES.get(text.strip(), text.strip().upper())
     if name not in _TYPES.values():
         raise ConfigError(f"metricsExporterType must be {DISABLE} or {PROM}, not {text!r}")
@@ -38,7 +38,7 @@ def exporter_type(text: str) -> str:
 
 
 def labels_of(text: str) -> dict[str, str]:
-    """The labels of metricsLabel, "name:value,name:value". Raises ConfigError."""
+    """Returns the labels of metricsLabel, "name:value,name:value". Raises ConfigError."""
     labels: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, colon, value = part.partition(":")
@@ -50,18 +50,18 @@ def labels_of(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
-    """These settings, which name servers and brokers have."""
+    """The settings of metrics, which name servers and brokers have."""
 
     metrics_exporter_type: str = setting("DISABLE")
     """DISABLE, or PROM, which opens a port with metrics for Prometheus, /health and /ready."""
     metrics_prom_exporter_port: int = setting(5_557)
-    """The number of that port."""
+    """The number of the port with the metrics."""
     metrics_prom_exporter_host: str = setting("")
-    """The address on which that port listens; empty means the same as bindAddress."""
+    """The address on which the port for metrics listens; empty means the same as bindAddress."""
     metrics_label: str = setting("")
     """Labels that are added to each metric, as "name:value,name:value"."""
 
     def __post_init__(self) -> None:
-        """ConfigError when the settings cannot be used."""
+        """Raises ConfigError if the settings cannot be used."""
         exporter_type(self.metrics_exporter_type)
         labels_of(self.metrics_label)

@@ -19,15 +19,17 @@ from typing import Final
 PAGE_BYTES: Final = mmap.PAGESIZE
 _PIECE_BYTES: Final = 1024 * 1024
 _UNKNOWN_CALL: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
-"""How file systems say that they do not know F_FULLFSYNC. The first two are one on Linux only."""
+"""The errors with which file systems say that they do not know F_FULLFSYNC. On Linux, but not
+elsewhere, the first two are the same number."""
 
 
 def reserve(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
-    """Gives a range of a file room on the disk and keeps what is in it; OSError without room.
+    """Allocates room on the disk for a range of a file, and keeps what is in it.
 
-    The file is as long as the range afterwards. Without posix_fallocate zeros are written where
-    there are zeros, a whole page at a time: nobody else may write to the range meanwhile. (A file
-    system that copies on writing, such as APFS, may lack room again later.)
+    Raises OSError if there is no room. The file is at least as long as the end of the range
+    afterwards. Where there is no posix_fallocate, zeros are written over zeros, a whole page at a
+    time, so nobody else may write to the range meanwhile. (A file system that copies on writing,
+    such as APFS, may lack room again later.)
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, offset_bytes, length_bytes)
@@ -40,7 +42,7 @@ def reserve(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
 
 
 def _write_zeros(descriptor: int, offset: int, content: bytes, length: int) -> None:
-    """Writes zeros over the pages of zeros in this part of a file, which may end before it."""
+    """Writes zeros over the pages of zeros in this part of a file, which may go beyond its end."""
     content = content.ljust(length, b"\0")
     if not content.strip(b"\0"):
         _write_all(descriptor, content, offset)
@@ -61,9 +63,9 @@ def _write_all(descriptor: int, data: bytes, offset: int) -> None:
 def sync_data(descriptor: int) -> None:
     """Returns when all that was written to the file, also through mappings, is on the disk.
 
-    Linux's fdatasync sees to mappings. Elsewhere a mapping of the whole file is flushed first,
-    which covers the pages of all mappings of it; then macOS has to be asked by a call of its own
-    to have the disk empty its cache, too.
+    Linux's fdatasync covers mappings. Elsewhere a mapping of the whole file is flushed first, which
+    covers the pages of all mappings of it; then macOS needs a call of its own that has the disk
+    empty its cache, too.
     """
     if hasattr(os, "fdatasync"):
         os.fdatasync(descriptor)
@@ -90,7 +92,7 @@ def _mapped_whole(descriptor: int) -> mmap.mmap:
 
 
 def make_hole(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
-    """Makes whole pages of a mapped file a hole, which reads as zeros; OSError where it cannot."""
+    """Frees whole pages of a mapped file, which then read as zeros. Raises OSError if it cannot."""
     advice = getattr(mmap, "MADV_REMOVE", None)
     if advice is None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
@@ -100,8 +102,9 @@ def make_hole(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
 def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
     """Makes the first write to a page of this range load only that page, where this is possible.
 
-    Otherwise the system reads the file around it, as far as read_ahead_kb of the disk says,
-    although nothing was ever there: this takes 10 ms for 8 MiB, for which the write waits.
+    Otherwise the system also reads as much of the file around the page as read_ahead_kb of the disk
+    says, although nothing was ever written there. That takes 10 ms for 8 MiB, and the write waits
+    for it.
     """
     advice = getattr(mmap, "MADV_RANDOM", None)
     if advice is None or length_bytes <= 0:
@@ -112,7 +115,7 @@ def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) 
 
 
 def read_cached(descriptor: int, view: memoryview, offset_bytes: int) -> int:
-    """Reads as much as is in memory, without waiting for the disk.
+    """Reads as much as is in memory, without waiting for the disk; returns the number of bytes.
 
     Raises BlockingIOError if nothing is in memory, and another OSError, such as EOPNOTSUPP, where
     the system cannot say.
@@ -130,20 +133,20 @@ def read_no_further(descriptor: int) -> None:
 
 
 def forget(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
-    """Lets the system drop a range of a file from its memory, where that can be said."""
+    """Allows the system to drop a range of a file from its cache, where it can be told so."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, offset_bytes, length_bytes, os.POSIX_FADV_DONTNEED)
 
 
 def cores() -> int:
-    """How many cores this process may use; all of the machine's where nothing limits it."""
+    """Returns how many cores this process may use: all of the machine's where nothing limits it."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def is_running(process_id: int) -> bool:
-    """Whether a process exists on this machine, whoever owns it."""
+    """Returns whether a process with this id exists on this machine, whoever owns it."""
     try:
         os.kill(process_id, 0)
     except PermissionError:

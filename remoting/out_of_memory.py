@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from typing import Final
 
 _NO_MEMORY: Final = ("Cannot allocate memory", "failed to map segment")
-"""What the dynamic loader says."""
+"""What the dynamic loader says if there is no memory."""
 _UNSAID: Final = "error return without exception set"
-"""What the interpreter says of a module in C that failed and did not say why."""
+"""What the interpreter says of a C extension that failed without saying why."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether it failed because there was no memory, or no address space, for it."""
+    """Returns whether an error means that there was no memory, or no address space."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, ImportError):
@@ -33,7 +33,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def ends_without_memory(name: str) -> Iterator[None]:
-    """Ends the process with exit code 1 and one sentence when memory is lacking within."""
+    """Ends the process with exit code 1 and one sentence if memory runs out in the `with` block."""
     try:
         yield
     except (MemoryError, ImportError, OSError, SystemError) as error:

@@ -47,11 +47,11 @@ class Fixed:
     """The codec of each field alone, in the order of `names`."""
 
     def offset_of(self, name: str) -> int:
-        """Offset of the field in bytes from the start; KeyError when there is no such field."""
+        """Returns the offset of a field, in bytes. Raises KeyError if there is no such field."""
         return self.offsets[name]
 
     def codec_of(self, name: str) -> StructCodec:
-        """The codec of one field alone; KeyError when there is no such field."""
+        """Returns the codec of one field alone. Raises KeyError if there is no such field."""
         return dict(zip(self.names, self.codecs, strict=True))[name]
 
     def fields(self, data: bytes | memoryview, at: int = 0) -> dict[str, Any]:
@@ -76,9 +76,9 @@ class _Field(NamedTuple):
 
 
 def fixed(declaration: construct.Construct[Any, Any]) -> Fixed:
-    """The `struct` codec of a declaration; TypeError when it is not of fixed size.
+    """Returns the `struct` codec of a declaration. Raises TypeError if it is not of fixed size.
 
-    Byte fields (`Bytes(n)`, arrays of bytes) are one `bytes` item each, of their whole length.
+    Each field of bytes (`Bytes(n)`, arrays of bytes) is one `bytes` item of its whole length.
     """
     fields = _fields(declaration)
     codec = StructCodec(">" + "".join(each.format for each in fields))
@@ -92,9 +92,10 @@ def fixed(declaration: construct.Construct[Any, Any]) -> Fixed:
 
 
 def picked(declaration: construct.Construct[Any, Any], *names: str) -> StructCodec:
-    """The codec of some fields of a declaration, in its order; it passes over the others.
+    """Returns the codec of some fields of a declaration, in its order, which skips the others.
 
-    It reaches to the last of these fields. KeyError for a name that the declaration does not have.
+    It ends with the last of these fields. Raises KeyError for a name that the declaration does not
+    have.
     """
     fields = _fields(declaration)
     unknown = set(names) - {each.name for each in fields}
@@ -111,16 +112,16 @@ def picked(declaration: construct.Construct[Any, Any], *names: str) -> StructCod
 
 
 def picked_rows(declaration: construct.Construct[Any, Any], count: int, *names: str) -> StructCodec:
-    """The codec of some fields of so many values that lie end to end; KeyError as for `picked`."""
+    """Returns the codec of some fields of `count` values that lie end to end. Raises KeyError."""
     one = picked(declaration, *names)
     rest = fixed(declaration).size - one.size
     return StructCodec(">" + f"{one.format[1:]}{rest}x" * count)
 
 
 def dtype(declaration: construct.Construct[Any, Any]) -> numpy.dtype[numpy.void]:
-    """The packed numpy dtype of a declaration; TypeError when it is not of fixed size.
+    """Returns the packed numpy dtype of a declaration. Raises TypeError if it is not of fixed size.
 
-    Byte fields are sub-arrays of uint8, since numpy's own byte strings lose trailing zeros.
+    Fields of bytes are sub-arrays of uint8, since numpy's own byte strings lose trailing zeros.
     """
     import numpy  # noqa: PLC0415 - a server runs without it
 
@@ -166,7 +167,7 @@ def _flattened(declaration: construct.Construct[Any, Any], prefix: str) -> Itera
 
 
 def _unnamed(declaration: construct.Construct[Any, Any]) -> construct.Construct[Any, Any]:
-    """Without the wrappers that `"name" / ...` and `... * "documentation"` put around it."""
+    """Returns what is inside the wrappers of `"name" / ...` and `... * "documentation"`."""
     while isinstance(declaration, construct.Renamed):
         declaration = declaration.subcon
     return declaration

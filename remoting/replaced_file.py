@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def write_replacing(path: Path, data: bytes) -> None:
-    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
+    """Replaces a file whole, on disk when this returns; the previous one stays as .bak.
 
     At each moment the file or its .bak is whole, even if the file itself was damaged before. Raises
     OSError; the file is then as it was, unless it is only the .bak that could not be replaced.
@@ -67,7 +67,7 @@ def _copied(path: Path, target: Path) -> bool:
 
 
 def _sync_folder(path: Path) -> None:
-    """Makes new names in it durable, where file systems can do that."""
+    """Makes new names in a folder durable, where the file system can do that."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):

@@ -19,7 +19,7 @@ from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
 
 MASTER_ID = 0
 MAX_QUEUES = 65_536
-"""Queues of one broker that are looked at, whatever a route says."""
+"""How many queues of one broker are used at most, however many a route names."""
 _INDEX_MASK = 0x7FFFFFFF
 
 
@@ -60,7 +60,10 @@ class PublishInfo:
 
 
 def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """Writable queues of brokers that have a master; those of an ordered topic as it says."""
+    """Returns the writable queues of brokers that have a master.
+
+    If the route says which queues an ordered topic has (orderTopicConf), it returns these instead.
+    """
     if route.order_topic_conf:
         return _ordered_queues(topic, route.order_topic_conf)
     with_master = {
@@ -75,7 +78,7 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """Readable queues, in the order that rebalancing wants; a slave alone will do."""
+    """Returns the readable queues, sorted as rebalancing needs them; a slave alone will do."""
     return sorted(
         MessageQueue(topic, data.broker_name, queue_id)
         for data in route.queue_datas
@@ -85,7 +88,7 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def why_not_writable(route: TopicRouteData) -> str:
-    """Why nothing can be sent by a route that has no queue to send to."""
+    """Returns why nothing can be sent with a route that has no queue to send to."""
     if not route.queue_datas and not route.order_topic_conf:
         return "its route names no queues"
     writable = [data for data in route.queue_datas if is_writable(data.perm)]
@@ -104,7 +107,10 @@ def why_not_writable(route: TopicRouteData) -> str:
 
 
 def default_route(route: TopicRouteData, max_queues: int) -> TopicRouteData:
-    """The route of the topic that new ones are made after, as that of a new one (TBW102)."""
+    """Returns the route that a new topic will have, made from that of the default topic (TBW102).
+
+    It has at most `max_queues` queues at each broker.
+    """
     queue_datas = []
     for data in route.queue_datas:
         queues = min(max_queues, data.read_queue_nums)
@@ -115,7 +121,7 @@ def default_route(route: TopicRouteData, max_queues: int) -> TopicRouteData:
 
 
 def is_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether a route differs in more than its order (TopicRouteData.topicRouteDataChanged)."""
+    """Returns whether routes differ in more than order (TopicRouteData.topicRouteDataChanged)."""
     return old is None or _sorted(old) != _sorted(new)
 
 
@@ -126,12 +132,12 @@ class BrokerAddresses:
         self._by_name: dict[str, Mapping[int, str]] = {}
 
     def update(self, brokers: Sequence[BrokerData]) -> None:
-        """Takes over what a route says."""
+        """Replaces the addresses of the brokers that a route names."""
         for broker in brokers:
             self._by_name[broker.broker_name] = dict(broker.broker_addrs)
 
     def keep(self, brokers: Iterable[BrokerData]) -> None:
-        """Forgets the brokers and the addresses that no route names any more."""
+        """Forgets all brokers and addresses but `brokers`, which are those of all known routes."""
         named: dict[str, set[str]] = {}
         for broker in brokers:
             named.setdefault(broker.broker_name, set()).update(broker.broker_addrs.values())
@@ -142,19 +148,22 @@ class BrokerAddresses:
         self._by_name = {name: its for name, its in kept.items() if its}
 
     def masters(self) -> list[str]:
-        """Addresses of all masters."""
+        """Returns the addresses of all masters."""
         return [its[MASTER_ID] for its in self._by_name.values() if MASTER_ID in its]
 
     def all(self) -> list[str]:
-        """Addresses of all brokers, slaves too."""
+        """Returns the addresses of all brokers, including slaves."""
         return [address for its in self._by_name.values() for address in its.values()]
 
     def to_publish(self, broker_name: str) -> str | None:
-        """The master of that name, to which alone one may send."""
+        """Returns the address of a broker's master, the only one that takes messages, or None."""
         return self._by_name.get(broker_name, {}).get(MASTER_ID)
 
     def to_subscribe(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """The broker of that name and id; else the slave after it, else any of that name."""
+        """Returns the address of a broker by name and id, or None if its name is not known.
+
+        Without such a broker it is the slave with the next id, or else any broker of the name.
+        """
         its = self._by_name.get(broker_name, {})
         address = its.get(broker_id)
         if address is None and broker_id != MASTER_ID:
@@ -163,7 +172,10 @@ class BrokerAddresses:
 
 
 def _ordered_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
-    """Queues of "broker:count;broker:count", which operators write by hand: bad parts are none."""
+    """Returns the queues that a text "broker:count;broker:count" names.
+
+    Operators write it by hand, so parts that are malformed are left out.
+    """
     queues = []
     for part in order_topic_conf.split(";"):
         broker_name, _, count = part.partition(":")

@@ -2,8 +2,8 @@
 """How long requests took: the metric rocketmq_rpc_latency of the original's exporter.
 
 A request begins with the read that has brought it and ends when its answer is handed to the
-connection. Requests of a run that are answered together are counted together. It costs nothing as
-long as nobody wants it: a dispatcher without one counts nothing.
+connection. Requests of a run that are answered together are counted together. A dispatcher that has
+no RpcTimes counts nothing, so this costs nothing unless somebody wants it.
 
 Java: RemotingMetricsManager, NettyRemotingAbstract.writeResponse.
 """
@@ -21,18 +21,18 @@ from txrocketmq.remoting.histogram import Histogram
 
 BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 _MOST: Final = 2_000
-"""The maximum of kinds, as peers may send any number of codes that do not exist."""
+"""How many kinds are counted at most: peers may send any number of codes that do not exist."""
 _CODE_AND_FLAG: Final = attrgetter("code", "flag")
 
 
 class RpcKind(NamedTuple):
-    """The kind of a request, by which requests are counted."""
+    """The kind of a request; there is a histogram for each."""
 
     code: int
     answer: int
-    """The answer's code."""
+    """The code of the answer."""
     is_held: bool
-    """Whether it waited for messages to come."""
+    """Whether the request waited for messages to come."""
     is_oneway: bool
 
 
@@ -44,7 +44,7 @@ class RpcTimes:
         """The keys are RpcKinds."""
 
     def add(self, kind: tuple[int, int, bool, bool], elapsed_ms: int, times: int = 1) -> None:
-        """Counts requests of a kind."""
+        """Counts `times` requests of a kind that took `elapsed_ms` each."""
         found = self.kinds.get(kind)
         if found is None:
             if len(self.kinds) >= _MOST:
@@ -58,7 +58,7 @@ class RpcTimes:
         elapsed_ms: int,
         answer: int = ResponseCode.SUCCESS,
     ) -> None:
-        """Counts requests that were answered together, and alike."""
+        """Counts requests that were answered together, with the same code."""
         if len(commands) == 1:
             (command,) = commands
             self.add((command.code, answer, False, command.flag & ONEWAY_FLAG != 0), elapsed_ms)
@@ -67,5 +67,5 @@ class RpcTimes:
             self.add((code, answer, False, flag & ONEWAY_FLAG != 0), elapsed_ms, times)
 
     def items(self) -> list[tuple[RpcKind, Histogram]]:
-        """All kinds there are now."""
+        """Returns all kinds that were counted, with their histograms."""
         return [(RpcKind(*kind), histogram) for kind, histogram in list(self.kinds.items())]

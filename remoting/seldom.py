@@ -11,7 +11,8 @@ from typing import Final
 
 MINUTE_MS: Final = 60_000
 MAX_KINDS: Final = 1_024
-"""Kinds that are known at a time; when there are more, all are forgotten, and told once more."""
+"""How many kinds are remembered at a time. If there are more, all are forgotten and may be logged
+again at once."""
 
 
 class Seldom:
@@ -25,7 +26,7 @@ class Seldom:
         suppressed since the last that was logged."""
 
     def more(self, steady_ms: int, kind: Hashable = None) -> int | None:
-        """Returns how many events were suppressed before this one; None suppresses it too."""
+        """Returns how many events were suppressed before this one; None suppresses it as well."""
         known = self._kinds.get(kind)
         if known is None:
             if len(self._kinds) >= MAX_KINDS:
@@ -42,5 +43,5 @@ class Seldom:
 
 
 def and_more(count: int) -> str:
-    """Returns what a log line adds about suppressed events; nothing if there are none."""
+    """Returns what a log line adds about suppressed events; "" if there are none."""
     return f" (and {count} more that were not logged)" if count else ""

@@ -13,25 +13,25 @@ from typing import Final
 LOG_LEVELS: Final = ("debug", "info", "warn", "error")
 LOG_FORMATS: Final = ("text", "json")
 LOG_FILE_BYTES: Final = 64 * 1024 * 1024
-"""At this size a log file becomes FILE.1, and a new one begins."""
+"""When a log file has this size, it becomes FILE.1, and a new one begins."""
 LOG_FILES_KEPT: Final = 10
 """FILE.1, the newest, to FILE.10; older ones are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """See the flags."""
+    """The values of these options; `add_service_options` describes them."""
 
     log_level: str = "info"
     log_file: str = ""
-    """Empty: standard output."""
+    """The file of the log; empty for standard output."""
     log_format: str = "text"
     ready_file: str = ""
-    """Empty: none is written."""
+    """The file that exists while the server is ready; empty for none."""
 
 
 def add_service_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags."""
+    """Adds the options to a parser."""
     group = parser.add_argument_group("log and readiness (not of the original)")
     group.add_argument(
         "--log-level",
@@ -58,5 +58,5 @@ def add_service_options(parser: argparse.ArgumentParser) -> None:
 
 
 def service_options(flags: argparse.Namespace) -> ServiceOptions:
-    """What was given."""
+    """Returns the values of the options that were given."""
     return ServiceOptions(flags.log_level, flags.log_file, flags.log_format, flags.ready_file)

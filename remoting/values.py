@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frozen keyword dataclasses that are cheap to declare: constructors are compiled at first use.
 
-There are some two hundred headers and bodies, a process makes values of twenty, and the standard
-library compiles three functions for each frozen dataclass: that was a third of a server's start.
+There are some two hundred headers and bodies, and a process makes values of twenty. The standard
+library compiles three functions for each frozen dataclass, which took a third of the time in which
+a server starts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 
 class Value:
-    """Base of what `value_class` makes: nothing can be set once it is made."""
+    """The base class for `value_class`: attributes cannot be changed once a value is made."""
 
     __slots__ = ()
 
@@ -34,7 +35,7 @@ class Value:
     field_specifiers=(dataclasses.field,),
 )
 def value_class(cls: type[V]) -> type[V]:
-    """A dataclass of this declaration: with slots, keywords only, frozen, without comparison."""
+    """Returns a dataclass of this declaration: slots, keywords only, frozen, without comparison."""
     made: type[V] = dataclasses.dataclass(
         init=False, slots=True, kw_only=True, repr=False, eq=False
     )(cls)
@@ -43,9 +44,10 @@ def value_class(cls: type[V]) -> type[V]:
 
 
 def maker(cls: type[T]) -> Callable[..., T]:
-    """Makes values of a frozen dataclass with slots, of all its fields in their order.
+    """Returns a function that makes values of a frozen dataclass with slots.
 
-    Its own constructor, which checks that nothing is set twice, takes three times as long.
+    It takes all fields in their order. The dataclass's own constructor, which is made for values
+    that must not be set twice, takes three times as long.
     """
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     scope: dict[str, Any] = {f"set_{name}": vars(cls)[name].__set__ for name in names}
@@ -65,7 +67,7 @@ def _first_init(self: Any, **values: Any) -> None:
 
 
 def _compile_init(cls: Any) -> Any:
-    """Fills the slots directly: what is set later goes through `__setattr__`."""
+    """Compiles a constructor that fills the slots directly, without `__setattr__`."""
     scope: dict[str, Any] = {"factory": object()}
     arguments, lines = [], []
     for field in dataclasses.fields(cls):

@@ -2,8 +2,8 @@
 """Keeps pyOpenSSL out of the processes of servers, which do not serve TLS.
 
 Twisted imports it, and with it cryptography, wherever they are installed. This takes time at each
-start and some 6 MiB in each process. Twisted can do without it. Clients, which do speak TLS, run in
-other processes.
+start and some 6 MiB in each process, and Twisted works without them. Clients, which do speak TLS,
+run in other processes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import cast
 
 
 def leave_out_tls() -> None:
-    """Has imports of pyOpenSSL fail as where it is not installed.
+    """Makes imports of pyOpenSSL fail as if it were not installed.
 
-    It is for commands, before they import Twisted; where that is imported already, nothing changes.
+    Commands call it before they import Twisted; if that is imported already, nothing changes.
     """
     if "twisted" not in sys.modules:
         cast("dict[str, object]", sys.modules).setdefault("OpenSSL", None)

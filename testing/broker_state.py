@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests look up in their broker, directly and without requests, clients or consuming.
+"""What tests look up in their broker: directly, without requests, clients or consuming anything.
 
-Faults do not affect what it sees. Answers can be written as JSON.
+Faults do not affect it. What the methods return can be written as JSON.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PAGE_MESSAGES: Final = 1_000
 PAGE_BYTES: Final = 256 * 1024
 LOOK_MS: Final = 2
 ROUTE_MS: Final = 10_000
-"""How long the name server may take to hear of a topic."""
+"""How many ms the name server may take to hear of a topic."""
 
 
 class BrokerState:
-    """The state of a broker that has started. Raises ValueError for wrong arguments."""
+    """The state of a broker that has started; methods raise ValueError for wrong arguments."""
 
     def __init__(self, service: Standalone, clock: Clock) -> None:
         self._service = service
@@ -41,7 +41,7 @@ class BrokerState:
         return self._service.broker.parts
 
     def create_topic(self, topic: str, queues: int = DEFAULT_QUEUES) -> Deferred[None]:
-        """Creates a topic, or changes its number of queues; fires when clients find it."""
+        """Creates a topic, or changes its number of queues; fires when clients can find it."""
         why = validate_topic(topic)
         if why is not None:
             raise ValueError(why)
@@ -52,9 +52,10 @@ class BrokerState:
         return self._routed(topic, queues)
 
     def ensure_topic(self, topic: str) -> Deferred[None] | None:
-        """Makes a topic that is missing where sends may do so.
+        """Creates a topic that does not exist, if the broker creates topics for sends.
 
-        Fires when clients find it, as they may not yet find one that a send has just made.
+        Fires when clients can find the topic, which may take a moment even if a send has just
+        created it. Returns None if the topic does not exist and is not created.
         """
         parts = self._parts
         config = parts.topics.get(topic)
@@ -63,7 +64,7 @@ class BrokerState:
         return self.create_topic(topic) if parts.config.auto_create_topic_enable else None
 
     def topics(self) -> list[str]:
-        """The topics that clients have created, sorted, without retry and system topics."""
+        """Returns the topics that clients have created, sorted, without retry and system topics."""
         topics = self._parts.topics
         return sorted(
             name
@@ -72,17 +73,18 @@ class BrokerState:
         )
 
     def groups(self) -> list[str]:
-        """The consumer groups that the broker knows, sorted, without its own."""
+        """Returns the consumer groups that the broker knows, sorted, without its own."""
         parts = self._parts
         names = {*parts.groups.all(), *(group.name for group in parts.consumers.groups())}
         names.update(key.partition("@")[2] for key, _ in parts.offsets.entries())
         return sorted(name for name in names if name and not is_system_group(name))
 
     def lag(self, group: str) -> dict[str, list[list[int]]]:
-        """Of each topic of a group, its retry topic included: id, offset and end of each queue.
+        """Returns, for each topic of a group, a list [id, offset, end] for each of its queues.
 
-        The offset is that of the next message that the group is to consume. ValueError: the broker
-        knows of no topic that the group consumes.
+        The retry topic of the group is included. `offset` is that of the next message that the
+        group is to consume, `end` that of the next message to be stored. Raises ValueError if the
+        broker knows of no topic that the group consumes.
         """
         parts = self._parts
         topics = parts.offsets.topics_of(group)
@@ -103,29 +105,35 @@ class BrokerState:
         return rows
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic that have had a message. ValueError: there is no such topic."""
+        """Returns the ids of the queues in which a topic has had messages.
+
+        Raises ValueError if the topic does not exist.
+        """
         if self._parts.topics.get(topic) is None:
             known = ", ".join(self.topics()) or "none"
             raise ValueError(f"the broker has no topic {topic}; it has: {known}")
         return self._parts.store.queue_ids(topic)
 
     def records(self, topic: str, queue_id: int, offset: int) -> dict[str, Any]:
-        """A page of a queue's messages: their records in base64, and the offset after them.
+        """Returns a page of a queue's messages: their records in base64, and the offset after them.
 
-        `next` is the offset that was asked for when there are no more.
+        If there are no more messages, `next` is the offset that was asked for.
         """
         got = self._parts.store.get(topic, queue_id, offset, PAGE_MESSAGES, PAGE_BYTES)
         text = base64.b64encode(b"".join(got.buffers)).decode()
         return {"records": text, "next": got.next_begin_offset}
 
     def _routed(self, topic: str, queues: int) -> Deferred[None]:
-        """Fires when the name server has the topic with its queues."""
+        """Fires when the name server knows the topic with this number of queues."""
         found: Deferred[None] = Deferred()
         self._look(topic, queues, self._clock.steady_ms() + ROUTE_MS, found)
         return found
 
     def _look(self, topic: str, queues: int, until_ms: int, found: Deferred[None]) -> None:
-        """Whether the name server has the topic with its queues."""
+        """Fires `found` if the name server knows the topic with this number of queues.
+
+        If not, it looks again in a moment, and fails `found` with ValueError after `until_ms`.
+        """
         name_server = self._service.name_server
         route = None
         if name_server is not None:

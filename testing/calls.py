@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The methods of a test server: clients, state, faults.
 
-The state of the broker is looked up in the broker itself and not requested, so faults do not affect
-it.
+The state is looked up in the broker itself and not requested, so faults do not affect it.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ GROUP: Final = "testing"
 WAIT_S: Final = 10.0
 LOOK_S: Final = 0.02
 PERSIST_MS: Final = 100
-"""How often consumers of a test tell the broker how far they have come."""
+"""How many ms pass between two reports of a test's consumers to the broker on how far they have
+come."""
 MAX_MESSAGES: Final = 100_000
-"""How many messages `messages` gives, at most."""
+"""How many messages `messages` returns at most."""
 _MAX_TOLD: Final = 8
 
 

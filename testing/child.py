@@ -2,16 +2,16 @@
 """The program of a test server's process, which takes commands on standard input.
 
 The argument is a JSON object: `settings` are the broker's, `namesrv_port` is the port of the name
-server, 0 for a free one, and by `ahead_ms` the broker's clock is ahead from the start. On standard
-output come one JSON object with both addresses when clients find the broker, and an answer to each
-command, which is a name and what it takes, in JSON:
+server (0 for a free one), and `ahead_ms` says how far the broker's clock is ahead from the start.
+When clients can find the broker, a JSON object with both addresses is written to standard output.
+After that comes the answer to each command, which is a name and its arguments in JSON:
 
     advance 10000               puts the broker's clock forward by so many ms; answers "ok"
     lag ["stock"]               calls a method of `BrokerState`; answers "ok" and its result
     refuse ["SYSTEM_BUSY"]      calls a method of `Faults`
     reset                       begins anew at the same addresses, with an empty store
 
-What cannot be done is answered with "error" and a reason. The end of the input ends the server, so
+What cannot be done is answered with "error" and a reason. The server ends when its input ends, so
 it does not outlive the test. Its log goes to standard error.
 """
 
@@ -50,7 +50,7 @@ log = Logger()
 
 
 class Runs:
-    """The running server; a reset replaces it by another one at the same addresses."""
+    """The running server, which a reset replaces by another one at the same addresses."""
 
     def __init__(self, options: Options, ahead_ms: int = 0) -> None:
         self._options = options
@@ -67,9 +67,9 @@ class Runs:
         return self.service.stop()
 
     def reset(self) -> Deferred[None]:
-        """Begins anew with an empty store and the right time; fires when clients find the broker.
+        """Begins anew with an empty store and the right time.
 
-        Raises OSError when it cannot.
+        Fires when clients can find the broker. Raises OSError if it cannot begin.
         """
         settings, folder = dict(self._options.settings), self._options.settings["storePathRootDir"]
         settings["listenPort"] = self.service.broker_addr.rpartition(":")[2]
@@ -86,7 +86,7 @@ class Runs:
 
 
 class Control:
-    """Carries out commands; `answers` is where the answers go."""
+    """Carries out commands and writes the answers to `answers`."""
 
     def __init__(self, runs: Runs, answers: TextIO) -> None:
         self._runs = runs
@@ -94,7 +94,7 @@ class Control:
         self._calls: Mapping[str, Callable[..., Any]] = {}
 
     def ready(self, _: object) -> None:
-        """Writes both addresses to the answers; from now on there is a broker to ask."""
+        """Writes both addresses to the answers; from now on commands can be answered."""
         service = self._runs.service
         self._join()
         addresses = {"namesrv": service.namesrv_addr, "broker": service.broker_addr}
@@ -106,7 +106,7 @@ class Control:
             self._calls = calls_of(BrokerState(service, clock), Faults(service.broker, clock))
 
     def failed(self, failure: Failure) -> None:
-        """Logs why the server cannot start, and ends, which the parent notices."""
+        """Logs why the server cannot start, and ends it, which the parent process notices."""
         log.error("{error}", error=failure.getErrorMessage())
         stop_running(self._runs.clock.reactor)
 
@@ -130,7 +130,7 @@ class Control:
         maybeDeferred(call, *arguments).addCallbacks(self._done, self._refused)
 
     def read(self, commands: TextIO) -> None:
-        """Passes commands on until the input ends; runs in a thread."""
+        """Passes commands to the reactor's thread until the input ends; runs in another thread."""
         reactor = self._runs.clock.reactor
         for line in commands:
             reactor.callFromThread(self.obey, line)
@@ -149,13 +149,13 @@ class Control:
 
 
 def calls_of(state: BrokerState, faults: Faults) -> dict[str, Callable[..., Any]]:
-    """Returns the commands that call a function."""
+    """Returns the commands that call a method of an object."""
     calls = {name: getattr(state, name) for name in OF_STATE}
     return calls | {name: getattr(faults, name) for name in OF_FAULTS}
 
 
 def main() -> int:
-    """Runs until standard input ends; returns the exit code."""
+    """Runs the server until standard input ends; returns the exit code."""
     given: dict[str, Any] = orjson.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is log

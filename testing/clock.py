@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A clock that a test can move forward, so that delays, retries and checks are due at once.
 
-Both of its times continue from where they were set. Connections have a clock of their own, so that
-no peer seems to have been silent.
+Both of its times go on from where they were put. Connections have a clock of their own, which is
+not moved, since otherwise each peer would seem to have been silent all that time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from txrocketmq.remoting.transport.clock import Clock
 
 
 class HurriedClock(Clock):
-    """A clock with `advance`."""
+    """A clock that `advance` moves forward."""
 
     def __init__(self, reactor: Any = None) -> None:
         super().__init__(reactor)
@@ -31,15 +31,15 @@ class HurriedClock(Clock):
         return self._unhurried
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, and as many more as the clock was put forward."""
+        """Returns milliseconds since the epoch, and those by which the clock was moved forward."""
         return super().now_ms() + self._ahead_ms
 
     def steady_ms(self) -> int:
-        """Milliseconds since some moment, and as many more as the clock was put forward."""
+        """Returns ms since some moment, and those by which the clock was moved forward."""
         return super().steady_ms() + self._ahead_ms
 
     def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
-        """Calls once after a delay, or sooner if the clock is moved forward meanwhile."""
+        """Calls a function once after a delay, or sooner if the clock is moved meanwhile."""
         delayed = super().later(delay_ms, call, *args)
         self._delayed.add(delayed)
         return delayed

@@ -27,7 +27,7 @@ IMAGE: Final = "txrocketmq:latest"
 NAMESRV_PORT: Final = 9876
 BROKER_PORT: Final = 10911
 START_TIMEOUT_S: Final = 60
-"""How long a container may take until clients find its broker."""
+"""How many seconds a container may take until clients can find its broker."""
 
 _CONF: Final = "/home/rocketmq/conf/advertised.conf"
 _READY: Final = b"\nReady."
@@ -36,7 +36,7 @@ _LOG_TAIL: Final = 50
 
 
 class RocketMQContainer(DockerContainer):
-    """A name server and a broker in one container; it has started when clients find the broker."""
+    """A name server and a broker in one container, started once clients can find the broker."""
 
     def __init__(self, image: str = IMAGE, **kwargs: Any) -> None:
         """Takes the keyword arguments of DockerContainer as well."""
@@ -62,7 +62,10 @@ class RocketMQContainer(DockerContainer):
         return f"{self._host()}:{self.get_exposed_port(BROKER_PORT)}"
 
     def start(self) -> Self:
-        """Returns when clients find the broker. Raises RuntimeError, TimeoutError."""
+        """Starts the container; returns when clients can find the broker.
+
+        Raises RuntimeError if the container ends before that, and TimeoutError.
+        """
         super().start()
         try:
             self._tell_address()
@@ -73,7 +76,10 @@ class RocketMQContainer(DockerContainer):
         return self
 
     def _host(self) -> str:
-        """The address of the machine whose ports are mapped; its name may mean nothing inside."""
+        """Returns the IP address of the machine whose ports lead to the container.
+
+        It replaces the machine's name, which may mean nothing inside the container.
+        """
         return socket.gethostbyname(self.get_container_host_ip())
 
     def _tell_address(self) -> None:

@@ -35,7 +35,8 @@ KINDS: Final[dict[str, frozenset[int] | None]] = {
         {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.POP_MESSAGE}
     ),
 }
-"""Requests by what they are for; any request code has its own name as well."""
+"""The request codes of the words that stand for several; None means all. Any single request code
+can be named as well."""
 MAX_DELAY_MS: Final = 60_000
 _TOPIC_FIELDS: Final = ("topic", "b")
 """The topic's name in request headers, spelled out and in the short form of sends."""
@@ -53,7 +54,7 @@ class Refusal:
     count: int = 0
 
     def refuses(self, command: RemotingCommand) -> bool:
-        """Whether a request is to be refused."""
+        """Returns whether a request is to be refused."""
         if self.left == 0 or (self.requests is not None and command.code not in self.requests):
             return False
         if self.topic is None:
@@ -106,7 +107,7 @@ class Faults:
         return len(peers)
 
     def count(self, number: int) -> int:
-        """How many requests this fault has refused."""
+        """Returns how many requests this fault has refused."""
         refusal = self._refusals.get(number)
         return 0 if refusal is None else refusal.count
 

@@ -37,9 +37,9 @@ class InProcessServer:
         )
         """The name server and the broker."""
         self.state = BrokerState(self.service, self.clock.unhurried)
-        """The state of the broker, once it has started."""
+        """Looks up the state of the broker, once it has started."""
         self.faults: Faults
-        """The faults of the broker, once it has started."""
+        """The faults of the broker; it exists once the broker has started."""
 
     @property
     def namesrv_addr(self) -> str:
@@ -52,9 +52,9 @@ class InProcessServer:
         return self.service.broker_addr
 
     def start(self) -> Deferred[None]:
-        """Fires when clients can find the broker.
+        """Starts both servers; fires when clients can find the broker.
 
-        Raises ValueError or OSError if it cannot start.
+        Raises ValueError or OSError if they cannot start.
         """
         try:
             self.service.start()

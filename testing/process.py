@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of a test server: started, stopped, killed, paused, and asked one thing at a time.
 
-Name server and broker listen on free ports of the loopback interface and keep their store in a
-temporary folder; ports and folder stay the same when the process is restarted. At the end the
-folder is removed. The process also ends when the process of the test ends.
+The name server and the broker listen on free ports of the loopback interface and keep their store
+in a temporary folder. Ports and folder stay the same when the process is restarted; `stop` removes
+the folder. The process also ends when the process of the test ends.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class ServerProcess:
         self._why_silent = "was stopped"
 
     def _read(self, timeout_s: float) -> bytes:
-        """The next line of the server. Raises ServerError."""
+        """Returns the next line that the server has written. Raises ServerError."""
         assert self._process.stdout is not None
         deadline_s = time.monotonic() + timeout_s
         output = self._process.stdout

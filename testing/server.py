@@ -29,7 +29,7 @@ class Server(ServerCalls):
 
     @cached_property
     def aio(self) -> AioServer:
-        """The same for asyncio: methods that wait are coroutines."""
+        """The same methods for asyncio: those that wait are coroutines."""
         return AioServer(self)
 
 

@@ -15,11 +15,11 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "recallMessageEnable": "true",
     "channelExpiredTimeout": str(2**31 - 1),  # a closed connection is noticed all the same
 }
-"""What differs from the original's defaults."""
+"""The settings whose values differ from the original's defaults."""
 
 
 def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
-    """Settings under their names in broker.conf, as text; True and False are spelled as there."""
+    """Returns settings as text, by name, with values in the form of broker.conf."""
     return {
         **DEFAULTS,
         "storePathRootDir": store,
@@ -28,5 +28,5 @@ def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
 
 
 def setting_text(value: object) -> str:
-    """The text of a value in broker.conf."""
+    """Returns a value as text in the form of broker.conf."""
     return str(value).lower() if isinstance(value, bool) else str(value)

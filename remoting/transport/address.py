@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The address of this machine that others are given if the settings name none; host names.
+"""Finds the address of this machine that others are given if the settings name none.
 
-The one that faces the name server: loopback for a name server on this machine, that of the network
-for one elsewhere. The original takes its first address that is not loopback, which clients on a
-laptop often cannot reach. Brokers tell theirs to clients, clients have theirs in their ids.
+It is the one that faces the name server: loopback for a name server on this machine, the address in
+the network for one elsewhere. The original takes its first address that is not loopback, which
+clients on a laptop often cannot reach. Brokers tell clients this address, and clients have it in
+their ids. `address_of` looks up the names of hosts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ LOOPBACK = "127.0.0.1"
 
 
 def address_facing(namesrv_addr: str) -> str:
-    """Our address on the way to the first name server; loopback without one. Sends nothing."""
+    """Returns our address on the way to the first name server, or loopback; sends nothing.
+
+    It is loopback if there is no name server, or no way to it.
+    """
     first = namesrv_addr.partition(";")[0].strip()
     host, _, port = first.rpartition(":")
     if not host or not port.isdigit():
@@ -32,14 +36,17 @@ def address_facing(namesrv_addr: str) -> str:
 
 
 def address_here(bind_address: str) -> str:
-    """The address at which programs on this machine find a listener; loopback for all addresses."""
+    """Returns the address at which programs on this machine find a listener with this bind address.
+
+    For a listener on all addresses it is loopback.
+    """
     return LOOPBACK if bind_address in ("", "0.0.0.0", "::") else bind_address
 
 
 def address_of(host: str, key: str) -> str:
-    """The IP address of a host, whose name is looked up unless it is one; IPv4 first, as in Java.
+    """Returns the IP address of a host; a name is looked up, and IPv4 is preferred, as in Java.
 
-    Raises ValueError, naming the setting `key` that it came from.
+    Raises ValueError, whose text names the setting `key` that the host comes from.
     """
     try:
         return str(ip_address(host.partition("%")[0]))

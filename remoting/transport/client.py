@@ -2,9 +2,10 @@
 """The client side: one connection for each address, opened when it is first needed.
 
 Counterpart of NettyRemotingClient. Requests that come while a connection is being opened wait for
-it; if it cannot be opened, they fail with ConnectError. One whose peer lets the time of a request
-pass and says nothing more is given up, as with clientCloseSocketIfTimeout: a network that drops a
-connection tells nobody. Peers may ask back: their requests go to the dispatcher that was given.
+it; if it cannot be opened, they fail with ConnectError. A connection is given up if the time of a
+request passes and its peer sends nothing else either, as with clientCloseSocketIfTimeout: a network
+that drops a connection tells nobody. Peers may send requests, too; these go to the dispatcher that
+was given.
 
 A server that stops in order answers GO_AWAY to the requests it no longer serves. Such a request is
 repeated once, within its time, on a new connection, where a load balancer may lead to another
@@ -34,20 +35,23 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 CONNECT_TIMEOUT_MS = 3_000
-"""How long a connection may take to be made (connectTimeoutMillis)."""
+"""How many ms it may take to open a connection (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
-"""How much longer it may take if a name has to be looked up first."""
+"""How many more ms are allowed for what the endpoint's timeout leaves out, such as to look up a
+name."""
 _EXPIRE_MS = 200
 _FIRST_PAUSE_MS = 100
-"""After the second attempt in a row that failed; twice as long after each further one."""
+"""How many ms no connection is tried after the second failure in a row. Each further failure
+doubles the pause, up to _LAST_PAUSE_MS."""
 _LAST_PAUSE_MS = 1_000
 GOING_MS = 1_000
-"""For how long an address gets no new connection if that, too, was answered by GO_AWAY."""
+"""For how many ms no connection to an address is tried after a request that had been repeated on a
+new connection was answered GO_AWAY there, too."""
 _MAX_FAILURES = 10_000
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port" or "[ip6]:port". Raises ValueError naming what is wrong."""
+    """Returns host and port of "host:port" or "[ip6]:port". Raises ValueError for others."""
     host, colon, port = address.strip().rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
     if not colon or not is_port or not host:
@@ -56,13 +60,13 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def _reason(failure: Failure) -> str:
-    """The text of the operating system for it, if there is one: Twisted's says it twice."""
+    """Returns the operating system's text for an error, if it has one; Twisted's says it twice."""
     number = getattr(failure.value, "osError", None)
     return os.strerror(number) if isinstance(number, int) else failure.getErrorMessage()
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
-    """Returns an endpoint; only a name is looked up, because that takes a thread."""
+    """Returns an endpoint for a host; it looks up names only, because that takes a thread."""
     # Imported at the first use, for the sake of name servers, which hardly ever connect to anyone.
     from twisted.internet import endpoints  # noqa: PLC0415
 
@@ -98,9 +102,10 @@ class _PeerFactory(Factory):
 
 @implementer(IHandshakeListener)
 class _SecuredPeer(TcpPeer):
-    """A peer that can be used when its handshake is over; then `secured` fires with it.
+    """A peer that can be used once the TLS handshake is over, when `secured` fires with it.
 
-    A write before that would pause the peer, and a paused peer does not read.
+    Something written before that would pause the peer. A paused peer is not read from, so the
+    handshake would not end.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -118,11 +123,11 @@ class _SecuredPeer(TcpPeer):
 
 
 class Connections:
-    """Connections by address; `invoke` and `invoke_oneway` find or make the one they need.
+    """Connections by address; `invoke` and `invoke_oneway` find or open the one they need.
 
-    `seal` sees each request before it leaves; `wrap` makes an endpoint an encrypted one. Whoever
-    could not be connected to again and again is left alone for a while, longer each time: what is
-    asked of him meanwhile fails at once.
+    `seal` sees each request before it leaves; `wrap` makes an endpoint an encrypted one. After
+    repeated failures to connect to an address, no attempt is made for a while, which grows with
+    each failure; meanwhile requests to this address fail at once.
     """
 
     def __init__(
@@ -137,9 +142,10 @@ class Connections:
         self._seal = seal
         self._wrap = wrap
         self.on_connected: Callable[[str], None] | None = None
-        """Called with the address of each connection that was made."""
+        """Called with the address of each connection that was opened."""
         self._failures: dict[str, tuple[int, int]] = {}
-        """How often in a row no connection could be made, and until when none is tried."""
+        """By address: how many attempts in a row have failed, and before which time (of the steady
+        clock) none is made."""
         self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
         self._peers: dict[str, TcpPeer] = {}
         self._leaving: set[TcpPeer] = set()
@@ -149,7 +155,8 @@ class Connections:
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
-        """When to give up attempts that are still looking up a name, by address."""
+        """By address: when to give up an attempt that has not ended, for example because a name is
+        looked up."""
         self._closed = False
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
 
@@ -162,7 +169,10 @@ class Connections:
         *,
         timeout_ms: int,
     ) -> PendingReply:
-        """Sends a request to an address; gives its Reply, whatever the code, or an error."""
+        """Sends a request to an address.
+
+        Returns a pending reply, which gets the Reply, whatever its code, or a RemotingError.
+        """
         peer = self._peers.get(address)
         if peer is not None:
             return peer.invoke(call, header, body, timeout_ms=timeout_ms)
@@ -178,7 +188,7 @@ class Connections:
     def invoke_oneway(
         self, address: str, call: Call[Any, Any], header: Header, body: bytes = b""
     ) -> None:
-        """Tells the peer at an address something; it is lost when no connection can be made."""
+        """Sends a request that has no answer; it is lost if no connection can be opened."""
 
         def connected(outcome: TcpPeer | ConnectError) -> None:
             if isinstance(outcome, TcpPeer):
@@ -187,7 +197,7 @@ class Connections:
         self._connect(address, connected)
 
     def close(self) -> None:
-        """Ends all connections; nothing can be asked afterwards."""
+        """Closes all connections; requests fail from then on."""
         self._closed = True
         self._expire.cancel()
         for attempt in list(self._attempts.values()):

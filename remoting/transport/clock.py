@@ -54,7 +54,7 @@ class Repeating:
             self._delayed = self._clock.later(self._period_ms(), self._run)
 
     def cancel(self) -> None:
-        """Ends it."""
+        """Ends the repetition."""
         self._is_over = True
         if self._delayed is not None and self._delayed.active():
             self._delayed.cancel()
@@ -72,7 +72,7 @@ def make_steady(reactor: Any) -> None:
 
 
 class Clock:
-    """Time and deferred work of one service; `stop` cancels all that repeats."""
+    """The time and the delayed work of one service; `stop` cancels all that repeats."""
 
     def __init__(self, reactor: Any = None) -> None:
         if reactor is None:
@@ -84,32 +84,33 @@ class Clock:
         self.at_end_of_turn: Callable[[Callable[[], object]], object] = getattr(
             self.reactor, "at_end_of_turn", partial(self.later, 0)
         )
-        """Calls a function once when the reactor has done all that is due, before it waits."""
+        """Called with a function, which is called once when the reactor has done all that is due,
+        before it waits again."""
         if not self._simulated:
             make_steady(self.reactor)
 
     @property
     def unhurried(self) -> Clock:
-        """The clock of connections; a test that hurries delays does not hurry this one."""
+        """The clock of connections: if a test moves its clock forward, this one is not moved."""
         return self
 
     def now_ms(self) -> int:
-        """The wall clock: milliseconds since the epoch, or since the start of a test clock."""
+        """Returns the wall clock's time: ms since the epoch, or since the start of a test clock."""
         if self._simulated:
             return int(self.reactor.seconds() * 1000)
         return time.time_ns() // 1_000_000
 
     def steady_ms(self) -> int:
-        """Milliseconds since some moment in the past; never less than before."""
+        """Returns milliseconds since some moment in the past; never less than before."""
         return int(self.reactor.seconds() * 1000)
 
     def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
-        """Calls once after a delay; the result cancels."""
+        """Calls a function once after a delay; what is returned can cancel that."""
         delayed: IDelayedCall = self.reactor.callLater(delay_ms / 1000, call, *args)
         return delayed
 
     def pause(self, delay_ms: float) -> Deferred[None]:
-        """Fires after a delay: for coroutines; cancelling it ends the wait."""
+        """Returns a Deferred, for coroutines, that fires after a delay; cancelling it ends that."""
         done: Deferred[None] = Deferred(lambda _: delayed.cancel())
         delayed = self.later(delay_ms, done.callback, None)
         return done
@@ -121,9 +122,9 @@ class Clock:
         *,
         first_ms: int | None = None,
     ) -> Repeating:
-        """Calls again and again, the first time after `first_ms` (a period unless told).
+        """Calls a function again and again, the first time after `first_ms` (by default a period).
 
-        A period that may change is a function, asked each time.
+        A period that may change is given as a function, which is called each time.
         """
         period = period_ms if callable(period_ms) else lambda: period_ms
         repeating = Repeating(self, period, call)
@@ -132,9 +133,10 @@ class Clock:
         return repeating
 
     def in_thread(self, work: Callable[[], T]) -> Deferred[T]:
-        """Runs blocking work (an fsync) beside the reactor; at once with a test clock.
+        """Runs blocking work, such as an fsync, in a thread; with a test clock, at once and here.
 
-        Fails with RuntimeError when no thread can be had: then nothing was done.
+        Fires with the result. Fails with RuntimeError if no thread can be had; then nothing was
+        done.
         """
         if self._simulated:
             from twisted.internet.defer import maybeDeferred  # noqa: PLC0415 - tests only
@@ -157,7 +159,7 @@ class Clock:
             return fail(error)
 
     def stop(self) -> None:
-        """Ends all that repeats."""
+        """Cancels all that repeats."""
         if not self._simulated:
             _forget_unstarted(self.reactor.getThreadPool())
         for repeating in self._repeating:
@@ -166,5 +168,5 @@ class Clock:
 
 
 def _forget_unstarted(pool: Any) -> None:
-    """Forgets threads that could not be started: Twisted would wait for their end for ever."""
+    """Forgets threads that could not be started, as Twisted would wait for their end for ever."""
     pool.threads[:] = [thread for thread in pool.threads if thread.ident is not None]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a process, one line for each event: time, level, place, text.
 
-On the console or in a file.
+It goes to the console or to a file.
 
-2026-11-21 08:15:30.123 INFO broker.service: registered with 127.0.0.1:9876
+    2026-11-21 08:15:30.123 INFO broker.service: registered with 127.0.0.1:9876
 
 As JSON each line is an object with the same, and with the values that the text was made of:
 
-{"time": "2026-11-21T08:15:30.123Z", "level": "INFO", "logger": "broker.service", "message":
-"registered with 127.0.0.1:9876", "address": "127.0.0.1:9876"}
+    {"time": "2026-11-21T08:15:30.123Z", "level": "INFO", "logger": "broker.service", "message":
+    "registered with 127.0.0.1:9876", "address": "127.0.0.1:9876"}
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from zope.interface import provider
 
 _NAMES = {"warn": "WARN", "critical": "ERROR"}
 _OF_TWISTED = frozenset({"isError", "system", "format", "why", "failure"})
-"""What events of Twisted's older log have beside their text."""
+"""What events of Twisted's older log contain besides the values of their text."""
 
 
 def _one_line(text: str) -> str:
-    """No peer's text starts a line of its own, which could look like one of ours."""
+    """Escapes line ends, so that no text of a peer begins a line that looks like one of ours."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def format_line(event: LogEvent) -> str:
-    """One event as text; a failure's traceback follows on lines of its own."""
+    """Returns an event as text; a failure's traceback follows on lines of its own."""
     seconds = event.get("log_time", 0.0)
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     line = (
@@ -56,7 +56,7 @@ def format_line(event: LogEvent) -> str:
 
 
 def format_json(event: LogEvent) -> str:
-    """One event as a JSON object; a failure's traceback is a member of it."""
+    """Returns an event as a JSON object, with a failure's traceback as a member."""
     stamp = datetime.fromtimestamp(event.get("log_time", 0.0), UTC)
     known = {
         "time": stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -88,7 +88,7 @@ FORMATS: dict[str, Callable[[LogEvent], str]] = {"text": format_line, "json": fo
 
 
 def _is_noise(event: LogEvent) -> bool:
-    """Twisted's own remarks on ports and its main loop; its warnings are none."""
+    """Returns whether this is one of Twisted's remarks on ports or its main loop, not a warning."""
     space = str(event.get("log_namespace", ""))
     quiet = space.startswith(("twisted.", "log_legacy"))
     return (
@@ -131,11 +131,11 @@ class LogFileStream:
             return
 
     def flush(self) -> None:
-        """Each line is written through already."""
+        """Does nothing: each line is written through at once."""
 
 
 class _Shown:
-    """The lowest level that the log of the process shows; None if other code decides this."""
+    """The lowest level that the log of the process shows; None if other code decides that."""
 
     level: LogLevel | None = None
 
@@ -144,7 +144,7 @@ _shown = _Shown()
 
 
 def is_shown(level: LogLevel) -> bool:
-    """Whether events of this level are shown: to those who would have many that nobody sees."""
+    """Returns whether events of this level are shown; frequent ones need not be made otherwise."""
     return _shown.level is None or level >= _shown.level
 
 
@@ -153,7 +153,10 @@ def start_logging(
     level: LogLevel = LogLevel.info,
     form: str = "text",
 ) -> None:
-    """Sends the process's log to a stream, standard output unless told; `form` is of FORMATS."""
+    """Sends the log of the process to a stream, by default standard output.
+
+    `form` is a key of FORMATS, and `level` the lowest level that is shown.
+    """
     out: Any = stream or sys.stdout
     formatted = FORMATS[form]
 

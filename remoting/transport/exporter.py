@@ -2,10 +2,11 @@
 """The port for those who watch a server: /metrics for Prometheus, /health and /ready for others.
 
 Collecting looks at every topic and group, so it is done in slices of two milliseconds, between
-which everything else has its turn. What is collected comes in pieces of metrics, and each becomes
-text at once: a text made of everything in one go would take as long as all slices together, in a
-thread, too, since threads take turns. Scrapes that come meanwhile get the same answer. This module,
-and what it imports, is imported only where metrics are switched on.
+which everything else has its turn. Metrics are collected piece by piece, and each piece becomes
+text at once. To make the text of everything in one go would hold up the server for as long as all
+slices together, even in another thread, since only one thread runs Python at a time. Scrapes that
+come while one is collected get the same answer. This module, and what it imports, is imported only
+where metrics are switched on.
 
 Java: OpenTelemetry's PrometheusHttpServer, as BrokerMetricsManager starts it. The other two paths
 are ours.
@@ -32,34 +33,34 @@ from zope.interface import implementer
 from txrocketmq.remoting.transport.clock import Clock
 
 SLICE_MS: Final = 2
-"""How long collecting goes on while everything else waits."""
+"""For how many ms collecting goes on while everything else waits."""
 _OWN: Final[Sequence[Collector]] = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 """The collectors of metrics that every process has."""
 _CHUNK_BYTES: Final = 64 * 1024
-"""About how much is written at once."""
+"""About how many bytes are written at once."""
 _TEXT: Final = b"text/plain; charset=utf-8"
 
 
 class Awaited(Protocol):
-    """Something that collecting comes upon and that may block."""
+    """Work that may block and that has to be done before collecting can go on."""
 
     def run(self) -> None:
-        """Does it, in a thread."""
+        """Does the work; called in a thread."""
 
     def finish(self) -> None:
-        """Takes note that it is done, in the reactor's."""
+        """Takes over the result of `run`; called in the reactor's thread."""
 
 
 Collecting = Iterator[Metric | Awaited]
 Collect = Callable[[], Collecting]
-"""Gives pieces of metrics, each with few samples; those of one name come one after the other.
-Between them comes what is to be done first."""
+"""Returns an iterator over pieces of metrics with few samples each, in which those of one name
+follow one another. Among them is each work that has to be done before the next piece."""
 
 log = Logger()
 
 
 class Exporter:
-    """Listens on the port. `why_not_ready` gives a sentence, empty while the server is ready."""
+    """The HTTP server of these paths; `why_not_ready` returns a sentence, or "" while ready."""
 
     def __init__(
         self, clock: Clock, collect: Collect, why_not_ready: Callable[[], str] = str
@@ -79,13 +80,13 @@ class Exporter:
         self._site.displayTracebacks = False
 
     def listen(self, port: int, interface: str) -> int:
-        """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
+        """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
         self._listening = self._clock.reactor.listenTCP(port, self._site, interface=interface)
         address: Any = self._listening.getHost()
         return int(address.port)
 
     def stop(self) -> Deferred[None] | None:
-        """Accepts no more; scrapes under way are not answered."""
+        """Stops listening; scrapes in progress get no answer. Fires when the port is closed."""
         self._is_over = True
         listening, self._listening = self._listening, None
         return None if listening is None else listening.stopListening()
@@ -132,17 +133,17 @@ class Exporter:
 
 
 class _Root(Resource):
-    """All paths."""
+    """The root of all paths."""
 
     def getChild(self, path: bytes, request: Request) -> IResource:  # noqa: N802 - Twisted's
-        """The page for unknown paths."""
+        """Returns the page for unknown paths."""
         page: Any = _Page(_not_found)
         found: IResource = page
         return found
 
 
 class _Page(Resource):
-    """One path; `answer` finishes the request, now or later."""
+    """The page of one path; `answer` finishes a request, now or later."""
 
     def __init__(self, answer: Callable[[Request], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -150,7 +151,7 @@ class _Page(Resource):
         self._answer = answer
 
     def render_GET(self, request: Request) -> int:  # noqa: N802 - Twisted's
-        """Anything but GET and HEAD is refused by Twisted."""
+        """Answers GET and HEAD; Twisted refuses all other methods."""
         if request.postpath:
             _not_found(request)
         else:
@@ -159,7 +160,7 @@ class _Page(Resource):
 
 
 class _Text:
-    """The text of metrics, which grows by a piece at a time."""
+    """The text of metrics, to which pieces are added one by one."""
 
     def __init__(self, collecting: Collecting) -> None:
         self._collecting = collecting
@@ -169,7 +170,10 @@ class _Text:
         self._chunks: list[bytes] = []
 
     def add(self) -> bool | Awaited:
-        """Adds a piece; returns False if there is none, or work that has to be done first."""
+        """Adds the next piece.
+
+        Returns True, or False if there is none left, or the work that has to be done first.
+        """
         piece = next(self._collecting, None)
         if piece is None:
             return False
@@ -192,13 +196,13 @@ class _Text:
         self._pieces, self._size_bytes = [], 0
 
     def chunks(self) -> list[bytes]:
-        """All of it."""
+        """Returns the whole text, in chunks."""
         self._join()
         return self._chunks
 
 
 class _One(NamedTuple):
-    """What generate_latest takes for a registry."""
+    """A registry with a single metric, as far as generate_latest needs one."""
 
     metric: Metric
 
@@ -212,7 +216,7 @@ def _of_process() -> Collecting:
 
 
 def exposition(collecting: Collecting) -> bytes:
-    """The text of metrics, and of those of the process, in one go."""
+    """Returns the text of these metrics and of those of the process, collected in one go."""
     text = _Text(chain(collecting, _of_process()))
     while more := text.add():
         if more is not True:
@@ -236,7 +240,7 @@ def _tell_ready(request: Request, why_not: str) -> None:
 
 
 def _finish(request: Request, body: bytes) -> None:
-    """Answers with what is short."""
+    """Answers with a body that is short enough to be written at once."""
     if request.startedWriting or request._disconnected:
         return
     request.setHeader(b"Content-Length", str(len(body)).encode())

@@ -2,7 +2,7 @@
 """Logs unexpected failures with their tracebacks, a few a minute.
 
 They are defects of ours, or of the machine, and readers of the log need to see where they happened.
-A lack of memory is not a defect, and is logged in one sentence.
+If a request fails for lack of memory, that is not a defect, and is logged in one sentence.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.server import memory_is_short
 
 TIMES_A_MINUTE: Final = 5
-"""How often one kind of failure of one kind of request is told."""
+"""How many failures with one class of error are logged in a minute, for each request code."""
 
 log = Logger()
 
 
 class Failures:
-    """Hears of requests that fail, and of what a server does by itself."""
+    """Logs requests whose handlers fail, and failures of what a server does without a request."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seldom = Seldom(TIMES_A_MINUTE)
 
     def __call__(self, command: RemotingCommand, peer: Peer, error: Exception) -> None:
-        """A handler has failed; the line has what it was given."""
+        """Logs that a handler raised `error` when it was given `command`."""
         if isinstance(error, MemoryError):
             memory_is_short()
             return
@@ -49,7 +49,7 @@ class Failures:
             )
 
     def by_itself(self, what: str, error: Exception) -> None:
-        """What a server does without being asked has failed."""
+        """Logs that something failed which a server does without a request, named by `what`."""
         more = self._more(what, error)
         if more is not None:
             log.failure(

@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Final
 
 KEPT_BYTES = 16 * 1024 * 1024
-"""Free memory at the top of the heap that is kept for the next read."""
+"""How many bytes of free memory at the top of the heap are kept instead of being given back."""
 MMAP_BYTES = 4 * 1024 * 1024
-"""Blocks from this size on come from the system and go back to it at once."""
+"""Blocks of at least so many bytes are requested from the system and given back to it at once."""
 GC_THRESHOLDS = (50_000, 20, 50)
-"""Objects between two collections of the youngest, and how many of those until the older ones."""
+"""For `gc.set_threshold`: how many objects more are created than freed between two collections of
+the youngest generation, and how many collections of each generation precede one of the next
+older."""
 RESERVE_BYTES = 8 * 1024 * 1024
-"""Address space that is kept for what must go on when there is no more."""
+"""How many bytes of address space are held back for what must go on when there is no more."""
 STACK_BYTES = 1 << 20
-"""More than `grow_stack` lets the stack grow by."""
+"""An upper bound, in bytes, of what `grow_stack` makes the stack grow by."""
 
 _STACK_CALLS = 300
 _M_TRIM_THRESHOLD = -1
@@ -34,7 +36,11 @@ _M_MMAP_THRESHOLD = -3
 
 
 def settle_memory() -> None:
-    """Call once when everything is loaded and started; elsewhere than on glibc half of it."""
+    """Makes the process keep freed memory, and look for garbage in cycles less often.
+
+    Call it once, when everything is loaded and started: objects that exist by then are not looked
+    at again. Where there is no glibc, only the settings of the garbage collector take effect.
+    """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
@@ -47,8 +53,9 @@ def settle_memory() -> None:
 def grow_stack() -> None:
     """Makes the main thread's stack grow now, while there is room; otherwise raises MemoryError.
 
-    The system makes it grow when it is first used that deeply. If the address space is limited and
-    used up, it cannot, and ends the process with SIGSEGV.
+    The system lets the stack grow when a deep call first needs it. If the address space is limited
+    and used up by then, the stack cannot grow, and the system ends the process with SIGSEGV.
+    Without such a limit this does nothing.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
@@ -61,16 +68,20 @@ def grow_stack() -> None:
 
 
 def _call_deeply(count: int) -> int:
-    """A call by way of C each time, which is what takes stack."""
+    """Calls itself `count` times through `max`, which is written in C.
+
+    A call from Python to Python does not use the C stack, but a call through C does.
+    """
     return max((count - 1,), key=_call_deeply) if count else 0
 
 
 class MemoryReserve:
-    """Address space that is held for nothing, and given away when memory is lacking elsewhere.
+    """Address space that is reserved without being used, and released when memory runs short.
 
-    Python can end a large allocation that fails with MemoryError; when its smallest ones fail too,
-    the interpreter may abort the process, or crash. So with the first MemoryError the reserve is
-    given to it. It costs no memory. While `is_given` memory is short.
+    When a large allocation fails, Python raises MemoryError and goes on; when its smallest
+    allocations fail too, the interpreter may abort the process or crash. So the reserve is released
+    at the first MemoryError. It takes address space only, no memory. `is_given` is True while
+    memory is short.
     """
 
     def __init__(self) -> None:
@@ -78,7 +89,7 @@ class MemoryReserve:
         self.is_given = False
 
     def take(self) -> bool:
-        """Takes the reserve, again where it was given; whether it is held now."""
+        """Reserves the address space, also after it was released; returns whether it is held."""
         if self._held is None:
             with suppress(OSError, MemoryError):
                 self._held = mmap.mmap(-1, RESERVE_BYTES, flags=mmap.MAP_PRIVATE)
@@ -86,7 +97,7 @@ class MemoryReserve:
         return self._held is not None
 
     def give(self) -> bool:
-        """Gives it away, if it is held; whether this is the first time that memory is short."""
+        """Releases the reserve if it is held; returns False if memory was short already."""
         first, self.is_given = not self.is_given, True
         if self._held is not None:
             self._held.close()
@@ -95,4 +106,4 @@ class MemoryReserve:
 
 
 reserve: Final = MemoryReserve()
-"""The one of this process."""
+"""The only reserve of this process."""

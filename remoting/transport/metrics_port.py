@@ -20,7 +20,7 @@ log = Logger()
 
 
 class Settings(Protocol):
-    """What the configurations of broker and name server have in common."""
+    """The settings that are needed here, which brokers and name servers have."""
 
     @property
     def bind_address(self) -> str: ...
@@ -35,7 +35,7 @@ class Settings(Protocol):
 
 
 class MetricsPort:
-    """The port, open or not. `port` is the real one while it is open, else 0."""
+    """The port for metrics. `port` is the number it really has while it is open, else 0."""
 
     def __init__(self) -> None:
         self._exporter: Any = None
@@ -48,9 +48,11 @@ class MetricsPort:
         collecting: Callable[[Mapping[str, str]], Collect],
         why_not_ready: Callable[[], str] = str,
     ) -> None:
-        """Listens, if metrics are switched on: `collecting` is given their labels.
+        """Listens if metrics are switched on.
 
-        Raises ConfigError, and OSError with a sentence.
+        `collecting` is called with the labels that each metric is to have, and returns what
+        collects them. Raises ConfigError for wrong settings, and OSError, whose text says what to
+        do, if the port cannot be opened.
         """
         if exporter_type(settings.metrics_exporter_type) != PROM:
             return
@@ -70,5 +72,5 @@ class MetricsPort:
         log.info("metrics are at {host}:{port}", host=host, port=self.port)
 
     def close(self) -> Deferred[Any] | None:
-        """Listens no more."""
+        """Stops listening; returns a Deferred that fires then, or None if the port was not open."""
         return None if self._exporter is None else self._exporter.stop()

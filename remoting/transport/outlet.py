@@ -31,7 +31,7 @@ PIECE_BYTES: Final = 256 * 1024
 
 
 class Outlet(Protocol):
-    """The way of bytes to the transport, and of arriving bytes to the peer."""
+    """The way of outgoing bytes to the transport, and of arriving bytes to the peer."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends the buffers in order, after all that was written before."""
@@ -53,7 +53,8 @@ class Outlet(Protocol):
 
 
 Choose = Callable[[Any, bytes], Outlet]
-"""Makes the outlet of a transport by the first bytes that came over it; these are taken next."""
+"""Makes the outlet of a transport, after a look at the first bytes that arrived over it; these are
+passed to the outlet's `take` next."""
 
 
 def plain_outlet(transport: Any) -> Outlet:
@@ -64,7 +65,7 @@ def plain_outlet(transport: Any) -> Outlet:
 
 
 def _lasting(part: Buffer) -> Buffer:
-    """Returns a buffer that may be kept; only parts of `bytes` may, others are copied."""
+    """Returns a buffer that may be kept: `bytes` or a part of them as it is, others as copies."""
     if type(part) is bytes or (type(part) is memoryview and type(part.obj) is bytes):
         return part
     return bytes(part)
@@ -117,7 +118,7 @@ class TransportOutlet:
             self._transport.writeSequence(piece)
 
     def unsent_bytes(self) -> int:
-        """The number of bytes kept here and in Twisted's buffers."""
+        """Returns the number of bytes that are kept here and in Twisted's buffers."""
         transport = self._transport
         if not isinstance(transport, FileDescriptor):
             return self._kept_bytes
@@ -133,7 +134,7 @@ class GatheringOutlet:
     """Stands before another outlet and writes the buffers of one turn of the reactor together.
 
     It is for clients, which send many small requests: each write of its own would be a system call
-    and wake the server. `soon` calls a function at the end of the turn, and no later.
+    and wake the server. `soon` calls a function at the end of the turn.
     """
 
     def __init__(self, inner: Outlet, soon: Callable[[Callable[[], None]], object]) -> None:
@@ -171,7 +172,7 @@ class GatheringOutlet:
         return self._inner.unsent_bytes() + self._gathered_bytes
 
     def take(self, data: bytes) -> bytes:
-        """Returns what the outlet behind makes of the bytes."""
+        """Returns what the outlet behind makes of the bytes that arrived."""
         return self._inner.take(data)
 
     def _turn_ended(self) -> None:

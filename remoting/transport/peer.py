@@ -2,9 +2,10 @@
 """A TCP connection as a Peer: drives a Connection without I/O, with limited buffers both ways.
 
 While the peer does not read what it is sent, it is not read from and its requests are not served,
-so what one connection can hold is its socket buffers, one read's requests and a few answers. What
-may happen to it when is the table in `peer_state.py`; how its bytes leave, `outlet.py`.
-Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
+so what one connection can hold is its socket buffers, one read's requests and a few answers. The
+table in `peer_state.py` says what can happen to a connection in each of its states, and `outlet.py`
+has the ways in which bytes leave. Counterpart of Netty's channel and NettyServerHandler /
+NettyClientHandler.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ from txrocketmq.remoting.transport.peer_state import CLOSING, NEW, OPEN, TRANSIT
 from txrocketmq.remoting.transport.strangers import stranger
 
 READ_BYTES = 256 * 1024
-"""How much one read takes at most; all whole frames in it are served together."""
+"""How many bytes one read takes at most; all whole frames in them are served together."""
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
-"""Unsent bytes at which a peer that does not read is given up."""
+"""If more bytes than this wait for a peer that does not read, its connection is closed."""
 SILENT_MS = 3_000
-"""A peer that has let an answer's time pass, and has said nothing for so long, is not there."""
+"""How long a peer must have sent nothing, while an answer from it is overdue, to be taken for
+lost."""
 
 Serve = Callable[[Any, Iterable[RemotingCommand]], None]
 
@@ -50,12 +52,15 @@ log = Logger()
 
 
 def address_text(host: str, port: int) -> str:
-    """The address as "ip:port", in brackets when it is IPv6."""
+    """Returns the address as "ip:port", with the IP in brackets if it is IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def host_bytes(host: str, port: int) -> bytes:
-    """An address as records hold it: 4 or 16 bytes of IP, 4 of port; IPv4 in IPv6 is IPv4."""
+    """Returns an address as records hold it: 4 or 16 bytes of IP and 4 bytes of port.
+
+    An IPv4 address that is mapped into IPv6 is held as IPv4.
+    """
     ip = ip_address(host.partition("%")[0])
     mapped = getattr(ip, "ipv4_mapped", None)
     return pack_host((mapped or ip).packed, port)
@@ -96,7 +101,8 @@ class TcpPeer(Protocol):
         self._seldom = seldom
         self._held: list[RemotingCommand] = []
         self._has_spoken = False
-        """Whether something has come since somebody asked when; the clock is not read each time."""
+        """Whether something has arrived since `idle_ms` was called, so that the clock is not read
+        for each arrival."""
         self._last_active_ms = 0
         self.remote_address = self.local_address = ""
         self.remote_host = self.local_host = b""
@@ -127,7 +133,7 @@ class TcpPeer(Protocol):
     def invoke(
         self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
     ) -> PendingReply:
-        """Asks the peer; see call.Peer."""
+        """Sends a request; see `call.Peer.invoke`. Fails with SendError on a closed connection."""
         if not self._state.is_connected:
             pending = PendingReply()
             pending.resolve(SendError(f"the connection to {self.remote_address} is closed"))
@@ -144,12 +150,12 @@ class TcpPeer(Protocol):
         return pending
 
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
-        """Tells the peer something; no answer."""
+        """Sends a request that has no answer; does nothing if the connection is closed."""
         if self._state.is_connected:
             self.write(self._connection.oneway(call, header, body))
 
     def close(self) -> None:
-        """Ends the connection; what was written before still leaves."""
+        """Closes the connection after everything that was written has been sent."""
         if self._happened(Event.CLOSE):
             transport: Any = self.transport
             transport.unregisterProducer()  # Twisted would wait for ever for one that is paused
@@ -157,7 +163,7 @@ class TcpPeer(Protocol):
             transport.loseConnection()
 
     def abort(self) -> None:
-        """Ends the connection at once; what has not left yet is lost."""
+        """Closes the connection at once; what has not been sent yet is lost."""
         self._happened(Event.CLOSE)
         if self._state.is_connected:
             transport: Any = self.transport
@@ -165,7 +171,7 @@ class TcpPeer(Protocol):
 
     @property
     def state(self) -> State:
-        """What may be done with it now."""
+        """The state, which says what may be done with the connection now."""
         return self._state
 
     @property
@@ -174,14 +180,15 @@ class TcpPeer(Protocol):
         return self._connection.in_flight > 0
 
     def is_lost(self, steady_ms: int) -> bool:
-        """Whether an answer's time is over and nothing else has come for long: nobody may be there.
+        """Returns whether the peer seems to be gone: an answer is overdue, and nothing else comes.
 
-        What may take long, as a pull that waits, has a time of its own: it is not late before.
+        Nothing must have arrived for SILENT_MS. A request that may take long, such as a pull that
+        waits for messages, has a later deadline of its own and is not overdue before that.
         """
         return self.idle_ms(steady_ms) >= SILENT_MS and self._connection.is_late(steady_ms)
 
     def idle_ms(self, steady_ms: int) -> int:
-        """How long nothing has come, to within the time between two questions."""
+        """Returns for how many ms nothing has arrived, to within the time between two calls."""
         if self._has_spoken:
             self._has_spoken = False
             self._last_active_ms = steady_ms
@@ -243,15 +250,17 @@ class TcpPeer(Protocol):
     # --------------------------------------------------------- IPushProducer
 
     def pauseProducing(self) -> None:
-        """The peer does not read: do not read from it either."""
+        """Stops reading from the peer, because it does not read what it is sent."""
         self._outlet.pause()
         if self._happened(Event.PAUSE):
             transport: Any = self.transport
             transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """The peer has caught up: what it asked before comes first, and of that the rest of what
-        it was being told.
+        """Goes on when the peer has read what it was sent.
+
+        The rest of what was written comes first; then the requests that were held are served, and
+        then the peer is read from again.
         """
         if not self._outlet.resume() or not self._happened(Event.RESUME):
             return
@@ -263,17 +272,17 @@ class TcpPeer(Protocol):
             transport.resumeProducing()
 
     def stopProducing(self) -> None:
-        """The connection is gone; connectionLost does what is to be done."""
+        """Does nothing, since `connectionLost` follows."""
 
     # ------------------------------------------------------------- internals
 
     def _happened(self, event: Event) -> bool:
-        """Whether that changes the state."""
+        """Changes the state as the event demands; returns whether it is another one now."""
         before, self._state = self._state, TRANSITIONS[self._state][event]
         return self._state is not before
 
     def _while_it_reads(self, commands: list[RemotingCommand]) -> Iterator[RemotingCommand]:
-        """The commands, until too much is unsent; the rest is held until the peer has read."""
+        """Yields commands until too much is unsent; the rest is held until the peer has read."""
         for index, command in enumerate(commands):
             if self._state is not OPEN:
                 if self._state.holds:
@@ -304,6 +313,6 @@ class TcpPeer(Protocol):
 
 
 def _told_by_tls(reason: Failure) -> str:
-    """Why the other end of an encrypted connection refuses it, such as "certificate required"."""
+    """Returns what an error adds if TLS has failed, such as ": certificate required", else ""."""
     module = getattr(reason.type, "__module__", "")
     return f": {reason.getErrorMessage()}" if module.startswith("OpenSSL") else ""

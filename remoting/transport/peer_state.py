@@ -29,31 +29,31 @@ from typing import Final
 
 
 class Event(Enum):
-    """What happens to a connection."""
+    """What can happen to a connection."""
 
     CONNECT = auto()
-    """There is a transport now."""
+    """The connection is made and has its transport."""
     PAUSE = auto()
-    """More is unsent than the transport likes to hold."""
+    """More bytes wait to be sent than the transport wants to hold."""
     RESUME = auto()
-    """What was unsent has left."""
+    """The bytes that waited have been sent, so the transport takes more."""
     CLOSE = auto()
-    """We end it."""
+    """This side closes the connection."""
     LOSE = auto()
-    """The transport says that it is over."""
+    """The transport reports that the connection is gone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """A row of the table in the module's text."""
+    """A state of a connection: a row of the table in the module's docstring."""
 
     name: str
     is_connected: bool = False
-    """Whether it may be written to and asked."""
+    """Whether answers and requests may be sent to the peer."""
     serves: bool = False
-    """Whether requests that come are served."""
+    """Whether requests that arrive are served."""
     holds: bool = False
-    """Whether requests that come wait until it reads again."""
+    """Whether requests that arrive are kept until the peer reads again."""
 
 
 NEW: Final = State("NEW")

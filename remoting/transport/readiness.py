@@ -19,7 +19,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def notify(state: str) -> None:
-    """Tells the service manager, if there is one; it never fails and never waits."""
+    """Tells systemd `state`, if it started this process; never fails and never waits."""
     path = os.environ.get(SOCKET, "")
     if path[:1] not in ("/", "@"):
         return
@@ -37,7 +37,7 @@ class ReadyFile:
         self._is_written = False
 
     def write(self, addresses: str) -> None:
-        """Writes it, whole or not at all. Raises OSError."""
+        """Writes the addresses into the file, whole or not at all. Raises OSError."""
         if self._path is None:
             return
         unfinished = self._path.with_name(self._path.name + ".tmp")
@@ -46,7 +46,7 @@ class ReadyFile:
         self._is_written = True
 
     def remove(self) -> None:
-        """Removes it, if it was written."""
+        """Removes the file if `write` has written it."""
         if self._path is not None and self._is_written:
             with suppress(OSError):
                 self._path.unlink()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs refused requests: a few a minute of each kind, with the number of the others.
 
-Answers that clients ask for all the time and that are no success, such as that there is no offset
-or no topic yet, are no refusals.
+Some answers that are not a success are part of normal operation, such as that a group has no offset
+yet, or that a topic does not exist yet. They are not logged.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ USUAL: Final = frozenset(
         ResponseCode.POLLING_TIMEOUT,
     }
 )
-"""Codes that are part of the day's work, whatever asks."""
+"""Answers with these codes are part of normal operation, whatever the request."""
 _NO_ROUTE: Final = (RequestCode.GET_ROUTEINFO_BY_TOPIC, ResponseCode.TOPIC_NOT_EXIST)
-"""So every producer asks whose topic is made by its first message."""
+"""The request code and the answer's code of a route that does not exist yet. Every producer gets
+this answer if its topic is to be created by its first message."""
 TIMES_A_MINUTE: Final = 5
 
 log = Logger()
 
 
 class Refusals:
-    """Hears of each request that a handler refuses."""
+    """Logs requests that a handler refuses; it is called for each of them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seldom = Seldom(TIMES_A_MINUTE)
 
     def __call__(self, peer: Peer, command: RemotingCommand, error: ResponseError) -> None:
-        """Tells of it, unless it is usual or was told often enough."""
+        """Logs the refusal, unless it is usual or its kind was logged often in this minute."""
         if error.code in USUAL or (command.code, error.code) == _NO_ROUTE:
             return
         more = self._seldom.more(self._clock.steady_ms(), (command.code, error.code))

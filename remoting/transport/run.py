@@ -42,13 +42,13 @@ SELECTABLE_FILES = 1024
 
 
 class Service(Protocol):
-    """What can be run."""
+    """A service that `run_service` can run."""
 
     def start(self) -> None:
-        """Raises ValueError, OSError or CannotListenError when it cannot."""
+        """Starts the service. Raises ValueError, OSError or CannotListenError if it cannot."""
 
     def stop(self) -> Deferred[Any]:
-        """Ends everything; fires when that is done."""
+        """Ends everything that the service does; fires when that is done."""
 
 
 def run_service(
@@ -59,11 +59,11 @@ def run_service(
     addresses: Callable[[], str] = str,
     ready: Deferred[Any] | None = None,
 ) -> int:
-    """Runs until SIGTERM, SIGINT or SIGHUP; returns 1 if it could not start, and prints why.
+    """Runs a service until SIGTERM, SIGINT or SIGHUP; returns the exit code of the process.
 
-    It is ready when `ready` fires, or without one as soon as it has started; then `addresses` are
-    written to the ready file, and systemd is notified. MemoryError is left to the command: see
-    out_of_memory.py.
+    If the service cannot start, the reason is printed and 1 is returned. It is ready when `ready`
+    fires, or without that as soon as it has started; then `addresses` are written to the ready
+    file, and systemd is notified. MemoryError is left to the command: see out_of_memory.py.
     """
     options = options or ServiceOptions()
     try:
@@ -105,7 +105,7 @@ def run_service(
 
 
 def _started(name: str, service: Service) -> int:
-    """Starts it; the exit code when it could not, else 0."""
+    """Starts the service; returns 0, or the exit code of the process if it could not start."""
     raise_file_limit(SELECTABLE_FILES if isinstance(reactor, SelectReactor) else WANTED_FILES)
     grow_stack()
     try:
@@ -134,7 +134,7 @@ def _start_logging(options: ServiceOptions) -> None:
 
 
 def why_not_listening(error: CannotListenError, *, port: str, address: str) -> str:
-    """What is wrong and what to do; `port` and `address` say how to have another."""
+    """Returns what is wrong and what to do; `port` and `address` say how to choose another one."""
     cause = error.socketError
     number = cause.errno if isinstance(cause, OSError) else None
     if number == errno.EADDRNOTAVAIL or isinstance(cause, socket.gaierror):
@@ -151,10 +151,10 @@ def _sentence(text: str) -> str:
 
 
 def run_until_signal(reactor: Any) -> None:
-    """Runs the reactor. SIGINT, SIGTERM or SIGHUP stops it in order.
+    """Runs the reactor until SIGINT, SIGTERM or SIGHUP, which stops it in order.
 
-    A second one ends the process, but for SIGHUP: that of a terminal, or of systemd with
-    SendSIGHUP, may come right behind another.
+    A second signal ends the process at once, unless one of the two is SIGHUP: that of a terminal,
+    or of systemd with SendSIGHUP, may come right behind another signal.
     """
     arrived: list[int] = []
 
@@ -178,6 +178,6 @@ def run_until_signal(reactor: Any) -> None:
 
 
 def stop_running(reactor: Any) -> None:
-    """Stops the reactor, unless it stops already."""
+    """Stops the reactor, unless it is being stopped already."""
     with suppress(ReactorNotRunning):
         reactor.stop()

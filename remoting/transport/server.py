@@ -32,10 +32,11 @@ from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
 
 MAX_IDLE_MS = 120_000
-"""A peer that sends nothing for so long is closed (serverChannelMaxIdleTimeSeconds)."""
+"""A connection on which nothing arrives for so many ms is closed
+(serverChannelMaxIdleTimeSeconds)."""
 _SWEEP_MS = 1_000
 _LEAST_READ_BYTES = 4_096
-"""How much is read at once while memory is short."""
+"""How many bytes are read at once while memory is short."""
 _BACKLOG = 1024
 _TOLD_A_MINUTE = 5
 
@@ -43,7 +44,7 @@ log = Logger()
 
 
 def configured_serialize_type() -> SerializeType:
-    """How this process writes headers: $ROCKETMQ_SERIALIZE_TYPE, JSON unless it says ROCKETMQ.
+    """Returns how this process writes headers: as $ROCKETMQ_SERIALIZE_TYPE says, or as JSON.
 
     Headers are read in either form; answers are written in this one (RemotingCommand's statics).
     """
@@ -52,7 +53,7 @@ def configured_serialize_type() -> SerializeType:
 
 
 class GracefulStop(Protocol):
-    """The settings of an end in order."""
+    """The settings of an orderly stop: whether clients are sent away first, and for how long."""
 
     @property
     def enable_shutdown_gracefully(self) -> bool: ...
@@ -62,16 +63,16 @@ class GracefulStop(Protocol):
 
 
 def go_away(_: Peer, command: RemotingCommand) -> None:
-    """A guard that sends away all clients that know GO_AWAY; they repeat the request elsewhere.
+    """A guard that answers GO_AWAY to all clients that know it; they repeat the request elsewhere.
 
-    What nobody waits for is still served: its sender could not repeat it.
+    Requests without an answer are still served, since their senders could not repeat them.
     """
     if command.version > MQVersion.V5_3_1 and not command.is_oneway:
         raise ResponseError(ResponseCode.GO_AWAY, "please go away")
 
 
 def memory_is_short() -> None:
-    """Gives the reserve away, and says once that memory is short."""
+    """Releases the memory reserve, and logs an error unless memory was short already."""
     if reserve.give():
         log.error(
             "there is no memory for some requests, which are refused: allow the process more"
@@ -82,12 +83,12 @@ def memory_is_short() -> None:
 class ServerSocket(tcp.Server):
     """The transport of a peer, which goes on with small reads while memory is short.
 
-    The connection ends when there is not even memory for these, or for what was read. (Twisted ends
-    it for the first read that fails, and logs a traceback.)
+    The connection ends if there is no memory even for these, or for what was read. (Twisted would
+    end it at the first read that fails, and log a traceback.)
     """
 
     def doRead(self) -> Any:
-        """Reads once; Twisted's name, and its results."""
+        """Reads once; the name and the values that are returned are those of Twisted."""
         try:
             try:
                 data = self.socket.recv(self.bufferSize)
@@ -133,14 +134,15 @@ class _PeerFactory(ServerFactory):
 
 
 class RemotingServer:
-    """Listens on ports, keeps the peers, closes the idle ones.
+    """Listens on ports, keeps the peers, and closes those that are idle.
 
     `disconnected(peer, steady_ms)` is called for each peer whose connection has ended. With a
-    `max_idle_ms` of 0 no peer is idle.
+    `max_idle_ms` of 0 no peer counts as idle.
 
-    When connections have all the descriptors they may have (see limits.py), another one is accepted
-    and closed at once: clients see that as an error right away and try again or elsewhere, while in
-    the backlog of a port that does not accept they would wait for their requests' time to be over.
+    When connections have used all the descriptors that they may have (see limits.py), another one
+    is accepted and closed at once. Its client sees an error right away and tries again or
+    elsewhere; if the port did not accept, the client would wait in its backlog until the time of
+    its requests is over.
     """
 
     def __init__(
@@ -153,18 +155,19 @@ class RemotingServer:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
         self.choose: Choose | None = None
-        """Makes the outlet of a connection that begins from now on; None: a plain one."""
+        """Makes the outlets of connections that are accepted from now on; if None, they are not
+        encrypted."""
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
         self._dispatchers: list[Dispatcher] = []
         self._limit = ConnectionLimit()
         self.seldom = Seldom(_TOLD_A_MINUTE)
-        """How often it is told that peers were closed for what they had sent."""
+        """Limits how often the log says that peers were closed because of what they had sent."""
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
     def listen(self, port: int, dispatcher: Dispatcher, interface: str = "") -> int:
-        """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
+        """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
         if not 0 <= port < 65_536:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
         factory = _PeerFactory(self, dispatcher)
@@ -176,9 +179,10 @@ class RemotingServer:
         return int(address.port)
 
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
-        """Sends clients away for as long as is wanted, while all else goes on; then calls `then`.
+        """Sends clients away for as long as the settings say, then calls `then`.
 
-        Clients that do not know GO_AWAY are served meanwhile.
+        Everything else goes on meanwhile, and clients that do not know GO_AWAY are served. If the
+        settings do not ask for it, `then` is called at once.
         """
         if not config.enable_shutdown_gracefully:
             then()
@@ -189,7 +193,7 @@ class RemotingServer:
         self.clock.later(config.shutdown_wait_time_seconds * 1000, then)
 
     def stop(self) -> Deferred[Any]:
-        """Accepts no more, then ends all connections."""
+        """Stops listening and closes all connections; fires when all ports are closed."""
         self._sweep.cancel()
         stopped = DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
         self._ports.clear()
@@ -198,7 +202,7 @@ class RemotingServer:
         return stopped
 
     def takes_one_more(self) -> bool:
-        """Whether a connection that was just accepted can stay; says so when none can any more."""
+        """Returns whether a just accepted connection can stay; logs that refusing begins."""
         begins = not self._limit.refused
         if self._limit.takes():
             return True

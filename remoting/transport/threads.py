@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that may block, done in threads, and how it ended.
+"""Runs work that may block in threads, and tells the reactor's thread how it ended.
 
-Whoever stops waits for all of it, but not for ever: what no thread has done by then is done here.
+Whoever stops a service waits for all of the work, but not for ever: `do_here` does in the reactor's
+thread what no other thread has finished by then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from txrocketmq.remoting.transport.clock import Clock
 
 Work = Callable[[], None]
 Done = Callable[[Exception | None], None]
-"""Is called here, with what the work has raised."""
+"""Called in the reactor's thread with the exception that the work has raised, or None."""
 
 log = Logger()
 
@@ -30,11 +31,11 @@ class Threads:
 
     @property
     def running(self) -> list[Deferred[Any]]:
-        """Fire when what is being done now has been done, and what follows it as well."""
+        """Deferreds of the work in progress; each fires when its work and `done` have ended."""
         return list(self._running)
 
     def run(self, work: Work, done: Done) -> None:
-        """Does work in a thread, then `done` here."""
+        """Does work in a thread, then calls `done` in the reactor's thread."""
         running: Deferred[Any] = Deferred()
         self._running[running] = work
         running.addCallbacks(lambda _: done(None), lambda why: done(why.value))
@@ -45,7 +46,10 @@ class Threads:
         )
 
     def run_or_do(self, work: Work, done: Done) -> None:
-        """As `run`, for work that others wait for: here if no thread can be had."""
+        """Like `run`, but does the work in the reactor's thread if no other thread can be had.
+
+        It is for work that others wait for.
+        """
 
         def ended(error: Exception | None) -> None:
             if isinstance(error, RuntimeError):
@@ -60,7 +64,7 @@ class Threads:
         self.run(work, ended)
 
     def do_here(self) -> None:
-        """Does what no thread has done yet; all of it may be done twice."""
+        """Does in this thread what no other has finished; some of it may then be done twice."""
         for running, work in list(self._running.items()):
             if not running.called:
                 maybeDeferred(work).addBoth(running.callback)

@@ -36,11 +36,12 @@ COMMANDS: Final = {
 }
 ALIASES: Final = {"produce": "send"}
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
-"""In the environment when a shell asks what a line may go on with (cli/completion.py)."""
+"""The environment variable that is set when a shell asks how a line may go on
+(cli/completion.py)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
+    """Runs a command; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if COMPLETE in os.environ:
         answered: int = import_module("txrocketmq.cli.completion").answer()
@@ -73,7 +74,7 @@ def _unknown(name: str) -> str:
 
 
 def usage() -> str:
-    """The list of commands."""
+    """Returns the list of commands."""
     commands = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
     return (
         "usage: txrocketmq COMMAND ...\n\n"
@@ -85,7 +86,7 @@ def usage() -> str:
 
 
 def own_version() -> str:
-    """The version of the installed package."""
+    """Returns the version of the installed package."""
     try:
         return version("txrocketmq")
     except PackageNotFoundError:

@@ -23,12 +23,12 @@ json_option: Final = json_option_of("row")
 
 
 def yes_option(function: F) -> F:
-    """`--yes`, of what cannot be undone."""
+    """Adds the option `--yes` to a command that cannot be undone."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
 def place_options(function: F) -> F:
-    """`--cluster` and `--broker`, of what is made somewhere."""
+    """Adds the options `--cluster` and `--broker`, which say where something is changed."""
     cluster = click.option("-c", "--cluster", help="Apply to all masters of this cluster.")
     broker = click.option(
         "-b", "--broker", help="Apply to this broker, given by name or HOST:PORT."
@@ -43,7 +43,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def administrate(namesrv: str, work: Work) -> None:
-    """Runs the work with an admin client; ends the command with the exit code when it fails."""
+    """Calls `work` with an admin client; ends the command with its exit code if that fails."""
     context = click.get_current_context()
 
     async def run(client: ClientInstance) -> int:
@@ -56,7 +56,7 @@ def administrate(namesrv: str, work: Work) -> None:
 
 
 def show(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, as_json: bool) -> None:
-    """Prints a table: for a program, or for a person, to whom an empty one is nothing but heads."""
+    """Prints a table, as JSON or for a person, who sees the headings even if there are no rows."""
     if as_json:
         if rows:
             print(json_lines(rows), flush=True)
@@ -65,7 +65,7 @@ def show(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, as_js
 
 
 def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints names with their values."""
+    """Prints names with their values, as JSON or as a table."""
     if as_json:
         print(json_lines([values]), flush=True)
     else:

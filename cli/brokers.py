@@ -103,7 +103,10 @@ def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json:
 
 
 def _first_number(text: str | None) -> float | None:
-    """Brokers give three numbers: over ten seconds, a minute and ten minutes."""
+    """Returns the first of the three numbers that brokers report, the one over ten seconds.
+
+    The others are those over a minute and ten minutes.
+    """
     try:
         return float((text or "").split()[0])
     except (IndexError, ValueError):
@@ -111,5 +114,5 @@ def _first_number(text: str | None) -> float | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

@@ -19,17 +19,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
 PATH: Final = click.Path(readable=False)
-"""Completed by shells; whether it can be opened, is told when it is."""
+"""The type of options that are paths, which shells complete. Whether a file can be read is checked
+when it is opened."""
 _JAVA_TIME: Final = "%Y%m%d%H%M%S"
 
 
 def group(name: str, summary: str) -> click.Group:
-    """A command that has commands."""
+    """Returns a command that consists of further commands."""
     return click.Group(name, help=summary, context_settings=CONTEXT, no_args_is_help=True)
 
 
 def namesrv_option(function: F) -> F:
-    """`--namesrv`, as all commands of the client have it."""
+    """Adds the option `--namesrv`, which all commands of the client have."""
     return click.option(
         "-n",
         "--namesrv",
@@ -48,7 +49,7 @@ def _namesrv() -> str:
 
 
 def json_option_of(what: str) -> Callable[[F], F]:
-    """`--json`; `what` stands on a line each."""
+    """Returns what adds the option `--json`, which prints each `what` as an object on a line."""
     return click.option(
         "--json",
         "as_json",
@@ -58,14 +59,14 @@ def json_option_of(what: str) -> Callable[[F], F]:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, as a type of an option."""
+    """The type of an option that is a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise click.BadParameter(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def above_zero(text: str) -> float:
-    """A number above 0, as a type of an option."""
+    """The type of an option that is a number above 0."""
     try:
         number = float(text)
     except ValueError:
@@ -76,7 +77,7 @@ def above_zero(text: str) -> float:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """The parts of NAME=VALUE, as a type of an option."""
+    """The type of an option that is NAME=VALUE; returns both parts."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE")
@@ -84,7 +85,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def moment(*words: str) -> Callable[[str], str | int]:
-    """The type of an option that is one of the words, or a time in ms since the epoch."""
+    """Returns the type of an option that is one of the words, or a time in ms since the epoch."""
 
     def convert(text: str) -> str | int:
         if text in words:
@@ -103,9 +104,9 @@ def moment(*words: str) -> Callable[[str], str | int]:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since the epoch: as such, as yyyyMMddHHmmss, or as ISO 8601. ValueError.
+    """Returns a time in ms since the epoch, written as such, as yyyyMMddHHmmss, or in ISO 8601.
 
-    A time is local unless it names its zone.
+    It is a local time unless it names its zone. Raises ValueError.
     """
     if re.fullmatch(r"\d{13}", text):
         return int(text)
@@ -121,7 +122,10 @@ def parse_time(text: str) -> int:
 
 @contextmanager
 def progress(label: str, count: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error for work that may take long; nothing where nobody looks."""
+    """Shows a bar on standard error for work that may take long, if that is a terminal.
+
+    It yields a function to be called with the number of steps that were done.
+    """
     stream = sys.stderr
     if not stream.isatty():
         yield lambda _: None
@@ -135,7 +139,7 @@ def progress(label: str, count: int) -> Iterator[Callable[[int], None]]:
 
 
 def run(command: click.Command, prog: str, arguments: Sequence[str] | None) -> int:
-    """Runs a command; the exit code."""
+    """Runs a command; returns the exit code."""
     try:
         code = command.main(args=arguments, prog_name=prog, standalone_mode=False)
     except click.ClickException as error:

@@ -50,7 +50,7 @@ class Tree(click.Group):
         ]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them."""
+        """Returns a command by its name."""
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
@@ -60,7 +60,7 @@ class Tree(click.Group):
 
 
 def told_by(name: str, parser: argparse.ArgumentParser) -> click.Command:
-    """A command with the options of a parser, to be completed and never run."""
+    """Returns a command with the options of a parser, which is completed but never run."""
     options = [
         click.Option(
             each.option_strings,
@@ -80,7 +80,7 @@ def _type_of(option: argparse.Action) -> click.ParamType[Any] | None:
 
 
 def answer() -> int:
-    """Answers the question that a shell has put into the environment; the exit code."""
+    """Answers the question that a shell has put into the environment; returns the exit code."""
     shell, _, instruction = os.environ[COMPLETE].partition("_")
     made = get_completion_class(shell)
     if made is None or instruction != "complete":
@@ -90,5 +90,5 @@ def answer() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

@@ -33,7 +33,7 @@ _PLACES: Final = {"first": ConsumeFrom.FIRST_OFFSET, "last": ConsumeFrom.LAST_OF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consuming(Reading):
-    """What was given to the command."""
+    """The arguments and options of the command."""
 
     group: str
     orderly: bool
@@ -73,7 +73,7 @@ def command(namesrv: str, **given: Any) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)
 
 
@@ -108,7 +108,10 @@ def _config(start: str | int, *, is_broadcast: bool) -> PushConsumerConfig:
 
 
 class _Taking:
-    """What is printed counts as consumed; what comes when enough was printed does not."""
+    """Prints messages until there are enough.
+
+    Those that are printed count as consumed; those that come later do not.
+    """
 
     def __init__(self, client: ClientInstance, options: Consuming) -> None:
         line = message_json if options.as_json else message_line
@@ -118,7 +121,7 @@ class _Taking:
         self._is_over = False
 
     def end(self) -> None:
-        """Takes no more."""
+        """Stops printing."""
         if not self._is_over:
             self._is_over = True
             self.done.callback(None)
@@ -126,7 +129,7 @@ class _Taking:
     def listen(
         self, messages: list[MessageExt], context: ConsumeContext | ConsumeOrderlyContext
     ) -> Deferred[None] | None:
-        """Prints messages; those that are too many are left as they are, for the group."""
+        """Prints messages; those beyond the limit are not acknowledged and stay for the group."""
         if self._is_over:
             return Deferred()
         try:

@@ -39,15 +39,16 @@ PROG: Final = "txrocketmq container"
 CONF: Final = "ROCKETMQ_CONF"
 CONF_WAIT: Final = "ROCKETMQ_CONF_WAIT_SECONDS"
 MOUNTED: Final = Path("/etc/rocketmq")
-"""Where files of settings are looked for."""
+"""The folder in which files of settings are looked for."""
 
 _OTHERS: Final = frozenset({CONF, CONF_WAIT, "ROCKETMQ_HOME"})
-"""Names that begin with ROCKETMQ_ and are no settings; the last one is the original's."""
+"""Variables whose names begin with ROCKETMQ_ and that are not settings; the last one is the
+original's."""
 _KUBERNETES: Final = re.compile(
     r"ROCKETMQ_[A-Z0-9_]*?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?"
     r"|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
-"""What Kubernetes tells every container of services called rocketmq-...: no settings either."""
+"""Variables that Kubernetes sets for services called rocketmq-...; they are not settings either."""
 _LOOK_S: Final = 0.05
 
 
@@ -56,15 +57,15 @@ class Server:
     """One of the servers: which settings it has, where they are found, how it is run."""
 
     prefix: str
-    """Of the names of its settings in the environment."""
+    """The prefix that names of its settings have in the environment."""
     classes: tuple[type, ...]
     file: str
-    """Its file of settings."""
+    """The name of its file of settings."""
     module: str
     defaults: Mapping[str, str]
-    """What differs from other places; {home} is the home folder."""
+    """The settings whose defaults differ in a container; {home} stands for the home folder."""
     options: tuple[str, ...] = ()
-    """Of its command, before those that are given."""
+    """Options of its command that come before those that are given."""
 
 
 _OF_BROKERS: Final = ("ROCKETMQ_BROKER_", (BrokerConfig, StoreConfig), "broker.conf")
@@ -72,14 +73,14 @@ SERVERS: Final[Mapping[str, Server]] = {
     "standalone": Server(
         *_OF_BROKERS,
         "txrocketmq.cli.standalone",
-        # Its clients run on the machine of the container and use the ports that are mapped there.
+        # Its clients run on the container's machine and use the ports that are mapped to it.
         {"brokerIP1": "127.0.0.1", "storePathRootDir": "{home}/store"},
         ("--host", "0.0.0.0"),
     ),
     "mqbroker": Server(*_OF_BROKERS, "txrocketmq.broker.__main__", {}),
     "mqnamesrv": Server(
         *("ROCKETMQ_NAMESRV_", (NamesrvConfig,), "namesrv.conf", "txrocketmq.namesrv.__main__"),
-        {"kvConfigPath": "{home}/store/namesrv/kvConfig.json"},  # there is one volume
+        {"kvConfigPath": "{home}/store/namesrv/kvConfig.json"},  # on the only volume
     ),
 }
 
@@ -115,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def prepared(
     name: str, options: Sequence[str], environment: Mapping[str, str], home: Path
 ) -> list[str]:
-    """Writes the file of settings; the arguments for the server's command.
+    """Writes the file of settings; returns the arguments of the server's command.
 
     Raises ConfigError, and SystemExit for wrong usage and --help.
     """
@@ -139,10 +140,10 @@ def prepared(
 
 
 def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the environment has for this server.
+    """Returns the settings that the environment has for this server.
 
     Raises ConfigError for one that nobody knows or that is of another server, and for a value that
-    cannot be.
+    is not valid.
     """
     server = SERVERS[name]
     found = {}
@@ -175,7 +176,7 @@ def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
 def _of_file(
     server: Server, named: str | None, environment: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """The settings of the file; none when none is named and none is mounted. Raises ConfigError."""
+    """Returns the settings of the file, if one is named or mounted. Raises ConfigError."""
     path = Path(named) if named else MOUNTED / server.file
     text = environment.get(CONF_WAIT, "")
     if text:
@@ -186,7 +187,7 @@ def _of_file(
 
 
 def _await(path: Path, seconds: int) -> None:
-    """Returns when the file is there and complete, that is, when its last line ends."""
+    """Waits until the file is there and complete, that is, until its last line ends."""
     deadline = time.monotonic() + seconds
     while not (path.is_file() and path.read_bytes().endswith(b"\n")):
         if time.monotonic() >= deadline:
@@ -198,7 +199,7 @@ def _await(path: Path, seconds: int) -> None:
 
 
 def _ports(server: Server, settings: Mapping[str, str], flags: Mapping[str, Any]) -> list[int]:
-    """The ports that the server will answer at; without those that are any free one."""
+    """Returns the ports that the server will answer at, but no port 0, which means any free one."""
     parts, _ = load_all(server.classes, settings)
     own = flags.get("broker_port")
     ports = [parts[0].listen_port if own is None else own, flags.get("namesrv_port", 0)]

@@ -8,11 +8,11 @@ import sys
 from typing import Final
 
 INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells have it."""
+"""The exit code after Ctrl-C, as shells have it."""
 
 
 def forget_stdout() -> None:
-    """Sends what is still buffered nowhere, so that leaving does not fail once more."""
+    """Discards what is still buffered for standard output, which would fail again at the exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

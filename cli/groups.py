@@ -32,7 +32,7 @@ _TYPES: Final = {
     for each in dataclasses.fields(SubscriptionGroupConfig)
     if str(each.type) in ("int", "bool")
 }
-"""The settings that have a plain value."""
+"""The settings whose values are plain, with the names of their types."""
 _set: Final = click.option(
     "--set",
     "pairs",
@@ -197,5 +197,5 @@ def _is_of_system(name: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

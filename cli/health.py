@@ -23,12 +23,12 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def ports_file(home: Path) -> Path:
-    """Where the ports stand of the server that was started in this home folder."""
+    """Returns the file with the ports of the server that was started with this home folder."""
     return home / "conf" / "ports"
 
 
 def main() -> int:
-    """Asks the servers at these ports; 0 when all answer, else 1."""
+    """Asks the servers at the ports in `ports_file`; returns 0 if all of them answer, else 1."""
     try:
         ports = [int(text) for text in ports_file(Path.home()).read_text("utf-8").split()]
     except (OSError, ValueError):
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def ask(port: int, timeout_s: float = _TIMEOUT_S) -> RemotingCommand:
-    """What the server at this port answers. Raises OSError, RemotingError."""
+    """Returns what the server at this port answers. Raises OSError or RemotingError."""
     command = RemotingCommand(GET_BROKER_RUNTIME_INFO.code, {}, opaque=1)
     decoder = FrameDecoder()
     with socket.create_connection((_LOOPBACK, port), timeout_s) as connection:

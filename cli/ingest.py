@@ -51,7 +51,7 @@ _DIFFERENCES_SHOWN: Final = 20
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """Returns the parser of the command's options."""
     parser = argparse.ArgumentParser(
         prog=PROG,
         description="Copies the messages that are new in the stores of brokers, running or stopped,"
@@ -76,7 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was given."""
+    """Returns the options that were given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if not options.store and not options.migrate:
@@ -175,7 +175,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Takes what is new; the exit code."""
+    """Copies what is new; returns the exit code."""
     options = parse_arguments(arguments)
     try:
         return _main(options)
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code that stands for an error."""
+    """Returns the exit code that stands for an error."""
     from txrocketmq.spark.errors import TableBusy, TableError
 
     codes: tuple[tuple[type[Exception], int], ...] = (
@@ -240,7 +240,7 @@ def _main(options: argparse.Namespace) -> int:
             _show_plan(job.dry_run())
             return DONE
         if options.verify_only:
-            settings_of(job.table)  # before anything is started where no table is
+            settings_of(job.table)  # before anything is started, in case there is no table
         with _measured(options, job) as outcome:
             if not options.verify_only:
                 with bar:
@@ -255,7 +255,10 @@ def _main(options: argparse.Namespace) -> int:
 def make_job(
     options: argparse.Namespace, listener: Listener, start_runner: Callable[[], Runner]
 ) -> Job:
-    """The job that the flags ask for; OptionError and StoreError before anything is done."""
+    """Returns the job that the options ask for.
+
+    Raises OptionError or StoreError, before anything is done.
+    """
     from txrocketmq.remoting.operating_system import cores
     from txrocketmq.spark.ingest.job import Job
     from txrocketmq.spark.ingest.plan import Wishes
@@ -290,7 +293,7 @@ def make_job(
         check_crc=options.check_crc,
     )
     most = in_bytes("max-bytes-per-second", options.max_bytes_per_second, 1 << 16)
-    # How many tasks of Spark run at a time is its own business: each may read so much.
+    # Spark decides how many tasks run at a time, and each may read this much.
     rate = None if most is None else Rate(most, 1 if is_submitted() else cores())
     stores = resolve(",".join(options.store))
     return Job(
@@ -306,7 +309,7 @@ def make_job(
 
 
 def unknown_topics(options: argparse.Namespace, stores: Sequence[Store]) -> list[str]:
-    """Topics that --topic names and that no store has, as far as queues tell: perhaps misspelt."""
+    """Returns the topics of --topic that no store has, as far as queues tell; perhaps misspelt."""
     from txrocketmq.spark.option_values import names
 
     if options.topic is None or any(store.queue_kind != "files" for store in stores):
@@ -316,7 +319,7 @@ def unknown_topics(options: argparse.Namespace, stores: Sequence[Store]) -> list
 
 
 def _source(options: argparse.Namespace) -> dict[str, str]:
-    """The options of the source that say what the table has."""
+    """Returns the options of the source, which decide what the table contains."""
     source = {"view": options.view, "propertiesFormat": options.properties_format}
     if options.topic is not None:
         source["topic"] = options.topic
@@ -329,7 +332,7 @@ def _source(options: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def _runner() -> Iterator[Runner]:
-    """Spark's workers in a program of spark-submit, else processes on this machine."""
+    """Provides what runs the tasks: Spark's workers under spark-submit, else local processes."""
     from txrocketmq.spark.session import is_submitted, session
 
     if is_submitted():
@@ -346,7 +349,7 @@ def _runner() -> Iterator[Runner]:
 
 @dataclass
 class _Outcome:
-    """What a job came to."""
+    """What a job has done, and the exit code."""
 
     commits: list[Commit] = field(default_factory=list)
     code: int = DONE
@@ -354,7 +357,7 @@ class _Outcome:
 
 @contextmanager
 def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
-    """Writes the metrics at the end, however it ends."""
+    """Writes the metrics of a job at its end, whether it succeeds or fails."""
     if options.metrics is None:
         yield _Outcome()
         return
@@ -378,7 +381,7 @@ def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
 
 
 def _check_place(path: Path) -> None:
-    """OptionError when no file of metrics can be written there."""
+    """Raises OptionError if no file of metrics can be written at this path."""
     if not path.parent.is_dir():
         raise OptionError(f"the folder {path.parent}, where --metrics is to write, does not exist")
     if path.is_dir():
@@ -392,7 +395,7 @@ def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> N
     from txrocketmq.spark.log_end import end_of_log
 
     state, ends, table = None, {}, job.table
-    with suppress(SparkSourceError, OSError):  # the metrics of a failure say less
+    with suppress(SparkSourceError, OSError):  # after a failure the metrics may say less
         state = State(table.version(), table.row_count(), table.committed_ms(), table.positions())
         ends = {store.broker_name: end_of_log(store) for store in job.stores}
     write_metrics(str(path), table.name, outcome.code, seconds, outcome.commits, state, ends)

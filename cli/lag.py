@@ -52,7 +52,7 @@ _ALL: Final = {
 
 
 async def group_rows(admin: Admin, group: str, topic: str | None) -> list[dict[str, Any]]:
-    """The queues of a group as rows."""
+    """Returns the queues of a group as rows."""
     return [
         {
             "topic": each.queue.topic,
@@ -82,7 +82,7 @@ async def _all_rows(admin: Admin) -> list[dict[str, Any]]:
 
 
 async def _row(admin: Admin, group: str) -> dict[str, Any] | None:
-    """A group in one row; None when it has consumed nothing and nobody is connected."""
+    """Returns a group as one row, or None if it has consumed nothing and nobody is connected."""
     try:
         connection = await admin.consumer_connections(group)
         consumers, model = len(connection.connection_set), connection.message_model
@@ -107,5 +107,5 @@ async def _row(admin: Admin, group: str) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

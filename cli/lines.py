@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 CHUNK_BYTES: Final = 256 * 1024
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024
-"""As large as a body may be."""
+"""The length of the longest line, in bytes, which is that of the largest body."""
 
 
 class LineSplitter:
@@ -23,20 +23,20 @@ class LineSplitter:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that a chunk completes. Raises ValueError for one that does not end."""
+        """Returns the lines that a chunk completes. Raises ValueError for one that is too long."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
             raise ValueError(f"a line of the input is longer than {MAX_LINE_BYTES} bytes")
         return _without_ends(lines)
 
     def end(self) -> list[bytes]:
-        """The last line, when the input does not end with a line's end."""
+        """Returns the last line if the input does not end with a newline."""
         rest, self._rest = self._rest, b""
         return _without_ends([rest])
 
 
 async def portions(reactor: Any, descriptor: int) -> AsyncIterator[list[bytes]]:
-    """The lines of a file descriptor, as many at once as there are; one portion is read ahead."""
+    """Yields the lines of a file, as many at once as there are; one portion is read ahead."""
     reader = _Reader(reactor, descriptor)
     thread = threading.Thread(target=reader.run, name="lines", daemon=True)
     thread.start()
@@ -49,7 +49,7 @@ async def portions(reactor: Any, descriptor: int) -> AsyncIterator[list[bytes]]:
 
 
 class _Reader:
-    """The thread hands each portion over and waits until it is taken."""
+    """Reads in a thread, which hands over each portion and waits until that is taken."""
 
     def __init__(self, reactor: Any, descriptor: int) -> None:
         self._reactor = reactor
@@ -60,7 +60,7 @@ class _Reader:
         self._is_there = False
 
     def next(self) -> Deferred[list[bytes] | None]:
-        """The next portion, None at the end."""
+        """Fires with the next portion, or with None at the end."""
         result: Deferred[list[bytes] | None] = Deferred()
         self._waiting = result
         if self._is_there:
@@ -68,7 +68,7 @@ class _Reader:
         return result
 
     def run(self) -> None:
-        """In the thread: reads until the end, or until nobody takes what was read."""
+        """Reads until the end, or until nobody takes what was read; runs in the thread."""
         splitter = LineSplitter()
         try:
             while chunk := os.read(self._descriptor, CHUNK_BYTES):

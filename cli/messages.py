@@ -203,5 +203,5 @@ def _record_row(record: TraceRecord) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

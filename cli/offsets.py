@@ -125,5 +125,5 @@ def _show(offsets: Mapping[MessageQueue, int], *, as_json: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

@@ -20,15 +20,15 @@ from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionError, build_s
 from txrocketmq.remoting.transport.clock import Clock
 
 LOOK_AGAIN_MS: Final = 500
-"""How often a topic that nobody has is looked for."""
+"""How many ms pass before a topic that does not exist yet is looked for again."""
 TIMED_OUT: Final = 1
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reading_options(beginning: str) -> Callable[[F], F]:
-    """The options that say which messages are printed, how, and when it is enough.
+    """Adds the options that say which messages are printed, how, and when it is enough.
 
-    `beginning` says what --from means to the command.
+    `beginning` is the help text of --from.
     """
     options = (
         click.option(
@@ -67,7 +67,7 @@ def reading_options(beginning: str) -> Callable[[F], F]:
 
 
 def tags(text: str) -> str:
-    """A subscription expression that names a tag, as it is; a type of an option."""
+    """The type of an option that is a subscription expression, which it returns unchanged."""
     try:
         build_subscription_data("", text)
     except SubscriptionError:
@@ -77,7 +77,7 @@ def tags(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was given with these options."""
+    """The values of these options."""
 
     topic: str
     start: Start
@@ -112,7 +112,7 @@ async def once_there(
 
 
 class Printer:
-    """Prints messages, and calls `enough` when `limit` were printed."""
+    """Prints messages, and calls `enough` when `limit` of them were printed."""
 
     def __init__(
         self, line: Callable[[MessageExt], str], limit: int | None, steady_ms: Callable[[], int]
@@ -125,7 +125,7 @@ class Printer:
         self.enough: Callable[[], None] = lambda: None
 
     def show(self, queue: MessageQueue, messages: list[MessageExt]) -> None:
-        """Prints messages of a queue; raises BrokenPipeError when nobody reads any more."""
+        """Prints messages of a queue. Raises BrokenPipeError if nobody reads on."""
         if self._limit is not None:
             messages = messages[: self._limit - self.shown]
         self.shown += len(messages)
@@ -137,7 +137,7 @@ class Printer:
 
 
 class Silence:
-    """Calls `stop` when nothing was printed for some seconds."""
+    """Calls `stop` when nothing was printed for so many seconds."""
 
     def __init__(
         self, clock: Clock, seconds: int | None, printer: Printer, stop: Callable[[], None]
@@ -152,7 +152,7 @@ class Silence:
             self._wait(self._limit_ms)
 
     def end(self) -> None:
-        """Waits no more."""
+        """Stops waiting."""
         if self._pause is not None:
             self._pause.cancel()
 

@@ -23,11 +23,11 @@ from txrocketmq.spark.reports.report import (
 
 PROG: Final = "txrocketmq report"
 _WIDE: Final = 10_000
-"""Columns where no terminal limits them: rows stay on a line."""
+"""The width where no terminal limits it, in columns: each row stays on one line."""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """Returns the parser of the command's options."""
     parser = argparse.ArgumentParser(
         prog=PROG,
         description="Reads the stores of brokers, running or stopped, and reports what stands out"
@@ -87,7 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was given."""
+    """Returns the options that were given."""
     return make_parser().parse_args(arguments)
 
 
@@ -115,7 +115,7 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reports; the exit code."""
+    """Prints or writes the reports; returns the exit code."""
     options = parse_arguments(arguments)
     names = [name for words in options.only for name in words.split(",") if name]
     try:
@@ -193,7 +193,7 @@ def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:
 def document(
     stores: Sequence[str], now: datetime, found: Sequence[Finding], results: Sequence[Result]
 ) -> Mapping[str, Any]:
-    """The results in the form for JSON: rows by report, with the columns of the queries."""
+    """Returns the results in the form for JSON: rows by report, with the columns of the queries."""
     return {
         "stores": list(stores),
         "now": now,

@@ -38,20 +38,20 @@ PROG: Final = "txrocketmq send"
 STDIN: Final = "-"
 BATCH_MESSAGES: Final = 1024
 BATCH_BYTES: Final = 1024 * 1024
-"""Bounds of a batch; RocketMQ recommends batches of at most 1 MiB."""
+"""The largest size of a batch; RocketMQ recommends batches of at most 1 MiB."""
 _ENTRY_BYTES: Final = 128
-"""About what a message costs in a batch beside its body: lengths, unique key."""
+"""About how many bytes a message takes in a batch besides its body: lengths, unique key."""
 
 
 def word(text: str) -> str:
-    """A tag or a key, as a type of an option."""
+    """The type of an option that is a tag or a key."""
     if names.NAME_VALUE_SEPARATOR in text or names.PROPERTY_SEPARATOR in text:
         raise click.BadParameter(f"{text!r} contains \\x01 or \\x02, which separate properties")
     return text
 
 
 def own_property(text: str) -> tuple[str, str]:
-    """A property NAME=VALUE that users may set, as a type of an option."""
+    """The type of an option that is a property NAME=VALUE with a name that users may set."""
     name, _, value = text.partition("=")
     try:
         check_user_property(name, value)
@@ -62,7 +62,7 @@ def own_property(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """What was given to the command."""
+    """The arguments and options of the command."""
 
     topic: str
     bodies: tuple[str, ...]
@@ -81,7 +81,7 @@ class Sending:
     as_json: bool
 
     def check(self) -> None:
-        """Raises UsageError for what is right by itself, and not together."""
+        """Raises UsageError for options that are valid each by itself, but not together."""
         if not self.bodies and self.file is None:
             raise click.UsageError("give a BODY, or --file")
         if STDIN in self.bodies and self.count > 1:
@@ -171,7 +171,7 @@ def command(namesrv: str, **given: Any) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)
 
 
@@ -209,7 +209,7 @@ def _in_transaction(
 
 
 class _Pace:
-    """Waits so that there are so many messages a second at most, however long each send takes."""
+    """Limits how many messages are sent in a second, however long each send takes."""
 
     def __init__(self, client: ClientInstance, rate: float | None) -> None:
         self._clock = client.clock
@@ -217,7 +217,7 @@ class _Pace:
         self._next_ms = float(client.clock.steady_ms())
 
     async def wait(self) -> None:
-        """Until the next message may leave."""
+        """Waits until the next message may be sent."""
         if not self._period_ms:
             return
         now_ms = self._clock.steady_ms()
@@ -227,7 +227,7 @@ class _Pace:
 
 
 async def _bodies(client: ClientInstance, options: Sending) -> AsyncIterator[list[bytes]]:
-    """Bodies in portions: those of the command line together, lines as they come."""
+    """Yields bodies in portions: those of the command line together, lines as they arrive."""
     waiting: list[bytes] = []
     for _ in range(options.count):
         for body in options.bodies:
@@ -271,7 +271,7 @@ def _message(options: Sending, body: bytes) -> Message:
 
 
 def batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages in batches of bounded size."""
+    """Yields the messages in batches of limited size."""
     batch: list[Message] = []
     size_bytes = 0
     for message in messages:

@@ -28,7 +28,7 @@ Command = Callable[[ClientInstance], Awaitable[int]]
 
 
 def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = INTERRUPTED) -> int:
-    """Runs the command with a client; the exit code. `interrupted`: that after Ctrl-C."""
+    """Runs the command with a client; returns its exit code, or `interrupted` after Ctrl-C."""
     start_logging(sys.stderr)
     clock = Clock()
     reactor = clock.reactor
@@ -63,7 +63,7 @@ async def _with_client(clock: Clock, namesrv_addr: str, command: Command) -> int
 
 
 def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | None = None) -> int:
-    """What a failed command ends with; says why where the user should know."""
+    """Returns the exit code of a failed command; prints the reason if users should know it."""
     error = failure.value
     errors = errors or sys.stderr
     if isinstance(error, CancelledError):

@@ -17,11 +17,11 @@ from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import KEYS, SYSTEM_PROPERTIES, TAGS
 
 MAX_BINARY_BYTES: Final = 32
-"""How much of a body that is no text is shown."""
+"""How many bytes are shown of a body that is not text."""
 
 
 def sent_line(result: SendResult) -> str:
-    """What became of a message."""
+    """Returns a line about the result of a send."""
     queue = result.queue
     ids = result.msg_id.split(",")
     what = ids[0] if len(ids) == 1 else f"{len(ids)} messages"
@@ -31,7 +31,7 @@ def sent_line(result: SendResult) -> str:
 
 
 def sent_json(result: SendResult) -> str:
-    """The same as an object."""
+    """Returns the same as a JSON object."""
     queue = result.queue
     return _json(
         {
@@ -47,13 +47,13 @@ def sent_json(result: SendResult) -> str:
 
 
 def message_line(message: MessageExt) -> str:
-    """A message: when it was stored, where it is, tag, keys and properties of its own, body."""
+    """Returns a message as a line: when and where it was stored, tag, keys, properties, body."""
     place = f"{message.broker_name}/{message.queue_id}@{message.queue_offset}"
     return f"{heading(message, place)} {_body_text(message.body)}"
 
 
 def heading(message: MessageExt, place: str) -> str:
-    """All of `message_line` but the body; `place` says where the message is."""
+    """Returns all of `message_line` but the body; `place` says where the message is."""
     seconds, millis = divmod(message.store_timestamp, 1000)
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     parts = [
@@ -70,7 +70,7 @@ def heading(message: MessageExt, place: str) -> str:
 
 
 def message_json(message: MessageExt) -> str:
-    """A message with all its fields; a body that is no UTF-8 is `bodyBase64` in place of `body`."""
+    """Returns a message with all its fields; a body that is no UTF-8 is in `bodyBase64`."""
     fields = message_fields(message)
     try:
         fields["body"] = message.body.decode("utf-8")
@@ -80,7 +80,7 @@ def message_json(message: MessageExt) -> str:
 
 
 def message_fields(message: MessageExt) -> dict[str, Any]:
-    """The fields of a message, without its body."""
+    """Returns the fields of a message, without its body."""
     return {
         "topic": message.topic,
         "broker": message.broker_name,
@@ -102,7 +102,7 @@ def message_fields(message: MessageExt) -> dict[str, Any]:
 
 
 def _own_properties(message: MessageExt) -> dict[str, str]:
-    """Those that the user set."""
+    """Returns the properties that the user has set."""
     return {
         name: value
         for name, value in message.properties.items()
@@ -119,7 +119,7 @@ def _body_text(body: bytes) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without control characters: they are written as Python would."""
+    """Returns a text without control characters, which are escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(

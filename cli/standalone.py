@@ -47,32 +47,34 @@ NAMESRV_PORT: Final = 9876
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::"})
 MIN_FREE_BYTES: Final = 256 * 1024 * 1024
-"""Room on the disk below which nothing is stored, unless a ratio is set: the disk of a laptop may
-well be 90 % full and have tens of GB left."""
+"""If fewer bytes than this are free on the disk, nothing is stored, unless a ratio is set: the disk
+of a laptop may well be 90 % full and have tens of GB left."""
 _RATIOS: Final = frozenset(
     {"diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio"}
 )
 _FLOOR: Final[Mapping[str, str]] = {"diskSpaceMinFreeBytes": str(MIN_FREE_BYTES)}
 READY_TIMEOUT_MS: Final = 10_000
-"""How long the broker may take to be registered."""
+"""How many ms it may take until the broker is registered."""
 
 _ELSEWHERE: Final = "192.0.2.1:9"
-"""An address of no machine: our own on the way there is the one that others reach us under."""
+"""An address that no machine has. Our own address on the way there is the one under which others
+reach us."""
 _LOOK_MS: Final = 2
 _PORTS: Final = range(12_000, 32_000)
 """Free ports are looked for below those that the system gives to outgoing connections."""
 _NEIGHBOURS: Final = (-2, 0, 1)
-"""The VIP port, the port itself, the one for replication."""
+"""The distances from the broker's port to its VIP port, to itself, and to the port for
+replication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. `settings` are those of broker and store, under their names in broker.conf."""
+    """What to run; `settings` are those of broker and store, by their names in broker.conf."""
 
     namesrv_port: int = NAMESRV_PORT
-    """0: any free one."""
+    """The port of the name server; 0 for any free one."""
     host: str = LOOPBACK
-    """Address to listen on and to tell clients; 0.0.0.0 or :: for all of them."""
+    """The address to listen on, which clients are told; 0.0.0.0 or :: for all addresses."""
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -103,18 +105,21 @@ class Standalone:
 
     @property
     def namesrv_addr(self) -> str:
-        """Where clients find the name server, once it has started."""
+        """The address at which clients find the name server, once it has started."""
         assert self.name_server is not None
         return address_text(self._host, self.name_server.port)
 
     @property
     def broker_addr(self) -> str:
-        """Where clients find the broker, once it has started."""
+        """The address at which clients find the broker, once it has started."""
         assert self.broker is not None
         return self.broker.address
 
     def start(self) -> None:
-        """Raises ValueError, OSError, whose text says what to do; what had started is stopped."""
+        """Starts both servers; if one of them cannot start, what has started is stopped.
+
+        Raises ValueError or OSError, whose text says what to do.
+        """
         try:
             self._start()
         except CannotListenError as error:
@@ -157,7 +162,7 @@ class Standalone:
         self._look()
 
     def _look(self) -> None:
-        """Whether the name server knows the broker yet."""
+        """Fires `ready` if the name server knows the broker; if not, looks again in a moment."""
         if self.name_server is None or self.ready.called:
             return
         if self.config.broker_name in self.name_server.table.cluster_info().broker_addr_table:
@@ -168,7 +173,7 @@ class Standalone:
             self._unhurried.later(_LOOK_MS, self._look)
 
     def stop(self) -> Deferred[Any]:
-        """The broker, which takes leave of the name server, then that."""
+        """Stops the broker, which unregisters from the name server, and then the name server."""
         stopped: Deferred[Any] = Deferred()
         broker, self.broker = self.broker, None
         name_server, self.name_server = self.name_server, None
@@ -182,18 +187,18 @@ class Standalone:
 
 
 def configure(settings: Mapping[str, str]) -> tuple[Any, list[UnknownKey]]:
-    """The configuration of broker and store, and the keys that nobody knows. Raises ConfigError."""
+    """Returns the configuration of broker and store, and the unknown keys. Raises ConfigError."""
     parts, unknown = load_all((BrokerConfig, StoreConfig), settings)
     return parts, unknown
 
 
 def own_address() -> str:
-    """The address of this machine as others see it; loopback when it has no network."""
+    """Returns the address of this machine as others see it; loopback if it has no network."""
     return address_facing(_ELSEWHERE)
 
 
 def free_broker_port(host: str) -> int:
-    """A port that is free together with its neighbours. Raises OSError when there is none."""
+    """Returns a port that is free together with its neighbours. Raises OSError if there is none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in random.sample(_PORTS, 100):
         held: list[socket.socket] = []
@@ -211,13 +216,13 @@ def free_broker_port(host: str) -> int:
 
 
 def default_store() -> str:
-    """The folder of the store unless one is given, in $XDG_DATA_HOME or ~/.local/share."""
+    """Returns the folder of the store by default, in $XDG_DATA_HOME or ~/.local/share."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return str(Path(home) / "txrocketmq" / "standalone")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """Returns the parser of the command's options."""
     parser = argparse.ArgumentParser(
         prog=PROG, description="Runs a name server and a broker in one process, until Ctrl-C."
     )
@@ -250,7 +255,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What was given."""
+    """Returns the options that were given."""
     return make_parser().parse_args(arguments)
 
 
@@ -261,7 +266,7 @@ def _port(text: str) -> int:
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
-    """What the flags and the file ask for. Raises ConfigError."""
+    """Returns what the options and the file ask for. Raises ConfigError."""
     settings = {"storePathRootDir": default_store()}
     if arguments.config is not None:
         settings |= read_file(arguments.config)
@@ -274,7 +279,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until it is stopped by a signal; the exit code."""
+    """Runs until a signal stops it; returns the exit code."""
     # Not at the top: it takes the global reactor, which tests leave to their programs.
     from txrocketmq.remoting.transport.run import run_service
 

@@ -27,7 +27,7 @@ command = group("store", "Check, repair or print the store of a broker.")
 
 
 def _store(function: F) -> F:
-    """What is needed to open a store."""
+    """Adds the argument and the option that are needed to open a store."""
     config = click.option(
         "-c",
         "--config",
@@ -42,7 +42,7 @@ def _store(function: F) -> F:
 def _with_config(
     name: str, store: Path, file: str | None, work: Callable[[StoreConfig], int]
 ) -> int:
-    """Does the work of a command; the exit code."""
+    """Does the work of a command; returns the exit code."""
     try:
         return work(config_from(store, file))
     except BrokenPipeError:
@@ -137,7 +137,7 @@ def dump(store: Path, config: str | None, **given: Any) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
+    """Runs a command; returns the exit code."""
     return run(command, PROG, arguments)
 
 

@@ -34,16 +34,17 @@ from txrocketmq.remoting.kept_json import read_kept
 
 _CONFIG: Final = "config"
 _NO_SUFFIX: Final = frozenset({"transactionMetrics", "timermetrics"})
-"""Files of JSON that are not called so."""
+"""Names of files of JSON that do not end with .json."""
 _LEAST_PIECE_BYTES: Final = 16 * 1024 * 1024
 _PIECES_A_WORKER: Final = 8
-"""The last one to end lets the others wait no longer than for a small part of the whole."""
+"""How many pieces each process gets to check. When the last piece is being checked, the others wait
+only for a small part of the whole."""
 _check: StoreCheck | None = None
-"""What the processes look at, which have it from the one that has forked them."""
+"""What the processes check; they inherit it from the process that has forked them."""
 
 
 def check_store(config: StoreConfig, root: Path, *, workers: int | None, as_json: bool) -> int:
-    """Looks at the store; 0 when nothing is wrong with it."""
+    """Checks the store; returns 0 if nothing is wrong with it."""
     started = time.monotonic()
     # On copies the index is not worth building: it is looked at as it is.
     config = dataclasses.replace(config, message_index_enable=False)
@@ -86,7 +87,7 @@ def _place(part: Part) -> tuple[bool, int, int]:
 def look_at_parts(
     check: StoreCheck, workers: int | None, *, shows: bool, in_pieces: bool
 ) -> Iterator[Looked]:
-    """Looks at all parts, several at a time, in the order in which they come."""
+    """Checks all parts, several at a time; yields each result as soon as it is there."""
     global _check  # noqa: PLW0603 - forked processes have it so
     workers = workers or os.cpu_count() or 1
     piece_bytes = (check.end - check.start) // (workers * _PIECES_A_WORKER)
@@ -121,12 +122,12 @@ def _look(part: Part) -> Looked:
 
 
 def _bar(total_bytes: int, *, shows: bool) -> AbstractContextManager[Callable[[int], None]]:
-    """A bar on a terminal; it is given the bytes that were read."""
+    """Shows a bar on a terminal; yields a function to be called with the number of bytes read."""
     return progress("reading", total_bytes) if shows else nullcontext(lambda _: None)
 
 
 def config_findings(store: Path) -> Iterator[Finding]:
-    """Files of `config/` that are damaged, missing beside their .bak, or no JSON objects."""
+    """Yields what is wrong with files of `config/`: damaged, only a .bak, or no JSON object."""
     folder = store / _CONFIG
     names = {path.name.removesuffix(".bak") for path in folder.glob("*")}
     for name in sorted(name for name in names if name.endswith(".json") or name in _NO_SUFFIX):
@@ -144,16 +145,16 @@ def config_findings(store: Path) -> Iterator[Finding]:
 
 @dataclasses.dataclass
 class Report:
-    """What was found, to be printed."""
+    """What was found in a store, to be printed."""
 
     check: StoreCheck
     looked: list[Looked]
-    """One for each kind of part."""
+    """The results, one for each kind of part."""
     seconds: float = 0.0
 
     @property
     def more(self) -> int:
-        """How many findings there are that are not listed."""
+        """Returns how many findings there are that are not listed."""
         return sum(each.more for each in self.looked)
 
     @property
@@ -163,11 +164,11 @@ class Report:
 
     @property
     def read_bytes(self) -> int:
-        """How much of the store was read."""
+        """How many bytes of the store were read."""
         return sum(each.part.size_bytes for each in self.looked)
 
     def text(self) -> str:
-        """Sentences for a person."""
+        """Returns the report in sentences for a person."""
         check = self.check
         lines = [finding.text for finding in check.findings]
         if self.more:
@@ -184,7 +185,7 @@ class Report:
         return "\n".join(lines)
 
     def json(self) -> str:
-        """The same for a program."""
+        """Returns the report as JSON for a program."""
         check, done = self.check, self.check.recovered
         value = {
             "sound": not check.findings,

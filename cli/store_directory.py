@@ -21,11 +21,11 @@ FAILED: Final = 1
 
 
 class NoStore(Exception):
-    """A directory that holds no store; the text is a sentence for a person."""
+    """The error of a directory that holds no store; its text is a sentence for a person."""
 
 
 def config_from(store: Path, file: str | None) -> StoreConfig:
-    """The settings of a store: of a broker's file, or as its files tell. Raises NoStore."""
+    """Returns the settings of a store, from a broker's file or inferred. Raises NoStore."""
     root = str(store)
     if not store.is_dir():
         raise NoStore(f"there is no directory {root}")
@@ -41,12 +41,15 @@ def config_from(store: Path, file: str | None) -> StoreConfig:
 
 
 def known_topics(store: Path) -> Collection[str] | None:
-    """The topics of topics.json, for which queues may be rebuilt; None if it cannot be read."""
+    """Returns the topics of topics.json, for which queues may be rebuilt; None without any."""
     return set(_topics(store)) or None
 
 
 def kinds_of_queues(store: Path) -> Callable[[str], bool | None]:
-    """Which topics have queues of batches, as topics.json says; None of those it does not name."""
+    """Returns a function that says whether a topic has queues of batches, as topics.json has it.
+
+    The function returns None for topics that are not in that file.
+    """
     table = _topics(store)
 
     def kind_of(topic: str) -> bool | None:

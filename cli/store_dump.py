@@ -77,7 +77,7 @@ def opened(
     with_index: bool,
     kind_of: KindOf = kind_unknown,
 ) -> MessageStore:
-    """The store, on copies, whatever it has lost."""
+    """Opens the store on copies, whatever it has lost."""
     settings = dataclasses.replace(
         config, message_index_enable=with_index, max_msgs_num_batch=1 << 30
     )
@@ -94,7 +94,7 @@ def opened(
 
 
 def records(store: MessageStore, wanted: Wanted) -> Iterator[memoryview]:
-    """The requested records."""
+    """Yields the requested records."""
     if wanted.key is not None:
         assert wanted.topic is not None
         yield from finished(
@@ -127,7 +127,10 @@ def _of_queue(
 
 
 def decoded(data: memoryview) -> tuple[MessageExt, bool]:
-    """The message of a record, and whether its body has its CRC; if not, it is as it is stored."""
+    """Returns the message of a record, and whether its body has the right CRC.
+
+    If not, the body is left as it is stored.
+    """
     stored = decode_messages(data, decompress_body=False)[0]
     if body_crc(stored.body) != stored.body_crc:
         return stored, False
@@ -135,7 +138,7 @@ def decoded(data: memoryview) -> tuple[MessageExt, bool]:
 
 
 def as_line(message: MessageExt, body: str, *, is_sound: bool) -> str:
-    """A message for a person."""
+    """Returns a message as a line for a person."""
     place = (
         f"{message.commit_log_offset}+{message.store_size}"
         f" {plain(message.topic)}/{message.queue_id}@{message.queue_offset}"
@@ -145,7 +148,7 @@ def as_line(message: MessageExt, body: str, *, is_sound: bool) -> str:
 
 
 def as_json(message: MessageExt, body: str, *, is_sound: bool) -> str:
-    """A message for a program."""
+    """Returns a message as JSON for a program."""
     fields: dict[str, Any] = message_fields(message)
     del fields["broker"]
     fields["commitLogOffset"] = message.commit_log_offset

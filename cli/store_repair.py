@@ -53,7 +53,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
 
 
 def plan(check: StoreCheck) -> list[str]:
-    """What is wrong, and what opening the store would do about it."""
+    """Returns what is wrong, and what opening the store would do about it."""
     lines = [finding.text for finding in check.findings]
     done = check.recovered
     if done is not None:

@@ -21,7 +21,7 @@ _BETWEEN: Final = "  "
 
 
 def table_text(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
-    """Rows under their headings; `columns` are headings by the names of the rows' values."""
+    """Returns rows under headings; `columns` are these by the names of the rows' values."""
     texts = [[_cell(row.get(name)) for name in columns] for row in rows]
     lines = [list(columns.values()), *texts]
     widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
@@ -39,17 +39,17 @@ def table_text(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) ->
 
 
 def json_lines(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as objects, one a line, with all their values."""
+    """Returns rows as JSON objects, one a line, with all their values."""
     return "\n".join(json_text(row) for row in rows)
 
 
 def json_text(value: Any) -> str:
-    """One value; what JSON does not know is as its fields."""
+    """Returns a value as JSON; for what JSON does not know, the object of its fields."""
     return orjson.dumps(value, default=_plain_value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def time_text(timestamp_ms: int) -> str | None:
-    """A time as text in the local zone; None if there is no time."""
+    """Returns a time in ms since the epoch as text in the local zone; None if there is no time."""
     if timestamp_ms <= 0:
         return None
     seconds, millis = divmod(timestamp_ms, 1000)

@@ -29,7 +29,7 @@ PROG: Final = "txrocketmq tail"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tailing(Reading):
-    """What was given to the command."""
+    """The arguments and options of the command."""
 
     sql: str | None
 
@@ -58,7 +58,7 @@ def command(namesrv: str, **given: Any) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)
 
 

@@ -55,7 +55,7 @@ def list_topics(cluster: str | None, with_all: bool, namesrv: str, as_json: bool
         names = await admin.topics(cluster)
         brokers = await admin.brokers()
         clusters = {each.cluster for each in brokers}
-        # Clusters and brokers have topics of their names, and clusters one for replies.
+        # Each cluster and broker has a topic of its name, and each cluster one for replies.
         own = (
             clusters
             | {each.name for each in brokers}
@@ -228,5 +228,5 @@ def _is_internal(name: str, own: set[str]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command; returns the exit code."""
     return run(command, PROG, arguments)

@@ -32,7 +32,7 @@ Ctrl-C stops both.
 
 
 def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> str:
-    """The text."""
+    """Returns the text that is printed."""
     option = "" if namesrv == _DEFAULT_NAMESRV else f" --namesrv {namesrv}"
     return _TEXT.format(
         namesrv=namesrv,
@@ -46,7 +46,7 @@ def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> s
 
 
 def own_command() -> str:
-    """How a shell in this folder finds the command that runs now."""
+    """Returns how a shell in this folder finds the command that runs now."""
     if shutil.which("txrocketmq") is not None:
         return "txrocketmq"
     beside = Path(sys.executable).with_name("txrocketmq")

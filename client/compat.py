@@ -60,7 +60,7 @@ class ProducerException(RocketMQException):
 
 
 class ProducerStartFailed(ProducerException):
-    """It could not start."""
+    """A producer could not start."""
 
 
 class ProducerSendSyncFailed(ProducerException):
@@ -80,7 +80,7 @@ class PushConsumerException(RocketMQException):
 
 
 class PushConsumerStartFailed(PushConsumerException):
-    """It could not start."""
+    """A consumer could not start."""
 
 
 class SendStatus(enum.IntEnum):
@@ -101,7 +101,7 @@ class TransactionStatus(enum.IntEnum):
 
 
 class ConsumeStatus(enum.IntEnum):
-    """What became of a message."""
+    """The answer of a function: whether it has consumed the message or wants it again later."""
 
     CONSUME_SUCCESS = 0
     RECONSUME_LATER = 1
@@ -142,7 +142,8 @@ def _send_result(result: CoreSendResult) -> SendResult:
 class _Client:
     """What producers and consumers have in common: settings, and the client that has them.
 
-    `start` makes the client. A setting that changes after the start raises RocketMQException.
+    `start` makes the client. From then on `set_group` has no effect, and the other settings raise
+    RocketMQException.
     """
 
     def __init__(self, group_id: str | bytes) -> None:

@@ -149,7 +149,7 @@ class Connection:
         ext_fields = header.encode_letters() if call.letters else header.encode()
         if self._seal is not None:
             self._seal(ext_fields, body)
-        # No fields at all, rather than an empty object: as the original writes it.
+        # Without fields there is no empty object either, as in what the original writes.
         return RemotingCommand(call.code, ext_fields or None, body, opaque=opaque)
 
     def _answered(self, command: RemotingCommand) -> bool:

@@ -31,7 +31,7 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
         if key is None or key not in changes:
             parts.append(part)
             continue
-        added.pop(key, None)  # of several lines with one key the last counts, so all get it
+        added.pop(key, None)  # the last line of a key counts, so all of them get the value
         parts.append(_line(key, changes[key], end))
     if added:
         _, end, is_open = pieces[-1] if pieces else ("", "\n", False)

@@ -93,7 +93,7 @@ class Form:
         for index, (mark, kind) in enumerate(zip(marks, kinds, strict=True)):
             form, value = _PLACES[kind]
             places[b'"%b"' % mark.encode()] = form, value.format(f"value{index}")
-        # The opaque comes after the fields, and nothing behind it is of a header's.
+        # The opaque follows the fields, and no value of a field comes after it.
         where = {text.rindex(place): place for place in places}
         ordered = [where[at] for at in sorted(where)]
         for place in ordered:
@@ -102,7 +102,7 @@ class Form:
         arguments = ", ".join(["opaque", *(f"value{index}" for index in range(len(kinds)))])
         values = ", ".join(places[place][1] for place in ordered)
         scope: dict[str, Any] = {"text": text, "dumps": orjson.dumps}
-        # Made of declarations only, as the codecs of headers are.
+        # The source is made from declarations only, as that of the codecs of headers is.
         head: Callable[..., bytes] = eval(  # noqa: S307
             f"lambda {arguments}: text % ({values},)", scope
         )

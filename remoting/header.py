@@ -167,7 +167,7 @@ def camel_case(name: str) -> str:
 
 
 def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:
-    hints = get_type_hints(cls)  # of each base in the names of its own module
+    hints = get_type_hints(cls)  # those of each base are resolved in its own module
     result = []
     for index, declared in enumerate(_in_binary_order(cls)):
         result.append(

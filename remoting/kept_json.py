@@ -37,7 +37,7 @@ def read_kept(path: Path) -> KeptJson:
                 wrong.append(f"{each} is empty")
                 continue
             zeros = data.find(0)
-            if zeros >= 0:  # nobody writes them, yet within texts the scanner would let them pass
+            if zeros >= 0:  # nobody writes them, but the scanner accepts them in texts
                 wrong.append(f"{each} is damaged: it has zero bytes from byte {zeros} on")
                 continue
             content = decode_body(data)

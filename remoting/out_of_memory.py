@@ -39,7 +39,7 @@ def ends_without_memory(name: str) -> Iterator[None]:
     except (MemoryError, ImportError, OSError, SystemError) as error:
         if not is_out_of_memory(error):
             raise
-        del error  # and what its traceback holds, which may be what there is too much of
+        del error  # and what its traceback holds, which may be most of the memory
     else:
         return
     sys.stderr.write(

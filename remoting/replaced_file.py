@@ -38,7 +38,7 @@ def write_replacing(path: Path, data: bytes) -> None:
     finally:
         for each in (temporary, former):
             with suppress(OSError):
-                each.unlink(missing_ok=True)  # what is half there takes room from others
+                each.unlink(missing_ok=True)  # half a file only takes up room
     _sync_folder(path.parent)
 
 

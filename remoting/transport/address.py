@@ -31,7 +31,7 @@ def address_facing(namesrv_addr: str) -> str:
         with socket.socket(family, kind) as probe:
             probe.connect(address)
             return str(probe.getsockname()[0])
-    except (OSError, ValueError):  # nobody, or no name: what is wrong is said on connecting
+    except (OSError, ValueError):  # no way, or no such name: connecting will report it
         return LOOPBACK
 
 

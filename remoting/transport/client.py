@@ -234,7 +234,7 @@ class Connections:
             if asked not in self._repeated:
                 self._repeat(address, asked)
                 return
-            # Whoever is behind this address goes: connections are not made for each request.
+            # The servers at this address are stopping: no connection is made for each request.
             self._failures[address] = 0, self._clock.steady_ms() + GOING_MS
             asked.resolve(SendError(f"{address} stops: it said GO_AWAY on a new connection too"))
 
@@ -345,7 +345,7 @@ class Connections:
                 self._attempts[address].cancel()
         for address, peer in list(self._peers.items()):
             if peer.is_lost(steady_ms):
-                # First, so that what is tried again makes a connection of its own.
+                # This comes first, so that a request that is tried again opens a new connection.
                 del self._peers[address]
                 peer.abort()
             peer.expire(steady_ms)

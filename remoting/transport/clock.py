@@ -76,7 +76,7 @@ class Clock:
 
     def __init__(self, reactor: Any = None) -> None:
         if reactor is None:
-            # Importing it installs it, which is not for a client that runs on a reactor of its own.
+            # The import installs a reactor, which a client with a reactor of its own must not do.
             from twisted.internet import reactor  # noqa: PLC0415
         self.reactor: Any = reactor
         self._repeating: list[Repeating] = []

@@ -94,7 +94,7 @@ class Exporter:
     def _scraped(self, request: Request) -> None:
         is_first = not self._waiting
         self._waiting.append(request)
-        request.notifyFinish().addErrback(lambda _: None)  # whoever asked has gone
+        request.notifyFinish().addErrback(lambda _: None)  # the client has gone
         if is_first:
             self._slice(_Text(chain(self._collect(), _of_process())))
 
@@ -182,7 +182,7 @@ class _Text:
         one: Any = _One(piece)
         text = bytes(generate_latest(one))
         if piece.name == self._name:
-            while text.startswith(b"#"):  # what it is has been said
+            while text.startswith(b"#"):  # its type and help were written already
                 text = text.partition(b"\n")[2]
         self._name = piece.name
         self._pieces.append(text)

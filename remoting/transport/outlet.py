@@ -205,7 +205,7 @@ class SocketOutlet(TransportOutlet):
     def _send_now(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
         if len(buffers) > _MAX_VECTORS and sum(map(len, buffers)) <= PIECE_BYTES:
             buffers = [b"".join(buffers)]
-        one = len(buffers) == 1  # as the answers to sends are: nothing is to be gathered
+        one = len(buffers) == 1  # as with answers to sends: there is nothing to gather
         try:
             if one:
                 sent = self._socket.send(buffers[0])

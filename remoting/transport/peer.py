@@ -127,7 +127,7 @@ class TcpPeer(Protocol):
         if not self._state.is_connected:
             return
         self._outlet.write(buffers)
-        if self._state is not OPEN:  # what is open is paused by its transport in time
+        if self._state is not OPEN:  # in OPEN the transport pauses the peer in time
             self._check_unsent()
 
     def invoke(
@@ -158,7 +158,7 @@ class TcpPeer(Protocol):
         """Closes the connection after everything that was written has been sent."""
         if self._happened(Event.CLOSE):
             transport: Any = self.transport
-            transport.unregisterProducer()  # Twisted would wait for ever for one that is paused
+            transport.unregisterProducer()  # Twisted would wait for ever for a paused one
             self._outlet.resume()
             transport.loseConnection()
 
@@ -231,10 +231,10 @@ class TcpPeer(Protocol):
         if commands:
             state = self._state
             if state.serves:
-                # Of a single one nothing is left to be held.
+                # If there is only one, nothing is left to be held.
                 one = len(commands) == 1
                 self._serve(self, commands if one else self._while_it_reads(commands))
-            elif state.holds:  # it is being paused, and this had come already
+            elif state.holds:  # these had arrived when it was paused
                 self._held += commands
         if connection.error is not None:
             self._refuse(connection.error, stranger(data))

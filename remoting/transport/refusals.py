@@ -42,7 +42,7 @@ log = Logger()
 
 
 class Refusals:
-    """Logs requests that a handler refuses; it is called for each of them."""
+    """Logs requests that a handler or a guard refuses; it is called for each of them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

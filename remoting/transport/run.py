@@ -61,9 +61,10 @@ def run_service(
 ) -> int:
     """Runs a service until SIGTERM, SIGINT or SIGHUP; returns the exit code of the process.
 
-    If the service cannot start, the reason is printed and 1 is returned. It is ready when `ready`
-    fires, or without that as soon as it has started; then `addresses` are written to the ready
-    file, and systemd is notified. MemoryError is left to the command: see out_of_memory.py.
+    If the service cannot start, the reason is printed and its exit code is returned. It is ready
+    when `ready` fires, or without that as soon as it has started; then `addresses` are written to
+    the ready file, and systemd is notified. MemoryError is left to the command: see
+    out_of_memory.py.
     """
     options = options or ServiceOptions()
     try:
@@ -121,7 +122,7 @@ def _started(name: str, service: Service) -> int:
     except (ValueError, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:  # a large store takes its time, and the user does not
+    except KeyboardInterrupt:  # opening a large store takes long, and the user gave up
         return 128 + signal.SIGINT
     return 0
 

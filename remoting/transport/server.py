@@ -100,12 +100,12 @@ class ServerSocket(tcp.Server):
         except OSError:
             return CONNECTION_LOST
         except MemoryError:
-            return CONNECTION_LOST  # unfinished frames have all of it, perhaps its own
+            return CONNECTION_LOST  # unfinished frames, perhaps of this peer, take it all
         if not data:
             return CONNECTION_DONE
         try:
             self.protocol.dataReceived(data)
-        except MemoryError:  # where in the stream it is, is not known now
+        except MemoryError:  # the place in its stream is lost now
             memory_is_short()
             return CONNECTION_LOST
         return None
@@ -237,7 +237,7 @@ class RemotingServer:
             if idle_ms <= (self._max_idle_ms or MAX_IDLE_MS):
                 continue
             if peer.state is CLOSING:
-                peer.abort()  # nor does it read what it was still sent
+                peer.abort()  # it does not read what it was sent last, either
             else:
                 log.info(
                     "closing {peer}: idle for {s} s",

@@ -160,6 +160,7 @@ class _Client:
 
     def set_group(self, group_name: str | bytes) -> None:
         """Sets the name of the group."""
+        self._check_not_started("group")
         self._group = as_text(group_name)
 
     def set_instance_name(self, name: str | bytes) -> None:
@@ -194,9 +195,12 @@ class _Client:
             self._started = None
 
     def _set(self, name: str, value: Any) -> None:
+        self._check_not_started(name)
+        self._settings[name] = value
+
+    def _check_not_started(self, name: str) -> None:
         if self._started is not None:
             raise RocketMQException(f"{name} can be set only before the start")
-        self._settings[name] = value
 
 
 class Producer(_Client):

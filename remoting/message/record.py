@@ -63,7 +63,7 @@ RECORD_STORED = Struct("store_timestamp" / Int64sb * "ms, of the broker's clock"
 
 RECORD_TAIL = Struct(
     "reconsume_times" / Int32sb,
-    "prepared_transaction_offset" / Int64sb * "of the half message, in its queue",
+    "prepared_transaction_offset" / Int64sb * "of the half message, in the commit log",
     "body_length" / Int32sb,
 )
 

@@ -92,6 +92,8 @@ def test_settings_and_a_send(client: type[Client]) -> None:
     assert message.properties == {"KEYS": "k1 k2", "TAGS": "t", "own": "1", "DELAY": "3"}
     with pytest.raises(compat.RocketMQException, match="before the start"):
         producer.set_timeout(1)
+    with pytest.raises(compat.RocketMQException, match="group can be set only before the start"):
+        producer.set_group("other")
     producer.shutdown()
     producer.shutdown()
     assert client.made.is_shut_down

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import official, proc, servers
+from benchmarks.choices import some_of
 from compat_tests import python_client
 from compat_tests.jars import JarsUnavailable
 from txrocketmq.client import aio
@@ -275,8 +276,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.clients", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="short windows, one round")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=names)
-    parser.add_argument("--clients", type=lambda text: text.split(","), default=list(CLIENTS))
+    parser.add_argument("--only", type=some_of(names), default=names, help="loads, comma-separated")
+    parser.add_argument(
+        "--clients", type=some_of(CLIENTS), default=list(CLIENTS), help="comma-separated too"
+    )
     options = parser.parse_args(argv)
     loads = [load for load in LOADS if load.name in options.only]
     windows = QUICK if options.quick else FULL

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import frames
+from benchmarks.choices import some_of
 from benchmarks.in_turn import LINE, TURNS, compare
 from benchmarks.sends import BATCH, QUEUES, READS, USER, Bench, Sink, frame, json_send, plain
 
@@ -282,7 +283,7 @@ def main() -> None:
     """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Measures transactions and pops in process.")
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--only", type=lambda names: names.split(","), default=list(LOADS))
+    parser.add_argument("--only", type=some_of(LOADS), default=list(LOADS))
     parser.add_argument("--beside", help="another interpreter, to be measured in turn")
     parser.add_argument("--profile", choices=LOADS, help="print where the time of one goes")
     parser.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import loads, official, proc, report, servers
+from benchmarks.choices import some_of
 from compat_tests.go_client import GoUnavailable
 from compat_tests.jars import JarsUnavailable
 
+SIDES: Final = ("ours", "original")
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "var" / "bench"
 SETTLE_S: Final = 3.0
@@ -96,14 +98,11 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     names = [load.name for load in loads.LOADS]
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=2, help="turns of each side")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=names, metavar="LOADS")
-    parser.add_argument("--sides", type=lambda text: text.split(","), default=["ours", "original"])
+    parser.add_argument("--only", type=some_of(names), default=names, metavar="LOADS")
+    parser.add_argument("--sides", type=some_of(SIDES), default=list(SIDES))
     parser.add_argument("--quick", action="store_true", help="short windows, one round")
     parser.add_argument("--profile", type=Path, help="cProfile statistics of our broker")
     options = parser.parse_args(argv)
-    for given, known in ((options.only, names), (options.sides, ["ours", "original"])):
-        if unknown := [name for name in given if name not in known]:
-            parser.error(f"no such name: {', '.join(unknown)} (there are: {', '.join(known)})")
     if options.profile and options.sides != ["ours"]:
         parser.error("--profile slows our broker down: use it with --sides ours, not to compare")
     return options

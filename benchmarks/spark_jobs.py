@@ -20,6 +20,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import proc
+from benchmarks.choices import some_of
 from benchmarks.spark_decode import COLUMN_SETS
 from txrocketmq.spark import register
 
@@ -140,7 +141,7 @@ def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.spark_jobs", description=__doc__)
     parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--sets", type=lambda text: text.split(","), default=["header+body", "all"])
+    parser.add_argument("--sets", type=some_of(COLUMN_SETS), default=["header+body", "all"])
     parser.add_argument("--topic", help="a topic with a small share, to be selected")
     parser.add_argument("--parquet", type=Path, help="a table of the same rows, to be scanned")
     parser.add_argument("--stream", action="store_true", help="micro-batches, too")

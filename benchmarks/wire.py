@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import frames, proc, servers
+from benchmarks.choices import some_of
 from compat_tests.jars import JarsUnavailable
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -205,7 +206,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--side", choices=("ours", "original"), default="ours")
     parser.add_argument("--port", type=int, help="a running broker instead (with --pid)")
     parser.add_argument("--pid", type=int, help="its process, to read CPU time from")
-    parser.add_argument("--only", type=lambda names: names.split(","), default=list(LOADS))
+    parser.add_argument("--only", type=some_of(LOADS), default=list(LOADS))
     parser.add_argument("--seconds", type=float, default=3.0, help="measured window")
     parser.add_argument("--warm-up", type=float, default=1.0, help="seconds before it")
     parser.add_argument("--in-flight", type=int, default=64)
@@ -213,8 +214,6 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--frames-per-write", type=int, default=1)
     parser.add_argument("--profile", type=Path, help="cProfile statistics of our broker")
     options = parser.parse_args(argv)
-    if unknown := [name for name in options.only if name not in LOADS]:
-        parser.error(f"no such load: {', '.join(unknown)} (there are: {', '.join(LOADS)})")
     if (options.port is None) != (options.pid is None):
         parser.error("--port and --pid go together")
     if options.profile and (options.side != "ours" or options.port):

@@ -2,7 +2,7 @@
 """Logs unexpected failures with their tracebacks, a few a minute.
 
 They are defects of ours, or of the machine, and readers of the log need to see where they happened.
-If a request fails for lack of memory, that is not a defect, and is logged in one sentence.
+If something fails for lack of memory, that is not a defect, and is logged in one sentence.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ class Failures:
     def by_itself(self, what: str, error: Exception) -> None:
         """Logs that something failed which a server does without a request, named by `what`."""
         more = self._more(what, error)
-        if more is not None:
+        if isinstance(error, MemoryError):
+            memory_is_short()
+            if more is not None:
+                log.error("{what} failed: there is not enough memory for it", what=what)
+        elif more is not None:
             log.failure(
                 "{what} failed: {kind}: {error}{more}",
                 failure=Failure(error),

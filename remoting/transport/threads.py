@@ -50,18 +50,23 @@ class Threads:
 
         It is for work that others wait for.
         """
+        begun = False
+
+        def begins() -> None:
+            nonlocal begun
+            begun = True
+            work()
 
         def ended(error: Exception | None) -> None:
-            if isinstance(error, RuntimeError):
+            if error is not None and not begun:
+                error = None
                 try:
                     work()
-                except Exception as again:  # noqa: BLE001 - it is handed to whoever asked
-                    error = again
-                else:
-                    error = None
+                except Exception as own:  # noqa: BLE001 - it is handed to whoever asked
+                    error = own
             done(error)
 
-        self.run(work, ended)
+        self.run(begins, ended)
 
     def do_here(self) -> None:
         """Does in this thread what no other has finished; some of it may then be done twice."""

@@ -75,3 +75,15 @@ def test_short_memory_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     (event,) = events
     assert formatEvent(event).startswith("there is no memory for some requests")
     assert "log_failure" not in event
+
+
+def test_short_memory_is_no_defect_without_a_request_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "reserve", MemoryReserve())
+    with capturedLogs() as events:
+        Failures(Clock(TaskClock())).by_itself("sampling the counters", MemoryError())
+    short, failed = events
+    assert formatEvent(short).startswith("there is no memory for some requests")
+    assert formatEvent(failed) == "sampling the counters failed: there is not enough memory for it"
+    assert "log_failure" not in failed

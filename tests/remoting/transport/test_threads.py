@@ -33,7 +33,7 @@ class Slow(Clock):
         for work, done in self.given:
             try:
                 done.callback(work())
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 done.errback(error)
         self.given.clear()
 
@@ -71,6 +71,21 @@ def test_without_a_thread_it_fails_or_is_done_here(clock: Slow) -> None:
     assert isinstance(outcomes[0], RuntimeError)
     assert outcomes[1] is None
     assert isinstance(outcomes[2], OSError)
+
+
+def test_what_a_thread_has_begun_is_not_done_again(clock: Slow) -> None:
+    threads = Threads(clock)
+    begun: list[str] = []
+    outcomes: list[Exception | None] = []
+
+    def changed_meanwhile() -> None:
+        begun.append("once")
+        raise RuntimeError("dictionary changed size during iteration")
+
+    threads.run_or_do(changed_meanwhile, outcomes.append)
+    clock.work()
+    assert begun == ["once"]
+    assert str(outcomes[0]) == "dictionary changed size during iteration"
 
 
 def test_at_the_end_what_no_thread_has_done_is_done_here(clock: Slow) -> None:

@@ -19,6 +19,10 @@ _NO_MEMORY: Final = ("Cannot allocate memory", "failed to map segment")
 _UNSAID: Final = "error return without exception set"
 """What the interpreter says of a C extension that failed without saying why."""
 
+_RESERVE_BYTES: Final = 2 << 20
+"""Address space that is kept for the way out: to raise SystemExit takes memory, too. It is never
+written to, so that it takes no memory of the machine."""
+
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Returns whether an error means that there was no memory, or no address space."""
@@ -34,9 +38,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 @contextmanager
 def ends_without_memory(name: str) -> Iterator[None]:
     """Ends the process with exit code 1 and one sentence if memory runs out in the `with` block."""
+    reserve = []
     try:
+        reserve.append(bytearray(_RESERVE_BYTES))
         yield
     except (MemoryError, ImportError, OSError, SystemError) as error:
+        reserve.clear()
         if not is_out_of_memory(error):
             raise
         del error  # and what its traceback holds, which may be most of the memory

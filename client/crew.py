@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -52,8 +52,12 @@ Ended = Callable[[Sequence[Any]], None]
 class Crew(Protocol):
     """Makes calls elsewhere; see the module."""
 
-    def take(self, errands: Sequence[Errand]) -> None:
+    def take(self, errands: Iterable[Errand]) -> None:
         """Queues calls; they begin in this order, though several may run at once.
+
+        Several threads may draw from the iterator of `errands` at the same time, so it has to be
+        one whose steps are whole: that of a list, or a `map` over one. An errand that such a map
+        makes exists only from its call until its end, which spares the garbage collector much.
 
         Raises RuntimeError if nobody can make them; they then wait until `clear` is called.
         """
@@ -110,14 +114,44 @@ class Outbox:
             self._ended(errands)
 
 
-def taken_from(errands: deque[Errand]) -> list[Errand]:
-    """Takes everything from a deque from which other threads may take as well."""
-    taken: list[Errand] = []
-    while True:
+class Rows:
+    """The calls that have not begun, in rows of those that came together.
+
+    Any thread may draw from the first row, and an errand is drawn once.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: deque[Iterator[Errand]] = deque()
+
+    def __bool__(self) -> bool:
+        """Whether there may be errands; the first row may just have become empty."""
+        return bool(self._rows)
+
+    def add(self, errands: Iterable[Errand]) -> None:
+        """Adds a row."""
+        self._rows.append(iter(errands))
+
+    def first(self) -> Iterator[Errand] | None:
+        """Returns the first row, from which the caller may draw, or None if there is none."""
         try:
-            taken.append(errands.popleft())
+            return self._rows[0]
         except IndexError:
-            return taken
+            return None
+
+    def drop(self, row: Iterator[Errand]) -> None:
+        """Removes a row that has become empty, unless another thread has done so."""
+        with suppress(ValueError):
+            self._rows.remove(row)
+
+    def clear(self) -> list[Errand]:
+        """Draws everything that is left."""
+        drawn: list[Errand] = []
+        while (row := self.first()) is not None:
+            drawn += row
+            self.drop(row)
+        return drawn
 
 
 class ThreadCrew:
@@ -138,21 +172,20 @@ class ThreadCrew:
         self._most = most
         self._submit = submit
         self._outbox = outbox
-        self._errands: deque[Errand] = deque()
+        self._rows = Rows()
         self._lock = threading.Lock()
         self._members = 0
         """The number of threads that work or were requested."""
         self._is_watched = False
-        self._given = 0
-        """How many calls the crew was given so far."""
         self._begun = 0
-        """How many of these had begun at the last check, at `_looked_ms`."""
+        """How many calls have begun so far; a few may be missing, as members count side by side."""
+        self._seen = 0
+        """What `_begun` was at the last check, at `_looked_ms`."""
         self._looked_ms = 0
 
-    def take(self, errands: Sequence[Errand]) -> None:
+    def take(self, errands: Iterable[Errand]) -> None:
         """See Crew."""
-        self._given += len(errands)
-        self._errands.extend(errands)
+        self._rows.add(errands)
         with self._lock:  # otherwise the last member might be about to leave
             is_idle = not self._members
         if is_idle:
@@ -161,22 +194,20 @@ class ThreadCrew:
 
     def clear(self) -> list[Errand]:
         """See Crew."""
-        cleared = taken_from(self._errands)
-        self._given -= len(cleared)
-        return cleared
+        return self._rows.clear()
 
     def _watch(self) -> None:
-        if self._errands and self._members < self._most and not self._is_watched:
+        if self._rows and self._members < self._most and not self._is_watched:
             self._is_watched = True
-            self._begun = self._given - len(self._errands)
+            self._seen = self._begun
             self._looked_ms = self._clock.steady_ms()
             self._clock.later(LOOK_MS, self._look)
 
     def _look(self) -> None:
         self._is_watched = False
-        members, begun = self._members, self._given - len(self._errands)
+        members, begun = self._members, self._begun - self._seen
         took_ms = max(self._clock.steady_ms() - self._looked_ms, LOOK_MS)  # the check may come late
-        if (begun - self._begun) * LOOK_MS < members * QUICK_CALLS * took_ms:
+        if begun * LOOK_MS < members * QUICK_CALLS * took_ms:
             with suppress(RuntimeError):  # no further thread can be had; the present ones go on
                 for _ in range(members):
                     self._ask_for_another()
@@ -184,7 +215,7 @@ class ThreadCrew:
 
     def _ask_for_another(self) -> None:
         with self._lock:
-            if self._members >= self._most or not self._errands or self._ending.has_begun:
+            if self._members >= self._most or not self._rows or self._ending.has_begun:
                 return
             self._members += 1
         try:
@@ -195,18 +226,24 @@ class ThreadCrew:
             raise
 
     def _work(self) -> None:
-        errands, function, put = self._errands, self._function, self._outbox.put
-        steady_ms, ending = self._clock.steady_ms, self._ending
-        now_ms = steady_ms()
+        rows, ending = self._rows, self._ending
         while not ending.has_begun:
-            try:
-                errand = errands.popleft()
-            except IndexError:
-                with self._lock:
-                    if not errands:
-                        self._members -= 1
-                        return
+            row = rows.first()
+            if row is not None:
+                self._call(row)
                 continue
+            with self._lock:
+                if not rows:
+                    self._members -= 1
+                    return
+
+    def _call(self, row: Iterator[Errand]) -> None:
+        """Makes the calls of a row, from which other members may draw as well."""
+        function, put, ending = self._function, self._outbox.put, self._ending
+        steady_ms = self._clock.steady_ms
+        now_ms = steady_ms()
+        for errand in row:
+            self._begun += 1
             if errand.begin(now_ms):
                 try:
                     errand.answer = function(*errand.arguments)
@@ -216,3 +253,6 @@ class ThreadCrew:
                     errand.error = RuntimeError(f"the function raised {error!r}")
                 errand.ended_ms = now_ms = steady_ms()
             put(errand)
+            if ending.has_begun:
+                return
+        self._rows.drop(row)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from txrocketmq.client.crew import Errand, Outbox, taken_from
+from txrocketmq.client.crew import Errand, Outbox, Rows
 from txrocketmq.client.handover import Handover
 
 SLICE_S: Final = 0.02
@@ -39,31 +38,34 @@ class LoopCrew:
         self._to_loop = to_loop
         self._outbox = outbox
         self._steady_ms = steady_ms
-        self._errands: deque[Errand] = deque()
+        self._rows = Rows()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._cancelled = 0
         """The number of calls that were cancelled just now, perhaps because the loop ends."""
 
-    def take(self, errands: Sequence[Errand]) -> None:
+    def take(self, errands: Iterable[Errand]) -> None:
         """See Crew."""
-        self._errands.extend(errands)
+        self._rows.add(errands)
         self._to_loop.call(self._go_on)
 
     def clear(self) -> list[Errand]:
         """See Crew."""
-        return taken_from(self._errands)
+        return self._rows.clear()
 
     def _go_on(self) -> None:
         until_s = time.monotonic() + SLICE_S
-        while self._errands and len(self._tasks) < self._most and not self._cancelled:
+        while len(self._tasks) < self._most and not self._cancelled:
             if time.monotonic() > until_s:
                 asyncio.get_running_loop().call_soon(self._go_on)
                 return
-            try:
-                errand = self._errands.popleft()
-            except IndexError:  # `clear` has just taken them
+            row = self._rows.first()
+            if row is None:
                 return
-            self._call(errand)
+            errand = next(row, None)
+            if errand is None:
+                self._rows.drop(row)
+            else:
+                self._call(errand)
 
     def _call(self, errand: Errand) -> None:
         if not errand.begin(self._steady_ms()):

@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -59,11 +60,11 @@ class AtHand(Protocol):
     def queue(self) -> MessageQueue:
         """The queue from which the messages come."""
 
-    def is_over(self, steady_ms: int) -> bool:
-        """Whether the messages no longer belong to this client."""
+    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> bool:
+        """Notes that the listener gets these messages now; may be called in its thread.
 
-    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """Notes that the listener gets these messages now; may be called in its thread."""
+        Returns False, and notes nothing, if they no longer belong to this client.
+        """
 
 
 Q = TypeVar("Q", bound=AtHand)
@@ -84,32 +85,23 @@ class _Run(Generic[Q]):
 class _Batch(Generic[Q]):
     """An errand of a crew: messages for the listener, and what it made of them."""
 
-    __slots__ = (
-        "answer", "begun_ms", "context", "ended_ms", "error", "messages", "process_queue",
-    )  # fmt: skip
+    __slots__ = ("answer", "arguments", "begun_ms", "ended_ms", "error", "process_queue")
 
-    def __init__(self, process_queue: Q, messages: list[MessageExt]) -> None:
+    def __init__(self, process_queue: Q, messages: list[MessageExt], size: int, start: int) -> None:
+        """Of the messages that came together it gets `size`, from number `start` on."""
         self.process_queue = process_queue
-        self.messages = messages
-        self.context = ConsumeContext(process_queue.queue)
+        self.arguments = messages[start : start + size], ConsumeContext(process_queue.queue)
         self.answer: Any = None
         self.error: Exception | None = None
         self.begun_ms: int | None = None
         """When the listener was called, or None if it was not."""
         self.ended_ms = 0
 
-    @property
-    def arguments(self) -> tuple[list[MessageExt], ConsumeContext]:
-        """The arguments for the listener."""
-        return self.messages, self.context
-
     def begin(self, steady_ms: int) -> bool:
         """Begins the call; returns False if the messages no longer belong to this client."""
-        process_queue = self.process_queue
-        if process_queue.is_over(steady_ms):
+        if not self.process_queue.begin(self.arguments[0], steady_ms):
             return False
         self.begun_ms = steady_ms
-        process_queue.begin(self.messages, steady_ms)
         return True
 
 
@@ -150,12 +142,11 @@ class Consumption(ABC, Generic[Q]):
         """Begins to consume messages, which `process_queue` already counts."""
         size = self._config.consume_message_batch_max_size
         starts = range(0, len(messages), size)
-        batches = [list(messages[start : start + size]) for start in starts]
         if self._crew is None or self._calls.around is not None:
-            self._waiting.extend((process_queue, batch) for batch in batches)
+            self._waiting.extend((process_queue, list(messages[at : at + size])) for at in starts)
             self._go_on()
         elif not self._at_work.stopped:
-            self._hand_over(self._crew, process_queue, messages, batches)
+            self._hand_over(self._crew, process_queue, list(messages), size, starts)
 
     def when_idle(self) -> Deferred[None]:
         """Begins no further calls; fires when no listener is running any more."""
@@ -169,15 +160,16 @@ class Consumption(ABC, Generic[Q]):
         self,
         crew: Crew,
         process_queue: Q,
-        messages: Sequence[MessageExt],
-        batches: Sequence[list[MessageExt]],
+        messages: list[MessageExt],
+        size: int,
+        starts: range,
     ) -> None:
         """Passes batches to a crew, which calls `_ended` with what it has done."""
         self._restore(process_queue, messages)
         self._calls.prepare(messages)
-        self._at_work.add(len(batches))
+        self._at_work.add(len(starts))
         try:
-            crew.take([_Batch(process_queue, batch) for batch in batches])
+            crew.take(map(partial(_Batch, process_queue, messages, size), starts))
         except RuntimeError as error:  # no thread, or a loop that is closed
             cleared: list[Any] = crew.clear()
             log.warn(
@@ -187,7 +179,7 @@ class Consumption(ABC, Generic[Q]):
             )
             again: dict[Q, list[MessageExt]] = {}
             for each in cleared:
-                again.setdefault(each.process_queue, []).extend(each.messages)
+                again.setdefault(each.process_queue, []).extend(each.arguments[0])
             for its, waiting in again.items():
                 self._clock.later(RETRY_MS, self.put, its, waiting)
             self._at_work.done(len(cleared))
@@ -197,24 +189,23 @@ class Consumption(ABC, Generic[Q]):
         runs: dict[Q, _Run[Q]] = {}
         for batch in batches:
             process_queue, answer = batch.process_queue, batch.answer
+            messages, context = batch.arguments
             if batch.begun_ms is None:
-                self._is_over(process_queue, batch.messages)
+                self._is_over(process_queue, messages)
             elif (
                 batch.error is None
-                and batch.context.ack_index is None
+                and context.ack_index is None
                 and (answer is None or answer is ConsumeStatus.CONSUME_SUCCESS)
             ):
                 run = runs.get(process_queue)
                 if run is None:
                     run = runs[process_queue] = _Run(process_queue)
-                run.messages += batch.messages
+                run.messages += messages
                 run.calls += 1
                 run.took_ms += batch.ended_ms - batch.begun_ms
             else:
                 self._at_work.begin(
-                    self._wait(
-                        process_queue, batch.messages, batch.context, batch.begun_ms, _came(batch)
-                    )
+                    self._wait(process_queue, messages, context, batch.begun_ms, _came(batch))
                 )
         now_ms = self._clock.steady_ms()
         for run in runs.values():

@@ -53,9 +53,12 @@ class PoppedBatch:
         """The queue that was popped."""
         return self.process_queue.queue
 
-    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """The listener gets these messages now."""
+    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> bool:
+        """Notes that the listener gets these messages now; returns False if it is too late."""
+        if self.is_over(steady_ms):
+            return False
         self.last_consume_ms = steady_ms
+        return True
 
     def is_over(self, steady_ms: int) -> bool:
         """Whether the messages no longer belong to this client."""

@@ -148,15 +148,17 @@ class ProcessQueue:
 
     # ------------------------------------------------------------------ times
 
-    def is_over(self, steady_ms: int) -> bool:
-        """Whether the messages no longer belong to this client."""
-        return self.dropped
+    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> bool:
+        """Notes that the listener gets these messages now; may be called in its thread.
 
-    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """Notes that the listener gets these messages now; may be called in its thread."""
+        Returns False, and notes nothing, if they no longer belong to this client.
+        """
+        if self.dropped:
+            return False
         self.last_consume_ms = steady_ms
         for message in messages:
             self._begun_ms[message.queue_offset] = steady_ms
+        return True
 
     def begun_before(self, steady_ms: int, count: int) -> list[MessageExt]:
         """Returns up to `count` oldest messages that the listener got before `steady_ms`."""

@@ -9,7 +9,6 @@ Java: PullAPIWrapper.processPullResult, DefaultMQPushConsumerImpl.resetRetryAndN
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from twisted.logger import Logger
@@ -38,7 +37,12 @@ def wanted_messages(
     Raises MessageDecodeError for bytes that are no messages.
     """
     found: list[MessageExt] = []
-    for message in _decoded(body):
+    offset, end = 0, len(body)
+    while offset < end:
+        try:
+            message, offset = decode_message(body, offset)
+        except MessageDecodeError as error:
+            message, offset = _with_damaged_body(body, offset, error)
         message.broker_name = broker_name
         if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
             found += unwrap_inner_batch(message)
@@ -56,14 +60,10 @@ def restore_topic(message: MessageExt) -> None:
         message.topic = origin
 
 
-def _decoded(body: bytes) -> Iterator[MessageExt]:
-    """Decodes messages; one whose body cannot be decompressed keeps it as it is, with its flag."""
-    offset = 0
-    while offset < len(body):
-        try:
-            message, end = decode_message(body, offset)
-        except MessageDecodeError as error:
-            message, end = decode_message(body, offset, decompress_body=False)
-            log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
-        yield message
-        offset = end
+def _with_damaged_body(
+    body: bytes, offset: int, error: MessageDecodeError
+) -> tuple[MessageExt, int]:
+    """Decodes a message whose body cannot be decompressed: it keeps it as it is, with its flag."""
+    message, end = decode_message(body, offset, decompress_body=False)
+    log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
+    return message, end

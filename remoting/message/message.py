@@ -130,7 +130,8 @@ class MessageExt(Message):
 
     Times are in milliseconds. `body_crc` and `store_size` (in bytes) describe the record, and so
     the body as it was stored. If the body was decompressed, `sys_flag` no longer has its COMPRESSED
-    bit.
+    bit. The properties of a record are decoded when somebody wants to see them: to decode them
+    takes about as long as to decode all the rest.
     """
 
     queue_id: int = 0
@@ -159,6 +160,22 @@ class MessageExt(Message):
         It is the producer's id, or the broker's if there is none.
         """
         return self.unique_key or self.offset_msg_id
+
+
+_PROPERTIES: Final[Any] = vars(Message)["properties"]
+"""The slot of a message for its properties; that of a MessageExt may contain their text."""
+
+
+def _properties_of(message: MessageExt) -> dict[str, str]:
+    found: str | dict[str, str] = _PROPERTIES.__get__(message)
+    if isinstance(found, str):
+        found = decode_properties(found)
+        _PROPERTIES.__set__(message, found)
+    return found
+
+
+# The class itself cannot contain it: a dataclass with slots drops what has the name of a field.
+MessageExt.properties = property(_properties_of, _PROPERTIES.__set__)  # type: ignore[assignment,misc]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -239,7 +256,7 @@ def decode_message(
         sys_flag &= ~MessageSysFlag.COMPRESSED
     message = MessageExt(
         str(buffer[topic_at:topic_end], "utf-8", "replace"), body, flag,
-        decode_properties(str(buffer[properties_at:end], "utf-8", "replace")), None,
+        str(buffer[properties_at:end], "utf-8", "replace"), None,  # type: ignore[arg-type]
         queue_id, queue_offset, sys_flag,
         born_timestamp, host_of(born_ip, born_port), store_timestamp, host_of(store_ip, store_port),
         physical_offset, total_size, crc, reconsume_times, prepared_transaction_offset,

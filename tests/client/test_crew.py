@@ -235,6 +235,22 @@ def test_nobody_is_asked_for_any_more_when_the_program_ends() -> None:
     assert scene.members == []
 
 
+def test_an_errand_is_made_when_it_is_called() -> None:
+    scene = Scene(most=1)
+    made: list[int] = []
+
+    def make(number: int) -> Errand:
+        made.append(number)
+        return Errand(number)
+
+    scene.during = lambda number: made.append(-number)
+    scene.crew.take(map(make, [1, 2]))
+    scene.crew.take(map(make, [3]))
+    assert made == []
+    scene.members[0]()
+    assert made == [1, -1, 2, -2, 3, -3]
+
+
 def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> None:
     def refuse(_: Callable[[], None]) -> None:
         raise RuntimeError("can't start new thread")
@@ -291,7 +307,7 @@ def test_no_errand_is_lost_or_called_twice() -> None:
     with ThreadPoolExecutor(8) as pool:
         crew = ThreadCrew(abs, 3, pool.submit, Outbox(wake, ended), clock)
         for start in range(0, 4_000, 4):
-            crew.take([Errand(start + n) for n in range(4)])
+            crew.take(map(Errand, range(start, start + 4)))
             clock.pass_ms()
         assert finished.wait(60)
     assert sorted(told) == list(range(4_000))

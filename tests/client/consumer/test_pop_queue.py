@@ -21,6 +21,8 @@ def test_a_batch_is_over_at_its_time_or_when_the_queue_is_dropped() -> None:
     queue = PopProcessQueue(QUEUE, 0)
     batch = PoppedBatch(queue, 1, until_ms=5_000)
     assert [batch.is_over(ms) for ms in (4_999, 5_000)] == [False, True]
+    assert [batch.begin([], ms) for ms in (4_999, 5_000)] == [True, False]
+    assert batch.last_consume_ms == 4_999
     queue.dropped = True
     assert batch.is_over(0)
 

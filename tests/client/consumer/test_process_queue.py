@@ -70,6 +70,15 @@ def test_a_message_that_takes_too_long_is_found() -> None:
     assert at_hand.begun_before(150, 16) == []
 
 
+def test_messages_of_a_queue_that_was_dropped_are_not_begun() -> None:
+    at_hand = ProcessQueue(QUEUE, 0)
+    pulled = at_hand.put(messages(1))
+    assert at_hand.begin(pulled, 100)
+    at_hand.dropped = True
+    assert not at_hand.begin(pulled, 200)
+    assert at_hand.last_consume_ms == 100
+
+
 def test_a_pull_that_is_lost_is_noticed() -> None:
     at_hand = ProcessQueue(QUEUE, 1_000)
     assert not at_hand.is_pull_expired(1_000 + PULL_MAX_IDLE_MS)

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import base64
+import pickle
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message import message as message_module
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.compression import CompressionType, compress
 from txrocketmq.remoting.message.ids import Host
@@ -28,7 +31,7 @@ from txrocketmq.remoting.message.message import (
     record_properties,
     unwrap_inner_batch,
 )
-from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.properties import decode_properties, encode_properties
 
 LOG_FILE_BYTES = 262_144
 ADDED_BY_THE_CLIENT = {names.MIN_OFFSET, names.MAX_OFFSET}
@@ -277,6 +280,40 @@ def test_properties_of_a_message() -> None:
     assert (plain.tags, plain.keys, plain.delay_level) == ("a", ["k1", "k2"], 3)
     assert not plain.waits_for_store
     assert plain.unique_key == "u"
+
+
+def test_the_properties_of_a_record_are_as_good_as_any() -> None:
+    written = MessageExt("T", b"b", 0, {names.TAGS: "A", "name": "value"}, queue_offset=3)
+
+    def read() -> MessageExt:
+        return decode_message(encode_message(written))[0]
+
+    assert read().properties == written.properties
+    assert (read().tags, replace(read(), queue_id=1).tags) == ("A", "A")
+    assert read() == read()
+    assert "'TAGS': 'A'" in repr(read())
+    assert pickle.loads(pickle.dumps(read())) == read() == copy(read())  # noqa: S301 - our own
+    message = read()
+    message.properties["name"] = "another"
+    assert message.properties["name"] == "another"
+    message.properties = {}
+    assert (message.properties, message.tags) == ({}, None)
+
+
+def test_the_properties_of_a_record_are_decoded_when_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[str] = []
+
+    def decode(text: str) -> dict[str, str]:
+        decoded.append(text)
+        return decode_properties(text)
+
+    monkeypatch.setattr(message_module, "decode_properties", decode)
+    message, _ = decode_message(encode_message(MessageExt("T", b"b", 0, {"name": "value"})))
+    assert (message.body, decoded) == (b"b", [])
+    assert message.properties is message.properties
+    assert decoded == ["name\x01value\x02"]
 
 
 def test_user_properties() -> None:

@@ -17,17 +17,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import length_hint
 from typing import Any, Final, Protocol
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from txrocketmq.remoting.transport.clock import Clock
 
 LOOK_MS: Final = 5
 QUICK_CALLS: Final = 50
 """If a member makes this many calls in LOOK_MS, another one would not make them sooner."""
+
+log = Logger()
 
 
 class Errand(Protocol):
@@ -52,14 +56,14 @@ Ended = Callable[[Sequence[Any]], None]
 class Crew(Protocol):
     """Makes calls elsewhere; see the module."""
 
-    def take(self, errands: Iterable[Errand]) -> None:
+    def take(self, make: Callable[[Any], Errand], of: Sequence[Any]) -> None:
         """Queues calls; they begin in this order, though several may run at once.
 
-        Several threads may draw from the iterator of `errands` at the same time, so it has to be
-        one whose steps are whole: that of a list, or a `map` over one. An errand that such a map
-        makes exists only from its call until its end, which spares the garbage collector much.
+        For each element of `of`, a list or a range, `make` makes the errand when it is called: one
+        that waited would be an object more for the garbage collector to look after. Crews whose
+        function runs in threads call `make` there.
 
-        Raises RuntimeError if nobody can make them; they then wait until `clear` is called.
+        Raises RuntimeError if nobody can make the calls; they then wait until `clear` is called.
         """
 
     def clear(self) -> list[Errand]:
@@ -114,42 +118,54 @@ class Outbox:
             self._ended(errands)
 
 
-class Rows:
-    """The calls that have not begun, in rows of those that came together.
+class Row:
+    """Calls that came together; of each element that is `left`, `make` makes the errand.
 
-    Any thread may draw from the first row, and an errand is drawn once.
+    `left` is the iterator of a list or a range: several threads may draw from it, and each element
+    is drawn once.
     """
+
+    __slots__ = ("left", "make")
+
+    def __init__(self, make: Callable[[Any], Errand], of: Sequence[Any]) -> None:
+        self.make = make
+        self.left = iter(of)
+
+
+class Rows:
+    """The calls that have not begun; any thread may draw from the first row."""
 
     __slots__ = ("_rows",)
 
     def __init__(self) -> None:
-        self._rows: deque[Iterator[Errand]] = deque()
+        self._rows: deque[Row] = deque()
 
     def __bool__(self) -> bool:
-        """Whether there may be errands; the first row may just have become empty."""
-        return bool(self._rows)
+        """Whether calls wait."""
+        row = self.first()
+        return row is not None and (length_hint(row.left) > 0 or len(self._rows) > 1)
 
-    def add(self, errands: Iterable[Errand]) -> None:
+    def add(self, row: Row) -> None:
         """Adds a row."""
-        self._rows.append(iter(errands))
+        self._rows.append(row)
 
-    def first(self) -> Iterator[Errand] | None:
-        """Returns the first row, from which the caller may draw, or None if there is none."""
+    def first(self) -> Row | None:
+        """Returns the first row, which may just have become empty, or None if there is none."""
         try:
             return self._rows[0]
         except IndexError:
             return None
 
-    def drop(self, row: Iterator[Errand]) -> None:
+    def drop(self, row: Row) -> None:
         """Removes a row that has become empty, unless another thread has done so."""
         with suppress(ValueError):
             self._rows.remove(row)
 
     def clear(self) -> list[Errand]:
-        """Draws everything that is left."""
+        """Draws everything that is left, and returns its errands."""
         drawn: list[Errand] = []
         while (row := self.first()) is not None:
-            drawn += row
+            drawn += map(row.make, row.left)
             self.drop(row)
         return drawn
 
@@ -183,9 +199,9 @@ class ThreadCrew:
         """What `_begun` was at the last check, at `_looked_ms`."""
         self._looked_ms = 0
 
-    def take(self, errands: Iterable[Errand]) -> None:
+    def take(self, make: Callable[[Any], Errand], of: Sequence[Any]) -> None:
         """See Crew."""
-        self._rows.add(errands)
+        self._rows.add(Row(make, of))
         with self._lock:  # otherwise the last member might be about to leave
             is_idle = not self._members
         if is_idle:
@@ -226,6 +242,16 @@ class ThreadCrew:
             raise
 
     def _work(self) -> None:
+        try:
+            self._make_calls()
+        except BaseException:  # noqa: BLE001 - no memory, for example; the other calls go on
+            log.failure("a thread that calls {function} failed", function=self._function)
+            with self._lock:
+                self._members -= 1
+            with suppress(RuntimeError):  # no thread can be had; `take` will try again
+                self._ask_for_another()
+
+    def _make_calls(self) -> None:
         rows, ending = self._rows, self._ending
         while not ending.has_begun:
             row = rows.first()
@@ -237,13 +263,14 @@ class ThreadCrew:
                     self._members -= 1
                     return
 
-    def _call(self, row: Iterator[Errand]) -> None:
+    def _call(self, row: Row) -> None:
         """Makes the calls of a row, from which other members may draw as well."""
         function, put, ending = self._function, self._outbox.put, self._ending
-        steady_ms = self._clock.steady_ms
+        make, steady_ms = row.make, self._clock.steady_ms
         now_ms = steady_ms()
-        for errand in row:
+        for each in row.left:
             self._begun += 1
+            errand = make(each)
             if errand.begin(now_ms):
                 try:
                     errand.answer = function(*errand.arguments)

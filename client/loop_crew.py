@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from txrocketmq.client.crew import Errand, Outbox, Rows
+from txrocketmq.client.crew import Errand, Outbox, Row, Rows
 from txrocketmq.client.handover import Handover
 
 SLICE_S: Final = 0.02
@@ -43,9 +43,9 @@ class LoopCrew:
         self._cancelled = 0
         """The number of calls that were cancelled just now, perhaps because the loop ends."""
 
-    def take(self, errands: Iterable[Errand]) -> None:
+    def take(self, make: Callable[[Any], Errand], of: Sequence[Any]) -> None:
         """See Crew."""
-        self._rows.add(errands)
+        self._rows.add(Row(make, of))
         self._to_loop.call(self._go_on)
 
     def clear(self) -> list[Errand]:
@@ -61,11 +61,11 @@ class LoopCrew:
             row = self._rows.first()
             if row is None:
                 return
-            errand = next(row, None)
-            if errand is None:
-                self._rows.drop(row)
+            for each in row.left:
+                self._call(row.make(each))
+                break
             else:
-                self._call(errand)
+                self._rows.drop(row)
 
     def _call(self, errand: Errand) -> None:
         if not errand.begin(self._steady_ms()):

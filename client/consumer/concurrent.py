@@ -138,15 +138,18 @@ class Consumption(ABC, Generic[Q]):
     ) -> None:
         """Handles messages that were not consumed and must be delivered again."""
 
-    def put(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
-        """Begins to consume messages, which `process_queue` already counts."""
+    def put(self, process_queue: Q, messages: list[MessageExt]) -> None:
+        """Begins to consume messages, which `process_queue` already counts.
+
+        The list may not be changed afterwards, because calls take their part of it when they begin.
+        """
         size = self._config.consume_message_batch_max_size
         starts = range(0, len(messages), size)
         if self._crew is None or self._calls.around is not None:
-            self._waiting.extend((process_queue, list(messages[at : at + size])) for at in starts)
+            self._waiting.extend((process_queue, messages[at : at + size]) for at in starts)
             self._go_on()
         elif not self._at_work.stopped:
-            self._hand_over(self._crew, process_queue, list(messages), size, starts)
+            self._hand_over(self._crew, process_queue, messages, size, starts)
 
     def when_idle(self) -> Deferred[None]:
         """Begins no further calls; fires when no listener is running any more."""
@@ -169,7 +172,7 @@ class Consumption(ABC, Generic[Q]):
         self._calls.prepare(messages)
         self._at_work.add(len(starts))
         try:
-            crew.take(map(partial(_Batch, process_queue, messages, size), starts))
+            crew.take(partial(_Batch, process_queue, messages, size), starts)
         except RuntimeError as error:  # no thread, or a loop that is closed
             cleared: list[Any] = crew.clear()
             log.warn(

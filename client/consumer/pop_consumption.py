@@ -61,7 +61,7 @@ class PopConsumption(Consumption[PoppedBatch]):
         # Limited by what may wait to be acknowledged (pop_threshold_for_queue).
         self._telling = AtWork(clock, _ANY, lambda: None)
 
-    def put(self, process_queue: PoppedBatch, messages: Sequence[MessageExt]) -> None:
+    def put(self, process_queue: PoppedBatch, messages: list[MessageExt]) -> None:
         """Consumes popped messages; those that were delivered too often are settled unseen."""
         often = [each for each in messages if each.reconsume_times > self._most]
         if often:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as Time
+from twisted.logger import capturedLogs
 
 from txrocketmq.client.crew import LOOK_MS, QUICK_CALLS, Elsewhere, Ending, Outbox, ThreadCrew
 from txrocketmq.remoting.transport.clock import Clock
@@ -30,6 +31,11 @@ class Errand:
     def begin(self, steady_ms: int) -> bool:
         self.begun_ms = steady_ms
         return self.wanted
+
+
+def as_it_is(errand: Errand) -> Errand:
+    """For errands that the test has made."""
+    return errand
 
 
 class SteadyClock(Clock):
@@ -84,7 +90,7 @@ def test_one_member_makes_all_calls_in_a_row_and_tells_once() -> None:
         return -number
 
     scene.during = in_a_millisecond
-    scene.crew.take(errands)
+    scene.crew.take(as_it_is, errands)
     assert (len(scene.members), scene.called) == (1, [])
     scene.members[0]()
     assert (scene.called, len(scene.woken), scene.told) == ([0, 1, 2, 3, 4], 1, [])
@@ -96,7 +102,7 @@ def test_one_member_makes_all_calls_in_a_row_and_tells_once() -> None:
 
 def test_other_members_are_asked_for_while_slow_calls_wait_and_no_more_than_wanted() -> None:
     scene = Scene(most=3)
-    scene.crew.take([Errand(n) for n in range(4)])
+    scene.crew.take(Errand, range(4))
     begun: list[int] = []
 
     def blocks(number: int) -> None:
@@ -114,7 +120,7 @@ def test_other_members_are_asked_for_while_slow_calls_wait_and_no_more_than_want
     scene.during = blocks
     scene.members[0]()
     assert (begun, len(scene.members)) == ([0, 1, 2, 3], 3)
-    scene.crew.take([Errand(4)])
+    scene.crew.take(Errand, [4])
     assert len(scene.members) == 4  # all had gone
 
 
@@ -127,14 +133,14 @@ def test_quick_calls_are_made_by_one_member_in_their_order() -> None:
             scene.clock.pass_ms()
 
     scene.during = at_times
-    scene.crew.take([Errand(n) for n in range(count)])
+    scene.crew.take(Errand, range(count))
     scene.members[0]()
     assert (scene.called, len(scene.members)) == (list(range(count)), 1)
 
 
 def test_calls_are_not_quick_because_a_look_comes_late() -> None:
     scene = Scene()
-    scene.crew.take([Errand(n) for n in range(QUICK_CALLS + 2)])
+    scene.crew.take(Errand, range(QUICK_CALLS + 2))
 
     def late(number: int) -> None:
         if number == QUICK_CALLS:
@@ -147,7 +153,7 @@ def test_calls_are_not_quick_because_a_look_comes_late() -> None:
 
 def test_nobody_looks_while_nothing_waits() -> None:
     scene = Scene()
-    scene.crew.take([Errand(0)])
+    scene.crew.take(Errand, [0])
     scene.members[0]()
     scene.clock.pass_ms()
     assert (scene.clock.time.getDelayedCalls(), len(scene.members)) == ([], 1)
@@ -158,10 +164,10 @@ def test_calls_that_come_while_all_members_work_wait_for_them() -> None:
 
     def more_comes(number: int) -> None:
         if number == 0:
-            scene.crew.take([Errand(1)])
+            scene.crew.take(Errand, [1])
 
     scene.during = more_comes
-    scene.crew.take([Errand(0)])
+    scene.crew.take(Errand, [0])
     scene.members[0]()
     assert (len(scene.members), scene.called) == (1, [0, 1])
 
@@ -169,7 +175,7 @@ def test_calls_that_come_while_all_members_work_wait_for_them() -> None:
 def test_a_member_that_has_gone_is_replaced_by_one_that_comes_with_new_calls() -> None:
     scene = Scene(most=1)
     for number in range(3):
-        scene.crew.take([Errand(number)])
+        scene.crew.take(Errand, [number])
         scene.members.pop()()
     scene.wake()
     assert scene.told == [[0, 1, 2]]
@@ -179,7 +185,7 @@ def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called() ->
     scene = Scene()
     scene.during = lambda number: 1 // number
     failing, unwanted = Errand(0), Errand(1, wanted=False)
-    scene.crew.take([failing, unwanted])
+    scene.crew.take(as_it_is, [failing, unwanted])
     scene.members[0]()
     scene.wake()
     assert isinstance(failing.error, ZeroDivisionError)
@@ -193,7 +199,7 @@ def test_a_function_that_wants_to_exit_ends_its_call_only() -> None:
     scene = Scene(most=1)
     scene.during = leave
     errands = [Errand(1), Errand(2)]
-    scene.crew.take(errands)
+    scene.crew.take(as_it_is, errands)
     scene.members[0]()
     assert [str(each.error) for each in errands] == [
         "the function raised SystemExit(1)",
@@ -203,7 +209,7 @@ def test_a_function_that_wants_to_exit_ends_its_call_only() -> None:
 
 def test_what_has_not_begun_can_be_forgotten() -> None:
     scene = Scene()
-    scene.crew.take([Errand(n) for n in range(3)])
+    scene.crew.take(Errand, range(3))
     assert [each.arguments[0] for each in scene.crew.clear()] == [0, 1, 2]
     assert scene.crew.clear() == []
     scene.members[0]()
@@ -217,11 +223,11 @@ def test_when_the_program_ends_the_call_that_is_made_ends_and_no_other_begins() 
         scene.ending.has_begun = True
 
     scene.during = end
-    scene.crew.take([Errand(n) for n in range(3)])
+    scene.crew.take(Errand, range(3))
     scene.members.pop()()
     scene.wake()
     assert (scene.called, scene.told) == ([0], [[0]])
-    scene.crew.take([Errand(3)])
+    scene.crew.take(Errand, [3])
     scene.clock.pass_ms()
     assert (scene.members, scene.called) == ([], [0])
     assert [each.arguments[0] for each in scene.crew.clear()] == [1, 2, 3]
@@ -230,7 +236,7 @@ def test_when_the_program_ends_the_call_that_is_made_ends_and_no_other_begins() 
 def test_nobody_is_asked_for_any_more_when_the_program_ends() -> None:
     scene = Scene()
     scene.ending.has_begun = True
-    scene.crew.take([Errand(1)])
+    scene.crew.take(Errand, [1])
     scene.clock.pass_ms()
     assert scene.members == []
 
@@ -244,11 +250,37 @@ def test_an_errand_is_made_when_it_is_called() -> None:
         return Errand(number)
 
     scene.during = lambda number: made.append(-number)
-    scene.crew.take(map(make, [1, 2]))
-    scene.crew.take(map(make, [3]))
+    scene.crew.take(make, [1, 2])
+    scene.crew.take(make, [3])
     assert made == []
     scene.members[0]()
     assert made == [1, -1, 2, -2, 3, -3]
+
+
+def test_nobody_else_is_asked_for_while_the_last_call_takes_long() -> None:
+    scene = Scene()
+    scene.during = lambda _: scene.clock.pass_ms(3 * LOOK_MS)
+    scene.crew.take(Errand, [0])
+    scene.members[0]()
+    assert (scene.called, len(scene.members)) == ([0], 1)
+
+
+def test_a_member_that_fails_is_replaced_and_the_other_calls_are_made() -> None:
+    def make(number: int) -> Errand:
+        if number == 1:
+            raise MemoryError
+        return Errand(number)
+
+    scene = Scene(most=1)
+    scene.crew.take(make, range(4))
+    with capturedLogs() as logs:
+        scene.members[0]()
+    assert [each["log_failure"].type for each in logs] == [MemoryError]
+    assert len(scene.members) == 2
+    scene.members[1]()
+    scene.crew.take(make, [4])
+    scene.members[2]()
+    assert scene.called == [0, 2, 3, 4]
 
 
 def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> None:
@@ -258,7 +290,7 @@ def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> Non
     crew = ThreadCrew(print, 2, refuse, Outbox(print, print), SteadyClock())
     for _ in range(2):  # asked for anew each time
         with pytest.raises(RuntimeError, match="new thread"):
-            crew.take([Errand(1)])
+            crew.take(Errand, [1])
 
 
 def test_calls_that_block_are_made_at_the_same_time() -> None:
@@ -282,7 +314,7 @@ def test_calls_that_block_are_made_at_the_same_time() -> None:
         outbox = Outbox(wake, ended)
         clock = SteadyClock()
         crew = ThreadCrew(lambda _: meeting.wait(), most, pool.submit, outbox, clock)
-        crew.take([Errand(n) for n in range(2 * most)])
+        crew.take(Errand, range(2 * most))
         clock.pass_ms()
         clock.pass_ms()
         assert all_done.wait(60)
@@ -307,7 +339,7 @@ def test_no_errand_is_lost_or_called_twice() -> None:
     with ThreadPoolExecutor(8) as pool:
         crew = ThreadCrew(abs, 3, pool.submit, Outbox(wake, ended), clock)
         for start in range(0, 4_000, 4):
-            crew.take(map(Errand, range(start, start + 4)))
+            crew.take(Errand, range(start, start + 4))
             clock.pass_ms()
         assert finished.wait(60)
     assert sorted(told) == list(range(4_000))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.test_crew import Errand
+from tests.client.test_crew import Errand, as_it_is
 from txrocketmq.client import loop_crew
 from txrocketmq.client.crew import Outbox
 from txrocketmq.client.handover import Handover
@@ -38,7 +38,7 @@ class Scene:
 def test_plain_functions_are_called_in_a_row() -> None:
     async def main() -> None:
         scene = Scene(lambda number: -number)
-        scene.crew.take([Errand(n) for n in range(5)])
+        scene.crew.take(Errand, range(5))
         told = await scene.all_told(5)
         assert [(each.arguments[0], each.answer) for each in told] == [(n, -n) for n in range(5)]
         assert {(each.begun_ms, each.ended_ms) for each in told} == {(7, 7)}
@@ -57,7 +57,7 @@ def test_no_more_coroutines_run_at_once_than_wanted() -> None:
             return number * 10
 
         scene = Scene(waits, most=2)
-        scene.crew.take([Errand(n) for n in range(4)])
+        scene.crew.take(Errand, range(4))
         for _ in range(9):
             await asyncio.sleep(0)
         assert begun == [0, 1]
@@ -93,7 +93,7 @@ def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called(
             raise asyncio.CancelledError
 
         scene = Scene(fails, most=9)
-        scene.crew.take([*(Errand(n) for n in range(3)), Errand(3, wanted=False)])
+        scene.crew.take(as_it_is, [*map(Errand, range(3)), Errand(3, wanted=False)])
         told = {each.arguments[0]: each.error for each in await scene.all_told(4)}
         assert [type(told[n]) for n in range(4)] == [
             LookupError, ValueError, RuntimeError, type(None),
@@ -112,7 +112,7 @@ def test_a_loop_that_ends_is_no_failure_of_what_it_cancels() -> None:
 
     async def main() -> Scene:
         scene = Scene(waits)
-        scene.crew.take([Errand(n) for n in range(4)])
+        scene.crew.take(Errand, range(4))
         while len(called) < 2:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
         return scene
@@ -125,7 +125,7 @@ def test_a_loop_that_ends_is_no_failure_of_what_it_cancels() -> None:
 def test_what_has_not_begun_can_be_forgotten() -> None:
     async def main() -> None:
         scene = Scene(abs)
-        scene.crew.take([Errand(n) for n in range(3)])
+        scene.crew.take(Errand, range(3))
         assert len(scene.crew.clear()) == 3
         await asyncio.sleep(0)
         assert scene.told == []
@@ -139,4 +139,4 @@ def test_a_closed_loop_takes_nothing() -> None:
 
     scene = asyncio.run(main())
     with pytest.raises(RuntimeError, match="closed"):
-        scene.crew.take([Errand(1)])
+        scene.crew.take(Errand, [1])

@@ -126,10 +126,10 @@ def test_when_the_program_ends_no_more_calls_of_its_functions_begin(
             return True
 
     crew = thread.crew(called.append, 1, lambda _: ended.set(), Clock(thread.reactor))
-    thread.ask(lambda: crew.take([Errand()]))
+    thread.ask(lambda: crew.take(lambda _: Errand(), [0]))
     assert ended.wait(30)
     ReactorThread.end_calls()
-    thread.ask(lambda: crew.take([Errand()]))
+    thread.ask(lambda: crew.take(lambda _: Errand(), [0]))
     assert len(thread.ask(crew.clear)) == 1
     beside = thread.ask(lambda: [thread.call_beside(called.append, 2)])
     assert (called, beside[0].called) == ([1], False)

@@ -139,7 +139,7 @@ def test_threads_make_up_a_crew() -> None:
     assert crew is not None
     calls.start()
     errand = Errand()
-    crew.take([errand])
+    crew.take(lambda _: errand, [0])
     assert reactor.came.wait(60)
     reactor.asked[0]()
     assert (ended, errand.answer) == ([errand], 3)

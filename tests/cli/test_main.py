@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import SimpleNamespace
 
@@ -61,3 +62,12 @@ def test_a_misspelt_command(wrong: str, meant: str, capsys: pytest.CaptureFixtur
     assert main([wrong]) == 2
     said = capsys.readouterr().err
     assert said == f"txrocketmq: there is no command '{wrong}'; did you mean '{meant}'?\n"
+
+
+def test_threads_that_would_only_wait_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_command = SimpleNamespace(main=lambda _: int(os.environ["OPENBLAS_NUM_THREADS"]))
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.send", of_command)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert main(["send"]) == 1
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    assert main(["send"]) == 2, "what the user sets counts"

@@ -3,8 +3,8 @@
 
     .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 7] [--only NAME...]
 
-Reads the files of the log in windows of 8 MiB into one buffer, and makes batches of about 4 MiB,
-as a Spark worker does, in one thread. The bare read fills a buffer of 32 MiB again and again: one
+Reads the files of the log in windows of 8 MiB into one buffer, and makes a batch of each, as a
+Spark worker does, in one thread. The bare read fills a buffer of 32 MiB again and again: one
 that stays in the processor's cache would measure that cache. Each round does everything once, the
 bare read first; CPU is that of this process, the median of the rounds; the multiple of the bare
 read is taken in each round and is again the median. `benchmarks.spark_store` writes stores to
@@ -12,7 +12,6 @@ measure with.
 """
 
 import argparse
-import itertools
 import json
 import os
 import time
@@ -32,7 +31,6 @@ from txrocketmq.spark.walk import Stop, walk
 
 WINDOW_BYTES: Final = 8 << 20
 BARE_WINDOW_BYTES: Final = 32 << 20
-BATCH_BYTES: Final = 4 << 20
 BARE_READ: Final = "bare read"
 _ALL: Final = tuple(column.name for column in schema.default_columns(schema.MESSAGES))
 _FROM_PROPERTIES: Final = ("properties", "tags", "keys", "uniqKey")
@@ -86,13 +84,10 @@ def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
         there = buffer[: os.preadv(file, [buffer.data], at)]
         found = walk(there, first_offset + at)
         records = Records(there, found.starts, first_offset + at, read=found.heads)
-        ends = np.arange(BATCH_BYTES, found.stop, BATCH_BYTES)
-        cuts = [0, *np.searchsorted(records.starts, ends).tolist(), len(records)]
         messages = 0
-        for start, end in itertools.pairwise(cuts):
-            for decoded in decoder.decode(records.slice(start, end)):
-                messages += decoded.batch.num_rows
-                assert not decoded.bad
+        for decoded in decoder.decode(records):
+            messages += decoded.batch.num_rows
+            assert not decoded.bad
         more = found.reason in (Stop.PARTIAL, Stop.END) and len(found.starts)
         return Window(at + found.stop if more else 0, messages)
 

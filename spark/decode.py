@@ -22,7 +22,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.spark import schema
+from txrocketmq.spark import arrays, schema
 from txrocketmq.spark.columns import numbers
 from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
 from txrocketmq.spark.columns.messages import (
@@ -186,12 +186,12 @@ def _keep_freed_memory() -> None:
 
 _MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
     "topic": lambda columns: utf8(columns.records.topic_texts()),
-    "queueId": lambda columns: pa.array(columns.records.queue_id),
-    "queueOffset": lambda columns: pa.array(columns.messages.queue_offset),
+    "queueId": lambda columns: arrays.of_numbers(columns.records.queue_id),
+    "queueOffset": lambda columns: arrays.of_numbers(columns.messages.queue_offset),
     "body": lambda columns: columns.messages.body.gather(),
     "properties": _Columns.all_properties,
     "brokerName": lambda columns: columns.constant("brokerName"),
-    "flag": lambda columns: pa.array(columns.messages.flag),
+    "flag": lambda columns: arrays.of_numbers(columns.messages.flag),
     "bornTimestamp": lambda columns: numbers.timestamps(columns.records.born_timestamp),
     "storeTimestamp": lambda columns: numbers.timestamps(columns.records.store_timestamp),
     "tags": lambda columns: columns.properties.value(names.TAGS),
@@ -199,17 +199,17 @@ _MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
     "uniqKey": lambda columns: columns.properties.value(names.UNIQ_KEY),
     "bornHost": lambda columns: hosts(columns.records, BORN),
     "storeHost": lambda columns: hosts(columns.records, STORE),
-    "physicalOffset": lambda columns: pa.array(columns.records.physical_offset),
-    "storeSize": lambda columns: pa.array(columns.messages.store_size),
-    "bodySize": lambda columns: pa.array(columns.messages.body_size.astype(np.int32)),
-    "bodyCRC": lambda columns: pa.array(columns.records.body_crc),
-    "sysFlag": lambda columns: pa.array(columns.records.sys_flag),
-    "reconsumeTimes": lambda columns: pa.array(columns.records.reconsume_times),
-    "preparedTransactionOffset": lambda columns: pa.array(
+    "physicalOffset": lambda columns: arrays.of_numbers(columns.records.physical_offset),
+    "storeSize": lambda columns: arrays.of_numbers(columns.messages.store_size),
+    "bodySize": lambda columns: arrays.of_numbers(columns.messages.body_size.astype(np.int32)),
+    "bodyCRC": lambda columns: arrays.of_numbers(columns.records.body_crc),
+    "sysFlag": lambda columns: arrays.of_numbers(columns.records.sys_flag),
+    "reconsumeTimes": lambda columns: arrays.of_numbers(columns.records.reconsume_times),
+    "preparedTransactionOffset": lambda columns: arrays.of_numbers(
         columns.records.prepared_transaction_offset
     ),
     "msgId": lambda columns: message_ids(columns.records),
-    "crcOk": lambda columns: pa.array(_crc_is_right(columns.records)),
+    "crcOk": lambda columns: arrays.of_numbers(_crc_is_right(columns.records)),
     "transactionState": lambda columns: numbers.transaction_states(columns.records.sys_flag),
     "compression": lambda columns: numbers.compressions(columns.records.sys_flag),
     "cluster": lambda columns: columns.constant("cluster"),

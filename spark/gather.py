@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from txrocketmq.spark import arrays
 from txrocketmq.spark.words import words
 
 Bytes = NDArray[np.uint8]
@@ -131,10 +132,10 @@ def utf8(array: pa.BinaryArray) -> pa.StringArray:
         texts = [
             None if each is None else each.decode("utf-8", "replace") for each in array.to_pylist()
         ]
-        return pa.array(texts, pa.string())
+        return arrays.of_texts(texts)
 
 
 def encode(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """Returns a code for each element, and the distinct elements, indexed by their code."""
     dictionary = pc.dictionary_encode(array, memory_pool=POOL)
-    return dictionary.indices.to_numpy(zero_copy_only=False).astype(np.int64), dictionary.dictionary
+    return arrays.numbers_of(dictionary.indices).astype(np.int64), dictionary.dictionary

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import LIGHT_SEPARATOR, may_enter_light_queues
+from txrocketmq.spark.arrays import numbers_of, of_numbers, of_texts
 from txrocketmq.spark.columns.messages import plain_messages
 from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.gather import Positions
@@ -68,18 +68,19 @@ class _Entered:
             for name in (names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET)
         )
         alike = pc.equal(pc.list_value_length(queues), pc.list_value_length(offsets))
-        alike = pc.fill_null(alike, fill_value=False)
-        rows, queues, offsets = rows[_mask(alike)], queues.filter(alike), offsets.filter(alike)
-        parents = pc.list_parent_indices(queues).to_numpy()
+        alike = pc.coalesce(alike, of_numbers(np.zeros(len(alike), np.bool_)))
+        rows, queues, offsets = rows[numbers_of(alike)], queues.filter(alike), offsets.filter(alike)
+        parents = numbers_of(pc.list_parent_indices(queues))
         return cls(rows[parents], pc.list_flatten(queues), pc.list_flatten(offsets))
 
     def queue(self, topic: str) -> tuple[Positions, Positions]:
         """Returns the rows of records in this queue, and their offsets in it."""
         found = pc.and_(
-            pc.equal(self._queues, topic), pc.match_substring_regex(self._offsets, _OFFSET)
+            pc.is_in(self._queues, value_set=of_texts([topic])),
+            pc.match_substring_regex(self._offsets, _OFFSET),
         )
-        offsets = self._offsets.filter(found).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return self._rows[_mask(found)], offsets
+        offsets = numbers_of(self._offsets.filter(found).cast(pa.int64()))
+        return self._rows[numbers_of(found)], offsets
 
 
 def _rows_that_may(records: Records) -> Positions:
@@ -89,8 +90,3 @@ def _rows_that_may(records: Records) -> Positions:
     codes, topics = records.topics()
     allowed = np.array([may_enter_light_queues(topic) for topic in topics], np.bool_)
     return np.flatnonzero(allowed[codes])
-
-
-def _mask(values: pa.BooleanArray) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False).astype(np.bool_)
-    return mask

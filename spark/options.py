@@ -216,9 +216,9 @@ class SourceOptions:
     window_bytes: int = _option(
         "windowBytes", 8 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="8m"
     )
-    """How much of the log is read at once; a task needs about 170 MiB of memory in addition."""
-    batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
-                               shown="4m")  # fmt: skip
+    """How much of the log is read at once; a task needs about 180 MiB of memory in addition."""
+    batch_bytes: int = _option("batchBytes", 8 << 20, _EVERY, values.size(1 << 12, 1 << 28),
+                               shown="8m")  # fmt: skip
     """How much of the log goes into one Arrow batch."""
     max_record_bytes: int = _option("maxRecordBytes", 64 << 20, Use.STORE | Use.TABLE,
                                     values.size(64 << 20, 1 << 30), shown="64m")  # fmt: skip

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
+from txrocketmq.spark.arrays import of_numbers
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.schema import (
@@ -121,20 +123,20 @@ class Output:
 
     def batch(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
         """Makes a batch for Spark from a batch that has at least the columns `decoded`."""
-        arrays = []
+        made = []
         for column in self.columns:
             source = self._source(column)
             if source is None:
-                arrays.append(pa.repeat(pa.scalar(LOG_APPEND_TIME, pa.int32()), len(decoded)))
+                made.append(of_numbers(np.full(len(decoded), LOG_APPEND_TIME, np.int32)))
                 continue
             array = decoded.column(source)
             make = _OF_KAFKA.get(column.name) if self.kafka_names else None
             array = make(array) if make else array
             if pa.types.is_map(array.type):
                 # Whether values may be null is part of the type: the cast copies nothing.
-                array = array.cast(self.schema.field(len(arrays)).type)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+                array = array.cast(self.schema.field(len(made)).type)
+            made.append(array)
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
 
     def _source(self, column: Column) -> str | None:
         return _DECODED.get(column.name, column.name) if self.kafka_names else column.name

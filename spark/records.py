@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import dtype
+from txrocketmq.spark import arrays
 from txrocketmq.spark.gather import (
     AROUND_BYTES,
     BEFORE_BYTES,
@@ -221,7 +222,7 @@ class Records:
     def topic_texts(self) -> pa.BinaryArray:
         """Returns the topic of each record as bytes."""
         if self._light_queue is not None:
-            return pa.repeat(pa.scalar(self._light_queue.encode(), pa.binary()), len(self))
+            return arrays.of_bytes([self._light_queue.encode()] * len(self))
         layout = self.layout
         return gather([self.buffer], layout.topic_at, layout.topic_length, near=layout.topic_around)
 

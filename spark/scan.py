@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.arrays import numbers_of, of_numbers, of_texts
 from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
@@ -130,7 +131,7 @@ class Rows(Generic[Gone]):
             check_crc=options.verify in ("crc", "store"),
             max_body_bytes=options.max_record_bytes,
         )
-        self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
+        self._tags = None if wanted.tags is None else of_texts(sorted(wanted.tags))
         self._damage = Damage(options.bad_records, origin)
 
     def of(self, reading: Iterable[Records | BadRecord | Gone]) -> Iterator[pa.RecordBatch]:
@@ -159,9 +160,10 @@ class Rows(Generic[Gone]):
         topic, queue_id, offset = (batch.column(name) for name in _PLACE)
         wanted = np.ones(len(batch), np.bool_)
         for (name, number), bounds in self._wanted.queues.items():
-            mine = pc.and_(pc.equal(topic, name), pc.equal(queue_id, number))
-            wanted &= bounds.hold(offset.to_numpy()) | ~mine.to_numpy(zero_copy_only=False)
-        return pa.array(wanted)
+            mine = numbers_of(pc.is_in(topic, value_set=of_texts([name])))
+            mine &= numbers_of(queue_id) == number
+            wanted &= bounds.hold(numbers_of(offset)) | ~mine
+        return of_numbers(wanted)
 
 
 def decoded(

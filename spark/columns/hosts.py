@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark import arrays
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
 from txrocketmq.spark.gather import POOL, Positions
 from txrocketmq.spark.records import Records
@@ -48,9 +49,9 @@ def hosts(records: Records, which: str) -> pa.StringArray:
     rows, packed = _ipv6_hosts(records, which)
     if len(each) and not len(rows) and (each == each[0]).all():
         return constant(_text_of_word(int(each[0])), len(each))
-    found = pc.dictionary_encode(pa.array(each), memory_pool=POOL)
+    found = pc.dictionary_encode(arrays.of_numbers(each), memory_pool=POOL)
     texts = list(map(_text_of_word, found.dictionary.to_pylist()))
-    codes = found.indices.to_numpy()
+    codes = arrays.numbers_of(found.indices)
     if len(rows):
         ipv6 = list(map(_text, packed))
         code_of = {text: len(texts) + code for code, text in enumerate(dict.fromkeys(ipv6))}
@@ -74,7 +75,7 @@ def message_ids(records: Records) -> pa.StringArray:
         places = records.physical_offset
         for row, host in zip(rows.tolist(), hosts_there, strict=True):
             texts[row] = encode_message_id(_host(host), int(places[row]))
-        ids = pa.array(texts, pa.string())
+        ids = arrays.of_texts(texts)
     return ids
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark import arrays
 from txrocketmq.spark.gather import POOL
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
@@ -34,10 +35,9 @@ def timestamps(times_ms: NDArray[np.int64]) -> pa.Array:
     """Times in ms since the epoch; null beyond what microseconds in 64 bits can say."""
     if len(times_ms) and (times_ms.max() > LAST_MS or times_ms.min() < -LAST_MS):
         is_valid = (times_ms <= LAST_MS) & (times_ms >= -LAST_MS)
-        return pa.array(np.where(is_valid, times_ms, 0) * _US_PER_MS, TIMESTAMP, mask=~is_valid)
-    return pa.Array.from_buffers(
-        TIMESTAMP, len(times_ms), [None, pa.py_buffer(times_ms * _US_PER_MS)]
-    )
+        times_ms = np.where(is_valid, times_ms, 0)
+        return arrays.of_numbers(times_ms * _US_PER_MS, kind=TIMESTAMP, valid=is_valid)
+    return arrays.of_numbers(times_ms * _US_PER_MS, kind=TIMESTAMP)
 
 
 def constant(text: str | None, count: int) -> pa.StringArray:
@@ -65,7 +65,7 @@ def chosen_texts(texts: Sequence[str], codes: NDArray[Any]) -> pa.StringArray:
     """Returns the text of each row, whose code is the index of that text."""
     if len(texts) == 1:
         return constant(texts[0], len(codes))
-    return pc.take(pa.array(texts, pa.string()), pa.array(codes), memory_pool=POOL)
+    return pc.take(arrays.of_texts(texts), arrays.of_numbers(codes), memory_pool=POOL)
 
 
 def transaction_states(sys_flags: NDArray[np.int32]) -> pa.StringArray:

@@ -12,7 +12,7 @@ Java: MessageDecoder.string2messageProperties.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.spark import arrays
 from txrocketmq.spark.columns.spans import Spans
 from txrocketmq.spark.gather import POOL, Bytes, Positions, gather, utf8
 
@@ -62,22 +63,25 @@ class _Pairs(NamedTuple):
 
     def names(self) -> pa.BinaryArray:
         """All names."""
-        return self._taken(pa.array(np.arange(_NAME, len(self.pieces), _PIECES, dtype=np.int32)))
+        return self._taken(np.arange(_NAME, len(self.pieces), _PIECES, dtype=np.int32))
 
     def values(self) -> pa.BinaryArray:
         """All values."""
-        return self._taken(pa.array(np.arange(_VALUE, len(self.pieces), _PIECES, dtype=np.int32)))
+        return self._taken(np.arange(_VALUE, len(self.pieces), _PIECES, dtype=np.int32))
 
     def values_of(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
         """Returns the values of these pairs."""
-        return self._taken(pa.array(_PIECES * pairs + _VALUE))
+        return self._taken(_PIECES * pairs + _VALUE)
 
     def values_or_null(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
         """Returns the values of these pairs; null where the number of the pair is negative."""
-        return self._taken(pa.array(_PIECES * pairs + _VALUE, mask=pairs < 0))
+        return self._taken(_PIECES * pairs + _VALUE, pairs >= 0)
 
-    def _taken(self, numbers: pa.IntegerArray) -> pa.BinaryArray:
-        return pc.take(self.pieces, numbers, boundscheck=False, memory_pool=POOL)
+    def _taken(
+        self, numbers: NDArray[Any], valid: NDArray[np.bool_] | None = None
+    ) -> pa.BinaryArray:
+        chosen = arrays.of_numbers(numbers, valid=valid)
+        return pc.take(self.pieces, chosen, boundscheck=False, memory_pool=POOL)
 
 
 class Properties:
@@ -107,7 +111,7 @@ class Properties:
         found = np.flatnonzero((pairs.words == word) & (pairs.name_length == len(encoded)))
         if len(encoded) > _WORD_BYTES:
             texts = gather([pairs.data], pairs.name_at[found], pairs.name_length[found])
-            found = found[pc.equal(texts, encoded).to_numpy(zero_copy_only=False)]
+            found = found[arrays.numbers_of(pc.is_in(texts, value_set=arrays.of_bytes([encoded])))]
         if len(found) == len(self):
             return utf8(pairs.values_of(found))
         of_row = np.full(len(self), -1, np.int64)
@@ -118,7 +122,7 @@ class Properties:
         """All properties of each message."""
         pairs = self._pairs
         return pa.MapArray.from_arrays(
-            pa.array(pairs.first.astype(np.int32)),
+            arrays.of_numbers(pairs.first.astype(np.int32)),
             utf8(pairs.names()),
             utf8(pairs.values()),
         )
@@ -126,9 +130,7 @@ class Properties:
     def json(self) -> pa.StringArray:
         """All properties of each message, as a JSON object."""
         texts = self._texts().to_pylist()
-        return pa.array(
-            [orjson.dumps(decode_properties(text)).decode() for text in texts], pa.string()
-        )
+        return arrays.of_texts(orjson.dumps(decode_properties(text)).decode() for text in texts)
 
     def raw(self) -> pa.StringArray:
         """The texts as they are stored."""

@@ -16,9 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from txrocketmq.spark.arrays import numbers_of, of_numbers
+
 DAY: Final = "dt"
 PARTITION_COLUMNS: Final = ("topic", DAY)
 _DAY_US: Final = 86_400_000_000
+_BEYOND_US: Final = np.iinfo(np.int64).max
+"""Stands for times that are null, since they are beyond the calendar, too."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,7 +49,7 @@ def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
     cuts = np.searchsorted(ordered, np.arange(len(values) + 1)).tolist()
     for partition, start, end in zip(values, cuts, cuts[1:], strict=False):
         if order is not None:
-            yield Slice(partition, batch.take(pa.array(order[start:end])))
+            yield Slice(partition, batch.take(of_numbers(order[start:end])))
         elif (end - start) * 2 >= len(codes):
             yield Slice(partition, batch.slice(start, end - start))
         else:
@@ -70,21 +74,30 @@ def _codes(
     values: list[tuple[str, ...]] = [()]
     for column in columns:
         own, names = _topics(batch) if column == "topic" else _days(batch)
-        codes = codes * len(names) + own
-        used, codes = np.unique(codes, return_inverse=True)
-        values = [(*values[code // len(names)], names[code % len(names)]) for code in used.tolist()]
+        if len(values) == 1:
+            codes, values = own, [(*values[0], name) for name in names]
+        elif len(names) == 1:
+            values = [(*value, names[0]) for value in values]
+        else:
+            used, codes = np.unique(codes * len(names) + own, return_inverse=True)
+            both = [divmod(code, len(names)) for code in used.tolist()]
+            values = [(*values[before], names[mine]) for before, mine in both]
     return codes, values
 
 
 def _topics(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
     encoded = pc.dictionary_encode(batch.column("topic"))
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+    return numbers_of(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def _days(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
-    stored_us = batch.column("storeTimestamp").cast(pa.int64()).to_numpy()
+    beyond = of_numbers(np.full(len(batch), _BEYOND_US))
+    stored_us = numbers_of(pc.coalesce(batch.column("storeTimestamp").cast(pa.int64()), beyond))
+    first, last = int(stored_us.min()) // _DAY_US, int(stored_us.max()) // _DAY_US
+    if first == last:  # as nearly always
+        return np.zeros(len(stored_us), np.int64), [_day_name(first)]
     days, codes = np.unique(stored_us // _DAY_US, return_inverse=True)
-    return codes.astype(np.int64), [_day_name(day) for day in days.tolist()]
+    return codes, [_day_name(day) for day in days.tolist()]
 
 
 def _day_name(day: int) -> str:

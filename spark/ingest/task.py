@@ -32,7 +32,7 @@ from txrocketmq.spark.selection import Selection
 from txrocketmq.spark.store import Store
 
 WINDOW_BYTES: Final = 8 << 20
-BATCH_BYTES: Final = 4 << 20
+BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass(slots=True)

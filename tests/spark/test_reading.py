@@ -23,11 +23,13 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.properties import INNER_MULTI_DISPATCH, encode_properties
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.schema import MESSAGES
 
 
 def _reading(root: Path, **options: str) -> Reading:
@@ -63,6 +65,47 @@ def test_no_pyspark_is_needed() -> None:
         "import txrocketmq.spark.reading, txrocketmq.spark.tables.reading"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+READ = """
+import json, sys
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.reading import Reading
+options = SourceOptions.of(json.loads(sys.argv[1]))
+reading = Reading(options, Output.of(options))
+rows = sum(len(batch) for part in reading.parts() for batch in reading.batches(part))
+assert rows == int(sys.argv[2]), rows
+assert "pandas" not in sys.modules, "reading has imported pandas"
+"""
+ALL = ",".join(column.name for column in MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({"columns": ALL}, 7),
+        ({"columns": ALL, "propertiesFormat": "json", "verify": "crc"}, 7),
+        ({"columns": "partition,timestampType,headers", "kafkaNames": "true"}, 7),
+        ({"columns": ALL, "topic": "T", "subExpression": "A || B"}, 1),
+        (
+            {"columns": ALL, "topic": "Inner", "startingOffsets": '{"Inner":{"broker-a":{"0":2}}}'},
+            1,
+        ),
+        ({"columns": ALL, "topic": "%LMQ%a"}, 1),
+    ],
+)
+def test_pandas_is_not_imported_as_it_would_take_memory_in_each_worker(
+    tmp_path: Path, options: dict[str, str], rows: int
+) -> None:
+    writer = StoreWriter(tmp_path / "broker-a")
+    writer.put(Draft("T", 0, b"body", {"TAGS": "A", "KEYS": "k", "a-long-property-name": "é"}))
+    writer.put(Draft("T", 1, b"body" * 99, compression=CompressionType.ZLIB, born_ipv6=True))
+    writer.put(Draft("T", 1, b"x", raw_properties=b"bad\xff\x01\xff\x02"))
+    writer.put(Draft("T", 2, b"light", light=("%LMQ%a",)))
+    writer.put(Draft("Inner", 0, inner=((b"0", {}), (b"1", {"TAGS": "A"}), (b"2", {}))))
+    given = json.dumps({"storePath": str(tmp_path / "broker-a"), **options})
+    subprocess.run([sys.executable, "-c", READ, given, str(rows)], check=True)
 
 
 LIGHT = ("%LMQ%a", "%LMQ%b")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from txrocketmq.spark.ingest.partition import slices
 DAY_US = 86_400_000_000
 
 
-def batch_of(rows: list[tuple[str, int]]) -> pa.RecordBatch:
+def batch_of(rows: Sequence[tuple[str, int | None]]) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "topic": pa.array([topic for topic, _ in rows], pa.string()),
@@ -32,7 +33,7 @@ def test_a_day_is_that_of_utc() -> None:
 
 
 def test_a_clock_beyond_the_calendar_has_no_day() -> None:
-    (found,) = slices(batch_of([("t", (1 << 63) - 1)]), ["topic", "dt"])
+    (found,) = slices(batch_of([("t", (1 << 63) - 1), ("t", None)]), ["topic", "dt"])
     assert found.partition == ("t", "")
 
 

@@ -15,6 +15,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
@@ -360,8 +361,9 @@ public final class Load {
             try {
                 producer.send(first);
                 return;
-            } catch (MQBrokerException | IllegalStateException error) { // or no name server in time
-                if (attempt == 20) {
+            } catch (MQBrokerException | MQClientException | IllegalStateException error) {
+                // The last two: a name server that knows no broker yet, or none in time.
+                if (attempt == 50) {
                     throw error;
                 }
                 Thread.sleep(100);

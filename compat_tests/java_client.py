@@ -283,7 +283,14 @@ class Producer(Client):
         return list(results)
 
     def send_batch(self, messages: Sequence[Json], *, queue: Json | None = None) -> Json:
-        return dict(self._call("send_batch", messages=list(messages), queue=queue))
+        (result,) = self.send_batches([messages], queue=queue)
+        return result
+
+    def send_batches(
+        self, batches: Sequence[Sequence[Json]], *, queue: Json | None = None
+    ) -> list[Json]:
+        """Sends one batch after the other in one thread; returns the SendResult of each."""
+        return list(self._call("send_batches", batches=list(map(list, batches)), queue=queue))
 
     def recall(self, topic: str, handle: str) -> str:
         """Recalls a timer message (5.x); returns its unique key."""

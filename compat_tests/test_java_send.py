@@ -89,9 +89,9 @@ def test_a_batch_is_many_messages_in_one_queue(scene: Scene, origin: Origin) -> 
 def test_a_batch_without_a_queue_is_spread_by_batches(scene: Scene) -> None:
     topic = scene.topic(queues=2)
     producer = scene.producer()
-    results = [
-        producer.send_batch([message(topic, f"{b}.{n}") for n in range(3)]) for b in range(4)
-    ]
+    results = producer.send_batches(
+        [[message(topic, f"{b}.{n}") for n in range(3)] for b in range(4)]
+    )
     queues = [result["queue"]["queue_id"] for result in results]
     assert sorted(queues) == [0, 0, 1, 1]
     bodies = [text(item) for item in scene.read(topic, 12)]

@@ -28,7 +28,7 @@ final class Producers {
     void register() {
         driver.operation("start_producer", this::start);
         driver.operation("send", this::send);
-        driver.operation("send_batch", this::sendBatch);
+        driver.operation("send_batches", this::sendBatches);
         driver.operation(
                 "recall",
                 arguments ->
@@ -172,13 +172,24 @@ final class Producers {
         }
     }
 
-    /** Sends messages as one batch; with queue, straight to it, whatever the route says. */
-    private Object sendBatch(JSONObject arguments) throws Exception {
+    /**
+     * Sends batches one after the other; with queue, straight to it, whatever the route says. They
+     * are sent in one thread, as each thread of a client begins its round of the queues at random.
+     */
+    private Object sendBatches(JSONObject arguments) throws Exception {
         DefaultMQProducer producer = producers.named(arguments);
-        List<Message> batch = Messages.messages(arguments.getJSONArray("messages"));
+        JSONArray batches = arguments.getJSONArray("batches");
         JSONObject queue = arguments.getJSONObject("queue");
-        return Messages.json(
-                queue == null ? producer.send(batch) : producer.send(batch, Messages.queue(queue)));
+        JSONArray results = new JSONArray();
+        for (int i = 0; i < batches.size(); i++) {
+            List<Message> batch = Messages.messages(batches.getJSONArray(i));
+            results.add(
+                    Messages.json(
+                            queue == null
+                                    ? producer.send(batch)
+                                    : producer.send(batch, Messages.queue(queue))));
+        }
+        return results;
     }
 
     private static final class Pending implements SendCallback {

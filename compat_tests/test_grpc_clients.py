@@ -315,9 +315,7 @@ def test_the_python_client_filters_recalls_and_rolls_back(
     run(python, tmp_path, GRPC, **common, **recall, count=2)
     for how in ("rollback", "leave"):
         # Whoever is there when a transaction is asked for commits it.
-        stays_s = 15 if how == "leave" else 0
-        told = run(python, tmp_path, GRPC, **common, op="produce", how=how, topic=halves, count=1,
-                   stays_s=stays_s)  # fmt: skip
+        told = run(python, tmp_path, GRPC, **common, op="produce", how=how, topic=halves, count=1)
     assert [each["checked"] for each in told[1:2]] == [told[0]["sent"]]
     assert len(scene.read(halves, 1)) == 1
     assert scene.read(delayed, 0) == []

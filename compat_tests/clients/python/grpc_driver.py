@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -29,6 +30,8 @@ from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found]
 from rocketmq.v5.exception import InternalErrorException  # type: ignore[import-not-found]
 
 CONSUME_TIMEOUT_S = 60
+CHECK_TIMEOUT_S = 60
+"""Long enough for the proxy, which tells brokers of its producers every 20 s only."""
 
 
 def main() -> None:
@@ -41,13 +44,20 @@ def main() -> None:
 class Commits(TransactionChecker):  # type: ignore[misc]
     """A checker that answers every question about a transaction with commit."""
 
+    def __init__(self) -> None:
+        self.was_asked = threading.Event()
+
     def check(self, message: Any) -> Any:
         _print(checked=message.message_id)
+        self.was_asked.set()
         return TransactionResolution.COMMIT
 
 
 def produce(command: dict[str, Any]) -> None:
-    """Sends messages; `how` is normal, fifo, delay, recall, commit, rollback or leave."""
+    """Sends messages; `how` is normal, fifo, delay, recall, commit, rollback or leave.
+
+    After `leave` it stays until it is asked for a transaction, at most CHECK_TIMEOUT_S.
+    """
     topic, how = command["topic"], command["how"]
     checker = Commits() if how in ("commit", "rollback", "leave") else None
     producer = Producer(_configuration(command), (topic,), checker=checker)
@@ -73,7 +83,9 @@ def produce(command: dict[str, Any]) -> None:
         if how == "recall":
             producer.recall_message(topic, receipt.recall_handle)
         _print(sent=receipt.message_id)
-    time.sleep(command.get("stays_s", 0))
+    if checker is not None and how == "leave":
+        checker.was_asked.wait(CHECK_TIMEOUT_S)
+        time.sleep(2)  # the answer is sent in the background
     producer.shutdown()
 
 

@@ -20,10 +20,10 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_file,
 )
-from txrocketmq.remoting.java_options import refuse_unserved
 from txrocketmq.remoting.out_of_memory import ends_without_memory
 from txrocketmq.remoting.service_options import add_service_options, service_options
-from txrocketmq.remoting.without_tls import leave_out_tls
+from txrocketmq.remoting.tls import TlsConfig, load_tls
+from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
 
 IMPORTANT = frozenset(
     """
@@ -73,18 +73,19 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dict[str, str]]:
-    """Reads a configuration file and returns broker settings, store settings and the file's own
-    values.
+def configure(
+    path: str | None, namesrv_addr: str | None
+) -> tuple[Any, Any, TlsConfig, dict[str, str]]:
+    """Reads a configuration file and returns the settings of broker, store and TLS, and the file's
+    own values, without those about TLS.
 
     Settings without effect are named on standard error. Raises ConfigError.
     """
-    refuse_unserved(os.environ, BrokerConfig.UNSERVED)
-    given = read_file(path) if path is not None else {}
     try:
+        tls, given = load_tls(os.environ, read_file(path) if path is not None else {})
         (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise error if path is None else ConfigError(f"{path}: {error}") from None
     for key in unknown:
         print(f"mqbroker: {path}: {key}", file=sys.stderr)
     ignored = [key for cls in (BrokerConfig, StoreConfig) for key in ignored_keys(cls, given)]
@@ -99,7 +100,7 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
-    return dataclasses.replace(config, **changes), store_config, given
+    return dataclasses.replace(config, **changes), store_config, tls, given
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Does what `main` does, with options that are parsed already."""
     try:
-        config, store_config, given = configure(options.configFile, options.namesrvAddr)
+        config, store_config, tls, given = configure(options.configFile, options.namesrvAddr)
     except ConfigError as error:
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
@@ -127,12 +128,12 @@ def run(options: argparse.Namespace) -> int:
             " clients will not find this broker by its topics",
             file=sys.stderr,
         )
-    leave_out_tls()
+    leave_out_pyopenssl()
     from txrocketmq.broker.service import Broker  # here: --help need not wait for it
     from txrocketmq.remoting.transport.run import run_service
 
     configuration = Configuration((config, store_config), given)
-    broker = Broker(config, store_config, configuration=configuration)
+    broker = Broker(config, store_config, configuration=configuration, tls=tls)
     return run_service(
         "mqbroker", broker, service_options(options), addresses=lambda: broker.address
     )

@@ -44,6 +44,9 @@ class BrokerConfig(MetricsConfig):
     """The address for replication that name servers are told; empty means the same as brokerIP1."""
     bind_address: str = setting("0.0.0.0")
     """The address to listen on."""
+    use_tls: bool = setting(False, java="useTLS")
+    """Whether connections that the server opens itself are encrypted. It is `true` by default if
+    `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
     listen_port: int = setting(10911)
     """The main port; the VIP port is two below it. 0 means any free port."""
     advertised_port: int = setting(0)

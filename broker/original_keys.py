@@ -102,7 +102,7 @@ BROKER_KEYS: Final = original_keys(
     transactionOpMsgMaxSize=4096 transferMsgByHeap=true updateNameServerAddrPeriod=120000
     useEpollNativeSelector=false usePIDColdCtrStrategy=true userCacheExpiredSecond=600
     userCacheMaxNum=1000 userCacheRefreshSecond=60 useSeparateRetryQueue=false
-    useSingleRocksDBForAllConfigs=false useStaticSubscription=false useTLS=false
+    useSingleRocksDBForAllConfigs=false useStaticSubscription=false
     waitTimeMillsInAckQueue=3000 waitTimeMillsInAdminBrokerQueue=5000
     waitTimeMillsInHeartbeatQueue=31000 waitTimeMillsInLitePullQueue=5000
     waitTimeMillsInPullQueue=5000 waitTimeMillsInSendQueue=200
@@ -112,20 +112,10 @@ BROKER_KEYS: Final = original_keys(
 
 _TRUE: Final = ("true",)
 _ACCESS: Final = "access control"
-_TLS: Final = "TLS"
 BROKER_UNSERVED: Final = (
     Unserved("aclEnable", _TRUE, _ACCESS, "false"),
     Unserved("authenticationEnabled", _TRUE, _ACCESS, "false"),
     Unserved("authorizationEnabled", _TRUE, _ACCESS, "false"),
-    Unserved("useTLS", _TRUE, _TLS, "false"),
-    # The original takes these from -D; whoever writes them into the file means the same.
-    Unserved("tls.enable", _TRUE, _TLS, "false"),
-    Unserved("tls.test.mode.enable", _TRUE, _TLS, "false"),
-    Unserved("tlsTestModeEnable", _TRUE, _TLS),
-    Unserved("tls.server.mode", ("enforcing", "permissive"), _TLS),
-    Unserved("tls.server.certPath", (), _TLS),
-    Unserved("tls.server.keyPath", (), _TLS),
-    Unserved("tls.config.file", (), _TLS),
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),

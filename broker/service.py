@@ -25,6 +25,7 @@ from txrocketmq.broker.filter.consumer_filters import FILTERS_MS
 from txrocketmq.broker.group_changes import DELAYED_MS
 from txrocketmq.broker.intake.after_durable import SYNC_MS
 from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.last_writes import write_all
 from txrocketmq.broker.notices import store_opened
 from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.parts import KnownAs, Parts, unanswered
@@ -40,6 +41,7 @@ from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.rpc_times import RpcTimes
+from txrocketmq.remoting.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.address import address_facing, address_of
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
@@ -79,9 +81,11 @@ class Broker:
         store_config: StoreConfig,
         clock: Clock | None = None,
         configuration: Configuration | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.port = config.listen_port
+        self._tls = tls or TlsConfig()
         self.metrics = MetricsPort()
         self.guards: list[Guard] = []
         """Called in this order for each request on both ports before it is served."""
@@ -99,8 +103,9 @@ class Broker:
             self.clock.unhurried,
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+            tls=self._tls,
         )
-        self._connections = Connections(self.clock.unhurried)
+        self._connections: Connections | None = None
         self.name_servers: NameServers | None = None
         self._refusals = Refusals(self.clock.unhurried)
         self._failures = Failures(self.clock.unhurried)
@@ -127,6 +132,9 @@ class Broker:
         config = parts.config
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         own_host = address_of(ip, "brokerIP1")
+        self.server.encryption.prepare()
+        tls = own_client_context(self._tls) if config.use_tls else None
+        self._connections = Connections(self.clock.unhurried, tls=tls)
         warnings = parts.load()
         try:
             now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
@@ -288,13 +296,14 @@ class Broker:
         self._to_register.clear()
         self.clock.stop()
         self.metrics.close()
-        self._connections.close()
+        if self._connections is not None:
+            self._connections.close()
 
         def closed(_: Any) -> None:
             if late.active():
                 late.cancel()
             if self.name_servers is not None:  # else it never started, and the store is not ours
-                self._write_all()
+                write_all(self.parts, self.clock.now_ms(), _not_written)
             log.info("broker {name} has stopped", name=self.parts.config.broker_name)
             done.callback(None)
 
@@ -310,33 +319,6 @@ class Broker:
 
         late = self.clock.later(LAST_JOBS_MS, too_late)
         waiting.addBoth(closed)
-
-    def _write_all(self) -> None:
-        """Saves what is only in memory, then closes the store; a failure does not stop the rest."""
-        parts, now_ms = self.parts, self.clock.now_ms()
-        for what, write in (
-            ("writing down what is popped", partial(parts.pop.check_points.write_all, now_ms)),
-            ("flushing the store", parts.flush_all),
-            ("keeping the progress of timers", lambda: parts.timers.close(now_ms)),
-            ("writing timermetrics", parts.timers.metrics.saving.write_now),
-            ("keeping the progress of transactions", parts.transaction_check.settle),
-            ("keeping the progress of pops", parts.pop.settle),
-            ("writing consumerOffset.json", parts.offsets.saving.write_now),
-            ("writing consumerOrderInfo.json", parts.pop.orders.saving.write_now),
-            ("writing transactionMetrics", parts.transaction_metrics.saving.write_now),
-            ("writing delayOffset.json", lambda: _run(parts.schedule.changes(now_ms))),
-            ("writing messageRequestMode.json", parts.modes.saving.write_now),
-            ("writing consumerFilter.json", parts.filters.saving.write_now),
-            ("writing topics.json", parts.topics.saving.write_now),
-            ("writing subscriptionGroup.json", parts.groups.saving.write_now),
-            ("closing the store", lambda: parts.store.stop(now_ms)),
-        ):
-            try:
-                write()
-            except (OSError, StoreError) as error:
-                log.error(  # noqa: TRY400 - a full disk is no defect of ours
-                    "{what} failed: {error}", what=what, error=error
-                )
 
     # ---------------------------------------------------------------- events
 
@@ -495,6 +477,5 @@ class Broker:
         self._threads.run(write, written)
 
 
-def _run(write: Callable[[], None] | None) -> None:
-    if write is not None:
-        write()
+def _not_written(what: str, error: Exception) -> None:
+    log.error("{what} failed: {error}", what=what, error=error)

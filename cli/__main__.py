@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from txrocketmq.remoting.out_of_memory import ends_without_memory
-from txrocketmq.remoting.without_tls import leave_out_tls
+from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
 
 COMMANDS: Final = {
     "standalone": "run a name server and a broker in one process",
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ends_without_memory(f"txrocketmq {first}"):
         if first == "standalone":
-            leave_out_tls()
+            leave_out_pyopenssl()
         code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
         return code
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from txrocketmq.cli import session
-from txrocketmq.cli.command_line import json_option_of
+from txrocketmq.cli.command_line import Servers, json_option_of
 from txrocketmq.cli.tables import json_lines, table_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.instance import ClientInstance
@@ -42,7 +42,7 @@ def confirm(question: str, *, yes: bool) -> None:
         click.confirm(question, abort=True, err=True)
 
 
-def administrate(namesrv: str, work: Work) -> None:
+def administrate(servers: Servers, work: Work) -> None:
     """Calls `work` with an admin client; ends the command with its exit code if that fails."""
     context = click.get_current_context()
 
@@ -50,7 +50,7 @@ def administrate(namesrv: str, work: Work) -> None:
         await work(Admin(client))
         return 0
 
-    code = session.run(context.command_path, namesrv, run)
+    code = session.run(context.command_path, servers.config(), run)
     if code:
         context.exit(code)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli.administer import administrate, json_option, show, show_values
-from txrocketmq.cli.command_line import group, namesrv_option, pair, run
+from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.remoting.errors import RemotingError
@@ -21,9 +21,9 @@ command = group("brokers", "List brokers, show their state, and change their set
 
 @command.command("list")
 @click.option("-c", "--cluster", help="List only the brokers of this cluster.")
-@namesrv_option
+@servers_options
 @json_option
-def list_brokers(cluster: str | None, namesrv: str, as_json: bool) -> None:
+def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
     """List the brokers that the name servers know.
 
     A broker that does not answer is listed without a version.
@@ -53,14 +53,14 @@ def list_brokers(cluster: str | None, namesrv: str, as_json: bool) -> None:
         }  # fmt: skip
         show(rows, columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("show")
 @click.argument("broker")
-@namesrv_option
+@servers_options
 @json_option
-def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
+def show_broker(broker: str, servers: Servers, as_json: bool) -> None:
     """Show the state of BROKER.
 
     BROKER is a name or HOST:PORT.
@@ -69,7 +69,7 @@ def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
     async def work(admin: Admin) -> None:
         show_values(await admin.broker_stats(broker), as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("config")
@@ -77,9 +77,9 @@ def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
 @click.option(
     "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change this setting."
 )
-@namesrv_option
+@servers_options
 @json_option
-def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json: bool) -> None:
+def config(broker: str, pairs: Sequence[tuple[str, str]], servers: Servers, as_json: bool) -> None:
     """Show or change the settings of BROKER.
 
     BROKER is a name or HOST:PORT. With --set, the settings that it names are changed, and only
@@ -99,7 +99,7 @@ def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json:
         shown = {name: settings.get(name) for name in changes or sorted(settings)}
         show_values(shown, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 def _first_number(text: str | None) -> float | None:

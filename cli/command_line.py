@@ -11,9 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from txrocketmq.client.config import ClientConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -29,20 +34,82 @@ def group(name: str, summary: str) -> click.Group:
     return click.Group(name, help=summary, context_settings=CONTEXT, no_args_is_help=True)
 
 
-def namesrv_option(function: F) -> F:
-    """Adds the option `--namesrv`, which all commands of the client have."""
-    return click.option(
-        "-n",
-        "--namesrv",
-        metavar="ADDR",
-        default=_namesrv,
-        help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
-        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
-    )(function)
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where a command finds the servers, and how it connects to them."""
+
+    namesrv: str
+    tls: bool
+    tls_trust_cert: str
+    tls_cert: str
+    tls_key: str
+
+    def config(self) -> ClientConfig:
+        """Returns the settings of a client of these servers."""
+        # Not at the top: a shell that asks for names should not wait for the client.
+        from txrocketmq.client.config import ClientConfig
+
+        return ClientConfig(
+            namesrv_addr=self.namesrv,
+            use_tls=self.tls or bool(self.tls_trust_cert or self.tls_cert or self.tls_key),
+            tls_trust_cert_path=self.tls_trust_cert,
+            tls_cert_path=self.tls_cert,
+            tls_key_path=self.tls_key,
+        )
+
+
+_SERVERS: Final = tuple(each.name for each in fields(Servers))
+
+
+def servers_options(function: F) -> F:
+    """Adds the options that all commands of the client have; they are its argument `servers`."""
+
+    @wraps(function)
+    def with_servers(**given: Any) -> Any:
+        servers = Servers(**{name: given.pop(name) for name in _SERVERS})
+        return function(servers=servers, **given)
+
+    made: Any = with_servers
+    for option in reversed(
+        (
+            click.option(
+                "-n",
+                "--namesrv",
+                metavar="ADDR",
+                default=_namesrv,
+                help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
+                f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
+            ),
+            click.option("--tls", is_flag=True, help="Encrypt connections to the servers."),
+            click.option(
+                "--tls-trust-cert",
+                type=PATH,
+                metavar="FILE",
+                default="",
+                help="Encrypt them, and check servers by the certificates in this PEM file.",
+            ),
+            click.option(
+                "--tls-cert",
+                type=PATH,
+                metavar="FILE",
+                default="",
+                help="Encrypt them, and show servers the certificate in this PEM file.",
+            ),
+            click.option(
+                "--tls-key",
+                type=PATH,
+                metavar="FILE",
+                default="",
+                help="The PEM file with the private key of that certificate.",
+            ),
+        )
+    ):
+        made = option(made)
+    return made  # type: ignore[no-any-return]
 
 
 def _namesrv() -> str:
-    # Not at the top: a shell that asks for names should not wait for the client.
+    # Not at the top: see above.
     from txrocketmq.client.config import namesrv_addr_of_environment
 
     return namesrv_addr_of_environment() or DEFAULT_NAMESRV

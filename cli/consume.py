@@ -11,7 +11,7 @@ import click
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli import session
-from txrocketmq.cli.command_line import CONTEXT, namesrv_option, run
+from txrocketmq.cli.command_line import CONTEXT, Servers, run, servers_options
 from txrocketmq.cli.reading import (
     TIMED_OUT,
     Printer,
@@ -49,7 +49,7 @@ class Consuming(Reading):
 )
 @click.argument("topic", metavar="TOPIC")
 @click.option("-g", "--group", required=True, help="The consumer group to join.")
-@namesrv_option
+@servers_options
 @click.option(
     "--orderly",
     is_flag=True,
@@ -63,13 +63,15 @@ class Consuming(Reading):
     " in ~/.rocketmq_offsets.",
 )
 @reading_options("Where a group begins that has not consumed the topic before")
-def command(namesrv: str, **given: Any) -> int:
+def command(servers: Servers, **given: Any) -> int:
     """Consume the messages of TOPIC as a member of a consumer group.
 
     They are printed until Ctrl-C is pressed.
     """
     options = Consuming(**given)
-    return session.run(PROG, namesrv, lambda client: consume(client, options), interrupted=0)
+    return session.run(
+        PROG, servers.config(), lambda client: consume(client, options), interrupted=0
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

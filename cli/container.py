@@ -31,9 +31,10 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.cli.__main__ import COMMANDS
 from txrocketmq.cli.__main__ import main as txrocketmq
-from txrocketmq.cli.health import ports_file
+from txrocketmq.cli.health import ENCRYPTED, ports_file
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.config_file import ConfigError, load_all, read_file, write_properties
+from txrocketmq.remoting.tls import ENFORCING, TLS_KEYS, load_tls
 
 PROG: Final = "txrocketmq container"
 CONF: Final = "ROCKETMQ_CONF"
@@ -127,10 +128,13 @@ def prepared(
     named = flags.get("configFile") or flags.get("config") or environment.get(CONF)
     settings = {**defaults, **_of_file(server, named, environment), **given}
     file = home / "conf" / server.file
+    words = [str(port) for port in _ports(server, settings, flags)]
+    if load_tls(environment, settings)[0].server_mode == ENFORCING:
+        words.append(ENCRYPTED)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(write_properties(settings), "utf-8")
-        ports_file(home).write_text(" ".join(map(str, _ports(server, settings, flags))), "utf-8")
+        ports_file(home).write_text(" ".join(words), "utf-8")
     except OSError as error:
         raise ConfigError(
             f"{file.parent} cannot be written to: {error.strerror}. With a root file system that is"
@@ -158,8 +162,9 @@ def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
                 f" docs/config.md, spelled as there; the only others are {CONF} and {CONF_WAIT}"
             )
         found[variable.removeprefix(server.prefix)] = value
+    others = {key: value for key, value in found.items() if key not in TLS_KEYS}
     try:
-        _, unknown = load_all(server.classes, found)
+        _, unknown = load_all(server.classes, others)
     except ConfigError as error:
         raise ConfigError(f"{server.prefix}...: {error}") from error
     for each in unknown:

@@ -18,7 +18,7 @@ from txrocketmq.cli.administer import (
     show_values,
     yes_option,
 )
-from txrocketmq.cli.command_line import group, namesrv_option, pair, run
+from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
@@ -46,9 +46,9 @@ _set: Final = click.option(
 @command.command("list")
 @click.option("-c", "--cluster", help="List only the groups of this cluster.")
 @click.option("-a", "--all", "with_all", is_flag=True, help="Include the groups of the system.")
-@namesrv_option
+@servers_options
 @json_option
-def list_groups(cluster: str | None, with_all: bool, namesrv: str, as_json: bool) -> None:
+def list_groups(cluster: str | None, with_all: bool, servers: Servers, as_json: bool) -> None:
     """List the names of consumer groups.
 
     The command txrocketmq lag shows how far they have come.
@@ -59,28 +59,28 @@ def list_groups(cluster: str | None, with_all: bool, namesrv: str, as_json: bool
         rows = [{"group": name} for name in names if with_all or not _is_of_system(name)]
         show(rows, {"group": "GROUP"}, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("show")
 @click.argument("name", metavar="GROUP")
-@namesrv_option
+@servers_options
 @json_option
-def show_group(name: str, namesrv: str, as_json: bool) -> None:
+def show_group(name: str, servers: Servers, as_json: bool) -> None:
     """Show the settings of GROUP at each broker."""
 
     async def work(admin: Admin) -> None:
         for broker, config in sorted((await admin.group_configs(name)).items()):
             show_values({"broker": broker, **config.to_json()}, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("consumers")
 @click.argument("name", metavar="GROUP")
-@namesrv_option
+@servers_options
 @json_option
-def consumers(name: str, namesrv: str, as_json: bool) -> None:
+def consumers(name: str, servers: Servers, as_json: bool) -> None:
     """List the connected consumers of GROUP.
 
     What they subscribe to is shown as well.
@@ -108,15 +108,17 @@ def consumers(name: str, namesrv: str, as_json: bool) -> None:
         }  # fmt: skip
         show(rows, columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("create")
 @click.argument("name", metavar="GROUP")
 @_set
 @place_options
-@namesrv_option
-def create_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **place: Any) -> None:
+@servers_options
+def create_group(
+    name: str, pairs: Sequence[tuple[str, str]], servers: Servers, **place: Any
+) -> None:
     """Create GROUP at all masters of the cluster, or at one broker."""
     settings = _settings(pairs)
 
@@ -124,15 +126,17 @@ def create_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **pl
         await admin.create_group(name, **place, **settings)
         print(f"created group {name}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("update")
 @click.argument("name", metavar="GROUP")
 @_set
 @place_options
-@namesrv_option
-def update_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **place: Any) -> None:
+@servers_options
+def update_group(
+    name: str, pairs: Sequence[tuple[str, str]], servers: Servers, **place: Any
+) -> None:
     """Change the given settings of GROUP.
 
     All other settings stay as they are.
@@ -145,7 +149,7 @@ def update_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **pl
         await admin.update_group(name, **place, **settings)
         print(f"changed group {name}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("delete")
@@ -157,9 +161,9 @@ def update_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **pl
 )
 @click.option("-c", "--cluster", help="Delete it only in this cluster.")
 @yes_option
-@namesrv_option
+@servers_options
 def delete_group(
-    name: str, keep_offsets: bool, cluster: str | None, yes: bool, namesrv: str
+    name: str, keep_offsets: bool, cluster: str | None, yes: bool, servers: Servers
 ) -> None:
     """Delete GROUP and its offsets.
 
@@ -171,7 +175,7 @@ def delete_group(
         await admin.delete_group(name, clean_offsets=not keep_offsets, cluster=cluster)
         print(f"deleted group {name}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 def _settings(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:

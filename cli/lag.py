@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli.administer import administrate, json_option, show
-from txrocketmq.cli.command_line import CONTEXT, namesrv_option, progress, run
+from txrocketmq.cli.command_line import CONTEXT, Servers, progress, run, servers_options
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.errors import GroupOffline, MQClientError
@@ -20,9 +20,9 @@ PROG: Final = "txrocketmq lag"
 @click.command("lag", context_settings=CONTEXT)
 @click.argument("name", metavar="[GROUP]", required=False)
 @click.option("-t", "--topic", help="Show only this topic.")
-@namesrv_option
+@servers_options
 @json_option
-def command(name: str | None, topic: str | None, namesrv: str, as_json: bool) -> None:
+def command(name: str | None, topic: str | None, servers: Servers, as_json: bool) -> None:
     """Show how far GROUP, or every group, is behind.
 
     Without GROUP, groups that have consumed nothing yet are left out.
@@ -37,7 +37,7 @@ def command(name: str | None, topic: str | None, namesrv: str, as_json: bool) ->
 
     if topic is not None and name is None:
         raise click.UsageError("--topic needs a GROUP")
-    administrate(namesrv, of_all if name is None else of_one)
+    administrate(servers, of_all if name is None else of_one)
 
 
 GROUP_COLUMNS: Final = {

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli.administer import administrate, json_option, show
-from txrocketmq.cli.command_line import group, moment, namesrv_option, run
+from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
 from txrocketmq.cli.show import message_json, message_line, sent_json, sent_line
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin
@@ -31,9 +31,9 @@ command = group("messages", "Find messages, see what became of them, and have th
     is_flag=True,
     help="Show for each group whether it has consumed the message.",
 )
-@namesrv_option
+@servers_options
 @json_option
-def view(topic: str, msg_id: str, with_groups: bool, namesrv: str, as_json: bool) -> None:
+def view(topic: str, msg_id: str, with_groups: bool, servers: Servers, as_json: bool) -> None:
     """Print the message of TOPIC with an ID.
 
     The ID is the one that its producer gave it, or the one that says where it is stored.
@@ -50,7 +50,7 @@ def view(topic: str, msg_id: str, with_groups: bool, namesrv: str, as_json: bool
             columns = {"group": "GROUP", "track": "STATE", "detail": "WHY"}
             show(rows, columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("query")
@@ -81,7 +81,7 @@ def view(topic: str, msg_id: str, with_groups: bool, namesrv: str, as_json: bool
     metavar="N",
     help="Print at most this many messages.",
 )
-@namesrv_option
+@servers_options
 @json_option
 def find(
     topic: str,
@@ -90,7 +90,7 @@ def find(
     end_ms: int | None,
     tag: str | None,
     count: int,
-    namesrv: str,
+    servers: Servers,
     as_json: bool,
 ) -> None:
     """Print messages of TOPIC, by key or by the time of storing.
@@ -113,15 +113,15 @@ def find(
             )
         _print(found, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("trace")
 @click.argument("msg_id", metavar="ID")
 @click.option("--trace-topic", default=TRACE_TOPIC, show_default=True)
-@namesrv_option
+@servers_options
 @json_option
-def trace(msg_id: str, trace_topic: str, namesrv: str, as_json: bool) -> None:
+def trace(msg_id: str, trace_topic: str, servers: Servers, as_json: bool) -> None:
     """Print the trace of the message with this ID.
 
     The ID is the one that its producer gave it. Clients write traces only if they are configured
@@ -136,16 +136,16 @@ def trace(msg_id: str, trace_topic: str, namesrv: str, as_json: bool) -> None:
         }  # fmt: skip
         show([_record_row(each) for each in records], columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("resend")
 @click.argument("topic")
 @click.argument("msg_id", metavar="ID")
 @click.option("--to", "to_topic", metavar="TOPIC", help="Send it to this topic instead.")
-@namesrv_option
+@servers_options
 @json_option
-def resend(topic: str, msg_id: str, to_topic: str | None, namesrv: str, as_json: bool) -> None:
+def resend(topic: str, msg_id: str, to_topic: str | None, servers: Servers, as_json: bool) -> None:
     """Send the message of TOPIC with this ID again.
 
     All groups receive it once more.
@@ -155,7 +155,7 @@ def resend(topic: str, msg_id: str, to_topic: str | None, namesrv: str, as_json:
         result = await admin.resend(topic, msg_id, to_topic=to_topic)
         print(sent_json(result) if as_json else sent_line(result), flush=True)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("deliver")
@@ -163,10 +163,10 @@ def resend(topic: str, msg_id: str, to_topic: str | None, namesrv: str, as_json:
 @click.argument("msg_id", metavar="ID")
 @click.argument("name", metavar="GROUP")
 @click.argument("client_id", metavar="CLIENT")
-@namesrv_option
+@servers_options
 @json_option
 def deliver(
-    topic: str, msg_id: str, name: str, client_id: str, namesrv: str, as_json: bool
+    topic: str, msg_id: str, name: str, client_id: str, servers: Servers, as_json: bool
 ) -> None:
     """Have one consumer of GROUP consume a message now.
 
@@ -181,7 +181,7 @@ def deliver(
                "remark": result.remark}  # fmt: skip
         show([row], {"result": "RESULT", "ms": "MS", "remark": "REMARK"}, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 def _print(messages: Sequence[MessageExt], *, as_json: bool) -> None:

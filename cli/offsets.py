@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from txrocketmq.cli.administer import administrate, confirm, json_option, show, yes_option
-from txrocketmq.cli.command_line import group, moment, namesrv_option, run
+from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
 from txrocketmq.cli.lag import GROUP_COLUMNS, group_rows
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.offsets import FIRST, LAST
@@ -22,9 +22,9 @@ command = group("offsets", "Show, reset, set and clone the offsets of consumer g
 @command.command("show")
 @click.argument("name", metavar="GROUP")
 @click.option("-t", "--topic", help="Show only this topic.")
-@namesrv_option
+@servers_options
 @json_option
-def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+def show_offsets(name: str, topic: str | None, servers: Servers, as_json: bool) -> None:
     """Show the offsets of GROUP in each queue.
 
     The command txrocketmq lag GROUP shows the same.
@@ -33,7 +33,7 @@ def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> N
     async def work(admin: Admin) -> None:
         show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("reset")
@@ -49,10 +49,16 @@ def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> N
 )
 @click.option("--back-only", is_flag=True, help="Do not move any queue forward.")
 @yes_option
-@namesrv_option
+@servers_options
 @json_option
 def reset(
-    name: str, topic: str, to: str | int, back_only: bool, yes: bool, namesrv: str, as_json: bool
+    name: str,
+    topic: str,
+    to: str | int,
+    back_only: bool,
+    yes: bool,
+    servers: Servers,
+    as_json: bool,
 ) -> None:
     """Move GROUP back or forward in TOPIC.
 
@@ -65,7 +71,7 @@ def reset(
         done = await admin.reset_offsets(name, topic, to, force=not back_only)
         _show(done, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("set")
@@ -74,10 +80,10 @@ def reset(
 @click.argument("broker")
 @click.argument("queue_id", metavar="QUEUE", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
-@namesrv_option
+@servers_options
 @json_option
 def set_offset(
-    name: str, topic: str, broker: str, queue_id: int, offset: int, namesrv: str, as_json: bool
+    name: str, topic: str, broker: str, queue_id: int, offset: int, servers: Servers, as_json: bool
 ) -> None:
     """Set the offset of GROUP in one queue of TOPIC.
 
@@ -89,16 +95,16 @@ def set_offset(
         await admin.set_offset(name, queue, offset)
         _show({queue: offset}, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("clone")
 @click.argument("source", metavar="FROM")
 @click.argument("name", metavar="GROUP")
 @click.option("-t", "--topic", help="Clone only the offsets of this topic.")
-@namesrv_option
+@servers_options
 @json_option
-def clone(source: str, name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+def clone(source: str, name: str, topic: str | None, servers: Servers, as_json: bool) -> None:
     """Give GROUP the offsets of the group FROM.
 
     No consumer of GROUP may be connected.
@@ -107,7 +113,7 @@ def clone(source: str, name: str, topic: str | None, namesrv: str, as_json: bool
     async def work(admin: Admin) -> None:
         _show(await admin.clone_offsets(source, name, topic), as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 def _show(offsets: Mapping[MessageQueue, int], *, as_json: bool) -> None:

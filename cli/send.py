@@ -15,12 +15,13 @@ from txrocketmq.cli import session
 from txrocketmq.cli.command_line import (
     CONTEXT,
     PATH,
+    Servers,
     above_zero,
     json_option_of,
     moment,
-    namesrv_option,
     positive,
     run,
+    servers_options,
 )
 from txrocketmq.cli.lines import portions
 from txrocketmq.cli.show import sent_json, sent_line
@@ -119,7 +120,7 @@ class Sending:
     metavar="NAME=VALUE",
     help="A property of your own; can be repeated.",
 )
-@namesrv_option
+@servers_options
 @click.option(
     "--group",
     default="txrocketmq_send",
@@ -159,7 +160,7 @@ class Sending:
     help="Send each message in a transaction, and commit it or roll it back.",
 )
 @json_option_of("result")
-def command(namesrv: str, **given: Any) -> int:
+def command(servers: Servers, **given: Any) -> int:
     """Send each BODY as a message to TOPIC, in the order given.
 
     For each message it is printed where it was stored. Brokers create the topic unless they are
@@ -167,7 +168,7 @@ def command(namesrv: str, **given: Any) -> int:
     """
     options = Sending(**given)
     options.check()
-    return session.run(PROG, namesrv, lambda client: send(client, options))
+    return session.run(PROG, servers.config(), lambda client: send(client, options))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,7 +27,9 @@ from txrocketmq.remoting.transport.run import run_until_signal, stop_running
 Command = Callable[[ClientInstance], Awaitable[int]]
 
 
-def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = INTERRUPTED) -> int:
+def run(
+    prog: str, config: ClientConfig, command: Command, *, interrupted: int = INTERRUPTED
+) -> int:
     """Runs the command with a client; returns its exit code, or `interrupted` after Ctrl-C."""
     start_logging(sys.stderr)
     clock = Clock()
@@ -39,7 +41,7 @@ def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = IN
         stop_running(reactor)
 
     def begin() -> None:
-        task = Deferred.fromCoroutine(_with_client(clock, namesrv_addr, command))
+        task = Deferred.fromCoroutine(_with_client(clock, config, command))
 
         def shut_down() -> Deferred[Any]:
             task.cancel()
@@ -53,8 +55,8 @@ def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = IN
     return codes[0] if codes else interrupted
 
 
-async def _with_client(clock: Clock, namesrv_addr: str, command: Command) -> int:
-    client = ClientInstance(ClientConfig(namesrv_addr=namesrv_addr), clock)
+async def _with_client(clock: Clock, config: ClientConfig, command: Command) -> int:
+    client = ClientInstance(config, clock)
     client.start()
     try:
         return await command(client)

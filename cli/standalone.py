@@ -36,8 +36,8 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_file,
 )
-from txrocketmq.remoting.java_options import refuse_unserved
 from txrocketmq.remoting.service_options import add_service_options, service_options
+from txrocketmq.remoting.tls import load_tls
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import address_text
@@ -76,6 +76,8 @@ class Options:
     host: str = LOOPBACK
     """The address to listen on, which clients are told; 0.0.0.0 or :: for all addresses."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The environment in which Java's system properties about TLS are looked for."""
 
 
 class Standalone:
@@ -85,7 +87,7 @@ class Standalone:
         """`clock` is the broker's. Raises ConfigError."""
         self._options = options
         told = own_address() if options.host in ALL_INTERFACES else options.host
-        self._settings = {
+        settings = {
             "brokerName": "broker-a",
             "bindAddress": options.host,
             "brokerIP1": told,
@@ -95,6 +97,7 @@ class Standalone:
             **options.settings,
             "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
         }
+        self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
         self._host = told
         self._clock = clock
@@ -146,8 +149,10 @@ class Standalone:
                 bind_address=options.host,
                 kv_config_path=str(files / "kvConfig.json"),
                 config_store_path=str(files / "namesrv.properties"),
+                use_tls=self.config.use_tls or None,
             ),
             Clock(self._unhurried.reactor),
+            tls=self._tls,
         )
         self.name_server.start()
         changes = {"namesrvAddr": self.namesrv_addr}
@@ -156,7 +161,7 @@ class Standalone:
         given = {**self._settings, **changes}
         (config, store_config), _ = configure(given)
         configuration = Configuration((config, store_config), given)
-        self.broker = Broker(config, store_config, self._clock, configuration)
+        self.broker = Broker(config, store_config, self._clock, configuration, self._tls)
         self.broker.start()
         self._deadline_ms = self._unhurried.steady_ms() + READY_TIMEOUT_MS
         self._look()
@@ -275,7 +280,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
         settings["storePathRootDir"] = arguments.store
     if arguments.broker_port is not None:
         settings["listenPort"] = str(arguments.broker_port)
-    return Options(arguments.namesrv_port, arguments.host, settings)
+    return Options(arguments.namesrv_port, arguments.host, settings, os.environ)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -286,7 +291,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = parse_arguments(arguments)
     where = ""
     try:
-        refuse_unserved(os.environ, BrokerConfig.UNSERVED)
         options = options_of(flags)
         where = f"{flags.config}: " if flags.config is not None else ""
         service = Standalone(options)

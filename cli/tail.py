@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli import session
-from txrocketmq.cli.command_line import CONTEXT, namesrv_option, run
+from txrocketmq.cli.command_line import CONTEXT, Servers, run, servers_options
 from txrocketmq.cli.reading import (
     TIMED_OUT,
     Printer,
@@ -41,7 +41,7 @@ class Tailing(Reading):
     " offsets. If the topic does not exist yet, the command waits for it.",
 )
 @click.argument("topic", metavar="TOPIC")
-@namesrv_option
+@servers_options
 @reading_options("Where to begin")
 @click.option(
     "--sql",
@@ -49,12 +49,12 @@ class Tailing(Reading):
     help="Print only messages whose properties satisfy an SQL92 expression, such as"
     " \"a > 5 AND b = 'x'\".",
 )
-def command(namesrv: str, **given: Any) -> int:
+def command(servers: Servers, **given: Any) -> int:
     """Print the messages of TOPIC as they arrive, until Ctrl-C is pressed."""
     options = Tailing(**given)
     if options.sql and options.tag != SUB_ALL:
         raise click.UsageError("--tag and --sql are both given: choose one")
-    return session.run(PROG, namesrv, lambda client: tail(client, options), interrupted=0)
+    return session.run(PROG, servers.config(), lambda client: tail(client, options), interrupted=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from txrocketmq.cli.administer import (
     show,
     yes_option,
 )
-from txrocketmq.cli.command_line import group, namesrv_option, pair, run
+from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.topics import DEFAULT_QUEUES
@@ -46,9 +46,9 @@ _attribute: Final = click.option(
     is_flag=True,
     help="Include the topics of the system, of retries and of dead letters.",
 )
-@namesrv_option
+@servers_options
 @json_option
-def list_topics(cluster: str | None, with_all: bool, namesrv: str, as_json: bool) -> None:
+def list_topics(cluster: str | None, with_all: bool, servers: Servers, as_json: bool) -> None:
     """List the names of topics."""
 
     async def work(admin: Admin) -> None:
@@ -64,14 +64,14 @@ def list_topics(cluster: str | None, with_all: bool, namesrv: str, as_json: bool
         rows = [{"topic": name} for name in names if with_all or not _is_internal(name, own)]
         show(rows, {"topic": "TOPIC"}, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("show")
 @click.argument("topic")
-@namesrv_option
+@servers_options
 @json_option
-def show_topic(topic: str, namesrv: str, as_json: bool) -> None:
+def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
     """Show the queues of TOPIC.
 
     For each queue, the first offset, the next offset and the time of the last message are shown.
@@ -100,14 +100,14 @@ def show_topic(topic: str, namesrv: str, as_json: bool) -> None:
         }  # fmt: skip
         show(rows, columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("route")
 @click.argument("topic")
-@namesrv_option
+@servers_options
 @json_option
-def route_of_topic(topic: str, namesrv: str, as_json: bool) -> None:
+def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
     """Show which brokers have TOPIC, and how many queues."""
 
     async def work(admin: Admin) -> None:
@@ -133,7 +133,7 @@ def route_of_topic(topic: str, namesrv: str, as_json: bool) -> None:
         }  # fmt: skip
         show(rows, columns, as_json=as_json)
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("create")
@@ -151,9 +151,9 @@ def route_of_topic(topic: str, namesrv: str, as_json: bool) -> None:
 )
 @_attribute
 @place_options
-@namesrv_option
+@servers_options
 def create_topic(
-    topic: str, perm: str, attributes: Sequence[tuple[str, str]], namesrv: str, **settings: Any
+    topic: str, perm: str, attributes: Sequence[tuple[str, str]], servers: Servers, **settings: Any
 ) -> None:
     """Create TOPIC at all masters of the cluster, or at one broker."""
 
@@ -162,7 +162,7 @@ def create_topic(
         await admin.create_topic(topic, perm=PERMS[perm], attributes=given, **settings)
         print(f"created topic {topic}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("update")
@@ -181,12 +181,12 @@ def create_topic(
 )
 @_attribute
 @click.option("-b", "--broker", help="Change it only at this broker, given by name or HOST:PORT.")
-@namesrv_option
+@servers_options
 def update_topic(
     topic: str,
     perm: str | None,
     attributes: Sequence[tuple[str, str]],
-    namesrv: str,
+    servers: Servers,
     **settings: Any,
 ) -> None:
     """Change the given settings of TOPIC.
@@ -200,15 +200,15 @@ def update_topic(
         await admin.update_topic(topic, perm=number, attributes=given, **settings)
         print(f"changed topic {topic}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 @command.command("delete")
 @click.argument("topic")
 @click.option("-c", "--cluster", help="Delete it only in this cluster.")
 @yes_option
-@namesrv_option
-def delete_topic(topic: str, cluster: str | None, yes: bool, namesrv: str) -> None:
+@servers_options
+def delete_topic(topic: str, cluster: str | None, yes: bool, servers: Servers) -> None:
     """Delete TOPIC and all its messages."""
     confirm(f"Delete topic {topic} with all its messages?", yes=yes)
 
@@ -216,7 +216,7 @@ def delete_topic(topic: str, cluster: str | None, yes: bool, namesrv: str) -> No
         await admin.delete_topic(topic, cluster=cluster)
         print(f"deleted topic {topic}")
 
-    administrate(namesrv, work)
+    administrate(servers, work)
 
 
 def _attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, str | None]:

@@ -77,7 +77,7 @@ class ClientConfig:
     security_token: str = ""
     """The token that belongs to temporary keys."""
     use_tls: bool = False
-    """Whether connections are encrypted; this needs the extra `txrocketmq[tls]`."""
+    """Whether connections are encrypted."""
     tls_trust_cert_path: str = ""
     """A file of certificates in PEM by which servers are checked; if it is empty, servers are not
     checked."""

@@ -30,7 +30,7 @@ from txrocketmq.client.errors import BrokerNotExist, ClientClosed, MQClientError
 from txrocketmq.client.heartbeats import Heartbeats
 from txrocketmq.client.name_servers import NameServers
 from txrocketmq.client.namespace import with_namespace, without_namespace
-from txrocketmq.client.tls import wrap_of
+from txrocketmq.client.tls import context_of
 from txrocketmq.client.told import RegisteredProducer, Replies, ToldProducers
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.credentials import seal_of
@@ -86,7 +86,7 @@ class ClientInstance:
             seal=seal_of(
                 config.access_key, config.secret_key, config.security_token, config.namespace_v2
             ),
-            wrap=wrap_of(config, self.clock.reactor),
+            tls=context_of(config),
         )
         self._connections.on_connected = self._connected
         self.api = Api(self._connections, config.api_timeout_ms)

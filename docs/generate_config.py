@@ -15,6 +15,7 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.config_file import Unserved, as_properties
 from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.tls import TlsConfig
 
 PAGE = Path(__file__).with_name("config.md")
 
@@ -25,9 +26,9 @@ INTRODUCTION = """\
 
 This page lists all settings of the name server and the broker, for whoever writes their
 configuration files. `mqnamesrv -c FILE` and `mqbroker -c FILE` read the files of the original: the
-same keys and defaults, in the syntax of Java's properties. `-p` prints all settings and exits;
-`mqbroker -m` prints the important ones. The file of a broker contains the settings of its store as
-well.
+same keys and defaults, in the syntax of Java's properties. `-p` prints all settings and exits, but
+those about TLS; `mqbroker -m` prints the important ones. The file of a broker contains the settings
+of its store as well, and both files may contain those about TLS.
 
 - A value of the wrong form stops the start with a message that names the key and the valid values.
   (The original ignores most such mistakes.)
@@ -45,6 +46,7 @@ PARTS: tuple[tuple[str, type], ...] = (
     ("Name server", NamesrvConfig),
     ("Broker", BrokerConfig),
     ("Store", StoreConfig),
+    ("TLS", TlsConfig),
 )
 
 
@@ -130,7 +132,9 @@ def pages() -> dict[Path, str]:
     lines = [INTRODUCTION]
     for title, cls in PARTS:
         lines += [f"## {title}", "", inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0], ""]
-        lines += [*_table(cls), "", *_refused(cls), "", *_without_effect(cls), ""]
+        lines += [*_table(cls), ""]
+        if hasattr(cls, "UNSERVED"):
+            lines += [*_refused(cls), "", *_without_effect(cls), ""]
     return {PAGE: "\n".join(lines).rstrip() + "\n"}
 
 

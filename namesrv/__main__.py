@@ -17,10 +17,10 @@ from txrocketmq.remoting.config_file import (
     load,
     read_file,
 )
-from txrocketmq.remoting.java_options import refuse_unserved
 from txrocketmq.remoting.out_of_memory import ends_without_memory
 from txrocketmq.remoting.service_options import add_service_options, service_options
-from txrocketmq.remoting.without_tls import leave_out_tls
+from txrocketmq.remoting.tls import TlsConfig, load_tls
+from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -48,16 +48,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def configure(path: str | None) -> Configuration:
+def configure(path: str | None) -> tuple[Configuration, TlsConfig]:
     """Reads a configuration file, and prints settings without effect. Raises ConfigError."""
-    refuse_unserved(os.environ, NamesrvConfig.UNSERVED)
-    if path is None:
-        return Configuration((NamesrvConfig(),), {})
-    given = read_file(path)
     try:
+        tls, given = load_tls(os.environ, {} if path is None else read_file(path))
         config, unknown = load(NamesrvConfig, given)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise error if path is None else ConfigError(f"{path}: {error}") from None
+    if path is None:
+        return Configuration((config,), given), tls
     for key in unknown:
         print(f"mqnamesrv: {path}: {key}", file=sys.stderr)
     ignored = ignored_keys(NamesrvConfig, given)
@@ -66,7 +65,7 @@ def configure(path: str | None) -> Configuration:
             f"mqnamesrv: {path}: accepted, without effect here: {', '.join(ignored)}",
             file=sys.stderr,
         )
-    return Configuration((dataclasses.replace(config, config_store_path=path),), given)
+    return Configuration((dataclasses.replace(config, config_store_path=path),), given), tls
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Does what `main` does, with options that are parsed already."""
     try:
-        configuration = configure(options.configFile)
+        configuration, tls = configure(options.configFile)
     except ConfigError as error:
         print(f"mqnamesrv: {error}", file=sys.stderr)
         return 1
@@ -87,14 +86,14 @@ def run(options: argparse.Namespace) -> int:
         for key, value in sorted(configuration.properties.items()):
             print(f"{key}={value}")
         return 0
-    leave_out_tls()
+    leave_out_pyopenssl()
     from txrocketmq.namesrv.service import NameServer
     from txrocketmq.remoting.transport.address import address_here
     from txrocketmq.remoting.transport.peer import address_text
     from txrocketmq.remoting.transport.run import run_service
 
     config = configuration.get(NamesrvConfig)
-    server = NameServer(config, configuration=configuration)
+    server = NameServer(config, configuration=configuration, tls=tls)
     return run_service(
         "mqnamesrv",
         server,

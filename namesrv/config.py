@@ -32,6 +32,9 @@ class NamesrvConfig(MetricsConfig):
     """Where the original is installed; here it is only shown."""
     bind_address: str = setting("0.0.0.0")
     """The address to listen on."""
+    use_tls: bool | None = setting(None, java="useTLS")
+    """Whether connections that the server opens itself are encrypted. It is `true` by default if
+    `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
     listen_port: int = setting(9876)
     """The port to listen on; 0 means any free port."""
     kv_config_path: str = setting(lambda: _in_home("kvConfig.json"))

@@ -2,7 +2,7 @@
 """Settings that the original's mqnamesrv reads from its file and that have no effect here.
 
 They tune Netty, threads and the embedded controller: NettyServerConfig, NettyClientConfig,
-ControllerConfig and JraftConfig of 4.9.7 and 5.4.0. Values that promise a controller or TLS are
+ControllerConfig and JraftConfig of 4.9.7 and 5.4.0. Values that promise a controller are
 refused as long as these are not served.
 """
 
@@ -29,21 +29,12 @@ NAMESRV_KEYS: Final = original_keys(
     serverNettyWorkerGroupEnable=true serverOnewaySemaphoreValue=256
     serverPooledByteBufAllocatorEnable=true serverSelectorThreads=3 serverSocketBacklog=1024
     serverSocketRcvBufSize=0 serverSocketSndBufSize=0 serverWorkerThreads=8
-    socksProxyConfig useEpollNativeSelector=false useTLS
+    socksProxyConfig useEpollNativeSelector=false
     writeBufferHighWaterMark=0 writeBufferLowWaterMark=0
     """
 )
 
-_TLS: Final = "TLS"
 NAMESRV_UNSERVED: Final = (
     Unserved("enableControllerInNamesrv", ("true",), "a controller", "false"),
-    Unserved("useTLS", ("true",), _TLS, "false"),
-    Unserved("tls.enable", ("true",), _TLS, "false"),
-    Unserved("tls.test.mode.enable", ("true",), _TLS, "false"),
-    Unserved("tlsTestModeEnable", ("true",), _TLS),
-    Unserved("tls.server.mode", ("enforcing", "permissive"), _TLS),
-    Unserved("tls.server.certPath", (), _TLS),
-    Unserved("tls.server.keyPath", (), _TLS),
-    Unserved("tls.config.file", (), _TLS),
 )
 """The settings that are accepted and have no effect."""

@@ -26,6 +26,7 @@ from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.protocol import ha
 from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
 from txrocketmq.remoting.seldom import Seldom, and_more
+from txrocketmq.remoting.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.failures import Failures
@@ -50,8 +51,10 @@ class NameServer:
         clock: Clock | None = None,
         *,
         configuration: Configuration | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         self.clock = clock or Clock()
+        self._tls = tls or TlsConfig()
         self.configuration = configuration or Configuration((config,), {})
         self.port = config.listen_port
         self.kv = KvConfig(Path(config.kv_config_path))
@@ -60,14 +63,20 @@ class NameServer:
             self.clock,
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+            tls=self._tls,
         )
         self._connections: Connections | None = None
         self._two = Seldom(1, TWO_MS)
         self.metrics = MetricsPort()
 
     def start(self) -> None:
-        """Reads the key-values and listens. Raises KvConfigError, CannotListenError."""
+        """Reads the key-values and listens.
+
+        Raises KvConfigError, ConfigError and CannotListenError.
+        """
         config = self.configuration.get(NamesrvConfig)
+        self._server.encryption.prepare()
+        self._own_tls = own_client_context(self._tls) if config.use_tls else None
         warning = self.kv.load()
         if warning:
             log.warn("key-values: {warning}", warning=warning)
@@ -157,7 +166,7 @@ class NameServer:
         if not self.configuration.get(NamesrvConfig).notify_min_broker_id_changed:
             return
         if self._connections is None:
-            self._connections = Connections(self.clock)
+            self._connections = Connections(self.clock, tls=self._own_tls)
         header = NotifyMinBrokerIdChangeRequestHeader(
             min_broker_id=event.min_id,
             broker_name=event.broker_name,

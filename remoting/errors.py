@@ -4,6 +4,7 @@
     RemotingError                    anything this package raises on purpose
     |- FrameError                    bytes that are no frame: the connection is closed
     |- HeaderError                   a header that does not decode: answered SYSTEM_ERROR
+    |- TlsError                      a connection that is encrypted, or not, against the rules
     |- ConnectError                  a peer could not be reached (local)
     |- SendError                     the bytes could not be handed to the peer (local)
     |- RequestTimeout                no answer came in time (local)
@@ -29,6 +30,10 @@ class FrameError(RemotingError):
 
 class HeaderError(RemotingError):
     """A command header that does not decode; its text is what the original puts in the remark."""
+
+
+class TlsError(RemotingError):
+    """A connection that does not keep the rules of TLS, or those of a port about TLS."""
 
 
 class ConnectError(RemotingError):

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Java system properties that environment variables give to the original's servers.
 
-There is no Java here, so none of them has an effect. But somebody who demands TLS with one of them
-must not get a server that accepts everything unencrypted; see `refuse_unserved`.
+There is no Java here, so of most of them nothing follows; but those that are about TLS count here
+as well, see tls.py.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
-
-from txrocketmq.remoting.config_file import ConfigError, Unserved
 
 VARIABLES: Final = (
     "JAVA_OPT",
@@ -38,15 +36,3 @@ def system_properties(environment: Mapping[str, str]) -> dict[str, tuple[str, st
             if word.startswith("-D") and key:
                 found[key] = value, variable
     return found
-
-
-def refuse_unserved(environment: Mapping[str, str], unserved: Iterable[Unserved]) -> None:
-    """Raises ConfigError when a system property promises what is not served."""
-    properties = system_properties(environment)
-    for each in unserved:
-        if each.key in properties:
-            value, variable = properties[each.key]
-            try:
-                each.check(value)
-            except ConfigError as error:
-                raise ConfigError(f"${variable}: -D{error}") from None

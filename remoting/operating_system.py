@@ -13,7 +13,9 @@ import fcntl
 import mmap
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 PAGE_BYTES: Final = mmap.PAGESIZE
@@ -136,6 +138,30 @@ def forget(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
     """Allows the system to drop a range of a file from its cache, where it can be told so."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, offset_bytes, length_bytes, os.POSIX_FADV_DONTNEED)
+
+
+@contextmanager
+def private_file(content: bytes) -> Iterator[str]:
+    """Yields the path of a file with this content, which only this user can read; it is removed in
+    the end.
+
+    On Linux it is in memory, so it needs no folder that can be written to.
+    """
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("private")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        import tempfile  # noqa: PLC0415 - seldom needed, and it brings much with it
+
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            yield path
+    finally:
+        if not hasattr(os, "memfd_create"):
+            Path(path).unlink()
 
 
 def cores() -> int:

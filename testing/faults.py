@@ -12,7 +12,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from txrocketmq.broker.service import Broker
 from txrocketmq.remoting.call import Buffer, Peer
@@ -20,7 +20,7 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.outlet import Outlet, plain_outlet
+from txrocketmq.remoting.transport.outlet import Outlet
 
 KINDS: Final[dict[str, frozenset[int] | None]] = {
     "all": None,
@@ -73,6 +73,7 @@ class Faults:
         self._refusals: dict[int, Refusal] = {}
         self._delays: dict[int, int] = {}
         broker.guards.append(self._guard)
+        self._choose = broker.server.choose
         broker.server.choose = self._outlet
 
     def refuse(
@@ -126,8 +127,8 @@ class Faults:
                     refusal.left -= 1
                 raise ResponseError(refusal.code, refusal.remark)
 
-    def _outlet(self, transport: Any, data: bytes) -> Outlet:
-        return LateOutlet(plain_outlet(transport), self._clock, self._delay_ms)
+    def _outlet(self, plain: Outlet, first: bytes) -> Outlet:
+        return LateOutlet(self._choose(plain, first), self._clock, self._delay_ms)
 
     def _delay_ms(self) -> int:
         return max(self._delays.values(), default=0)
@@ -169,6 +170,10 @@ class LateOutlet:
     def resume(self) -> bool:
         """Resumes the outlet behind; returns what it returns."""
         return self._inner.resume()
+
+    def end(self) -> None:
+        """Ends the outlet behind."""
+        self._inner.end()
 
     def unsent_bytes(self) -> int:
         """Returns the bytes that wait, including those that are delayed here."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IAddress, IHandshakeListener
+from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
@@ -33,6 +33,9 @@ from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
+
+if TYPE_CHECKING:
+    import ssl
 
 CONNECT_TIMEOUT_MS = 3_000
 """How many ms it may take to open a connection (connectTimeoutMillis)."""
@@ -100,34 +103,19 @@ class _PeerFactory(Factory):
         return self._make()
 
 
-@implementer(IHandshakeListener)
-class _SecuredPeer(TcpPeer):
-    """A peer that can be used once the TLS handshake is over, when `secured` fires with it.
+def _secured_by(tls: ssl.SSLContext) -> Callable[..., TcpPeer]:
+    # Not at the top: whoever does not encrypt does without it.
+    from txrocketmq.remoting.transport.secured_peer import SecuredPeer  # noqa: PLC0415
 
-    Something written before that would pause the peer. A paused peer is not read from, so the
-    handshake would not end.
-    """
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.secured: Deferred[TcpPeer] = Deferred(lambda _: self.abort())
-
-    def handshakeCompleted(self) -> None:  # noqa: N802 - IHandshakeListener
-        if not self.secured.called:
-            self.secured.callback(self)
-
-    def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
-        super().connectionLost(reason)
-        if not self.secured.called:
-            self.secured.errback(Failure(SendError(f"no TLS handshake: {reason.value}")))
+    return partial(SecuredPeer, tls)
 
 
 class Connections:
     """Connections by address; `invoke` and `invoke_oneway` find or open the one they need.
 
-    `seal` sees each request before it leaves; `wrap` makes an endpoint an encrypted one. After
-    repeated failures to connect to an address, no attempt is made for a while, which grows with
-    each failure; meanwhile requests to this address fail at once.
+    `seal` sees each request before it leaves. With `tls`, connections are encrypted. After repeated
+    failures to connect to an address, no attempt is made for a while, which grows with each
+    failure; meanwhile requests to this address fail at once.
     """
 
     def __init__(
@@ -136,11 +124,12 @@ class Connections:
         dispatcher: Dispatcher | None = None,
         *,
         seal: Seal | None = None,
-        wrap: Callable[[Any], Any] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._clock = clock
         self._seal = seal
-        self._wrap = wrap
+        self._kind: Callable[..., TcpPeer] = TcpPeer if tls is None else _secured_by(tls)
+        self._is_secured = tls is not None
         self.on_connected: Callable[[str], None] | None = None
         """Called with the address of each connection that was opened."""
         self._failures: dict[str, tuple[int, int]] = {}
@@ -279,11 +268,8 @@ class Connections:
             self._connected(address, ConnectError(str(error)))
             return
         endpoint = _endpoint(self._clock.reactor, host, port)
-        if self._wrap is not None:
-            endpoint = self._wrap(endpoint)
-        kind = TcpPeer if self._wrap is None else _SecuredPeer
         factory = _PeerFactory(
-            lambda: kind(
+            lambda: self._kind(
                 self._clock,
                 self._serve,
                 self._peer_closed(address),
@@ -293,7 +279,7 @@ class Connections:
             )
         )
         attempt: Deferred[Any] = endpoint.connect(factory)
-        if self._wrap is not None:
+        if self._is_secured:
             attempt.addCallback(lambda peer: peer.secured)
         self._attempts[address] = attempt
         self._given_up_ms[address] = self._clock.steady_ms() + CONNECT_TIMEOUT_MS + _LOOK_UP_MS

@@ -7,8 +7,7 @@ interface pauses the peer. The transport joins what it is given, so it is given 
 by piece, each when the one before has left: tens of megabytes joined at once would stop everybody
 else for as long. An encrypted connection needs the same methods and nothing else of a
 peer: `write` encrypts, `take` decrypts, and what a handshake has to say is written by `take`
-itself. Which one it is may be chosen by the first bytes that come: a TLS handshake begins with
-0x16, a frame with the high byte of its length, which is 0 or 1.
+itself; see tls_outlet.py. Which one it is may be chosen by the first bytes that come.
 
 Counterpart of Netty's pipeline before its encoder, and of NettyRemotingServer.HandshakeHandler.
 """
@@ -42,6 +41,9 @@ class Outlet(Protocol):
     def resume(self) -> bool:
         """Hands over what was kept; returns whether nothing is kept any more."""
 
+    def end(self) -> None:
+        """Writes what a connection has to say at its end; nothing is written after that."""
+
     def unsent_bytes(self) -> int:
         """Returns how many bytes that were written still wait for the peer to read."""
 
@@ -52,14 +54,14 @@ class Outlet(Protocol):
         """
 
 
-Choose = Callable[[Any, bytes], Outlet]
-"""Makes the outlet of a transport, after a look at the first bytes that arrived over it; these are
-passed to the outlet's `take` next."""
+Choose = Callable[[Outlet, bytes], Outlet]
+"""Makes the outlet of a connection, given its plain one and the first bytes that arrived; these are
+passed to the new outlet's `take` next. Raises RemotingError for a connection that is not wanted."""
 
 
 def plain_outlet(transport: Any) -> Outlet:
-    """Returns the outlet of a connection that is not encrypted, or that Twisted encrypts."""
-    if isinstance(transport, TcpConnection) and not getattr(transport, "TLS", False):
+    """Returns the outlet of a connection that is not encrypted."""
+    if isinstance(transport, TcpConnection):
         return SocketOutlet(transport)
     return TransportOutlet(transport)
 
@@ -71,24 +73,52 @@ def _lasting(part: Buffer) -> Buffer:
     return bytes(part)
 
 
+class Backlog:
+    """Buffers that wait, in order, and can be taken piece by piece; it is true if there are any."""
+
+    def __init__(self) -> None:
+        self._buffers: deque[Buffer] = deque()
+        self.size_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
+
+    def add(self, buffers: Sequence[Buffer]) -> None:
+        """Adds buffers at the end; those that may change are copied."""
+        self._buffers.extend(map(_lasting, buffers))
+        self.size_bytes += sum(map(len, buffers))
+
+    def piece(self) -> list[Buffer]:
+        """Removes the first PIECE_BYTES, or what there is, and returns them."""
+        buffers = self._buffers
+        taken: list[Buffer] = []
+        left_bytes = PIECE_BYTES
+        while buffers and left_bytes > 0:
+            part = buffers.popleft()
+            if len(part) > left_bytes:
+                view = memoryview(part)
+                buffers.appendleft(view[left_bytes:])
+                part = view[:left_bytes]
+            left_bytes -= len(part)
+            taken.append(part)
+        self.size_bytes -= PIECE_BYTES - left_bytes
+        return taken
+
+
 class TransportOutlet:
     """An outlet over any transport of Twisted."""
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
-        self._kept: deque[Buffer] = deque()
-        self._kept_bytes = 0
+        self._kept = Backlog()
         self._is_paused = False
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Hands the buffers to the transport until it pauses; keeps the rest."""
         if not self._is_paused and sum(map(len, buffers)) <= PIECE_BYTES:
-            self._transport.writeSequence(
-                [part if type(part) is bytes else bytes(part) for part in buffers]
-            )
+            self._pass_on(buffers)
             return
-        self._kept.extend(map(_lasting, buffers))
-        self._kept_bytes += sum(map(len, buffers))
+        self._kept.add(buffers)
         self._hand_over()
 
     def pause(self) -> None:
@@ -101,29 +131,25 @@ class TransportOutlet:
         self._hand_over()
         return not self._is_paused
 
+    def end(self) -> None:
+        """Does nothing: a connection that is not encrypted just ends."""
+
     def _hand_over(self) -> None:
-        kept = self._kept
-        while kept and not self._is_paused:
-            piece: list[bytes] = []
-            left_bytes = PIECE_BYTES
-            while kept and left_bytes > 0:
-                part = kept.popleft()
-                if len(part) > left_bytes:
-                    view = memoryview(part)
-                    kept.appendleft(view[left_bytes:])
-                    part = view[:left_bytes]
-                left_bytes -= len(part)
-                piece.append(part if type(part) is bytes else bytes(part))
-            self._kept_bytes -= PIECE_BYTES - left_bytes
-            self._transport.writeSequence(piece)
+        while self._kept and not self._is_paused:
+            self._pass_on(self._kept.piece())
+
+    def _pass_on(self, buffers: Sequence[Buffer]) -> None:
+        self._transport.writeSequence(
+            [part if type(part) is bytes else bytes(part) for part in buffers]
+        )
 
     def unsent_bytes(self) -> int:
         """Returns the number of bytes that are kept here and in Twisted's buffers."""
         transport = self._transport
         if not isinstance(transport, FileDescriptor):
-            return self._kept_bytes
+            return self._kept.size_bytes
         held = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
-        return held + self._kept_bytes
+        return held + self._kept.size_bytes
 
     def take(self, data: bytes) -> bytes:
         """Returns the bytes as they are."""
@@ -166,6 +192,11 @@ class GatheringOutlet:
         """Hands over what is gathered, and resumes the outlet behind."""
         self._leave()
         return self._inner.resume()
+
+    def end(self) -> None:
+        """Hands over what is gathered, and ends the outlet behind."""
+        self._leave()
+        self._inner.end()
 
     def unsent_bytes(self) -> int:
         """Returns the bytes that wait, including those gathered here."""

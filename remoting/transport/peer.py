@@ -70,10 +70,10 @@ def host_bytes(host: str, port: int) -> bytes:
 class TcpPeer(Protocol):
     """One connection; `serve` gets the requests of each read, `closed` the peer once at its end.
 
-    It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. If
-    it `gathers`, everything that is written in one turn of the reactor leaves together. `seldom`
-    limits the log lines about peers that are closed because of what they have sent. `told_to_go`
-    gets the requests that the peer answers with GO_AWAY.
+    It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. If the peer `gathers`, everything that is written in one
+    turn of the reactor leaves together. `seldom` limits the log lines about peers that are closed
+    because of what they have sent. `told_to_go` gets the requests that the peer answers with
+    GO_AWAY.
     """
 
     def __init__(
@@ -100,6 +100,8 @@ class TcpPeer(Protocol):
         self._choose = choose
         self._seldom = seldom
         self._held: list[RemotingCommand] = []
+        self._refused: RemotingError | None = None
+        """Why the connection was closed, if what the peer has sent is the reason."""
         self._has_spoken = False
         """Whether something has arrived since `idle_ms` was called, so that the clock is not read
         for each arrival."""
@@ -160,6 +162,7 @@ class TcpPeer(Protocol):
             transport: Any = self.transport
             transport.unregisterProducer()  # Twisted would wait for ever for a paused one
             self._outlet.resume()
+            self._outlet.end()
             transport.loseConnection()
 
     def abort(self) -> None:
@@ -212,16 +215,16 @@ class TcpPeer(Protocol):
         transport.setTcpNoDelay(True)
         transport.bufferSize = READ_BYTES
         transport.registerProducer(self, True)
-        self._outlet = plain_outlet(transport)
+        self._outlet = self._first_outlet(plain_outlet(transport))
         if self._gathers:
             self._outlet = GatheringOutlet(self._outlet, self._clock.at_end_of_turn)
 
     def dataReceived(self, data: bytes) -> None:
         self._has_spoken = True
-        if self._choose is not None:
-            choose, self._choose = self._choose, None
-            self._outlet = choose(self.transport, data)
         try:
+            if self._choose is not None:
+                choose, self._choose = self._choose, None
+                self._outlet = choose(self._outlet, data)
             said = self._outlet.take(data)
         except RemotingError as error:
             self._refuse(error)
@@ -244,8 +247,8 @@ class TcpPeer(Protocol):
         self._held = []
         if self._closed is not None:  # first, so that what is tried again finds another connection
             self._closed(self)
-        why = f"the connection to {self.remote_address} was lost{_told_by_tls(reason)}"
-        self._connection.lost(SendError(why))
+        why = f": {self._refused}" if self._refused is not None else ""
+        self._connection.lost(SendError(f"the connection to {self.remote_address} was lost{why}"))
 
     # --------------------------------------------------------- IPushProducer
 
@@ -276,6 +279,10 @@ class TcpPeer(Protocol):
 
     # ------------------------------------------------------------- internals
 
+    def _first_outlet(self, plain: Outlet) -> Outlet:
+        """Returns the outlet before anything has arrived, given the one that does not encrypt."""
+        return plain
+
     def _happened(self, event: Event) -> bool:
         """Changes the state as the event demands; returns whether it is another one now."""
         before, self._state = self._state, TRANSITIONS[self._state][event]
@@ -293,6 +300,7 @@ class TcpPeer(Protocol):
     def _refuse(self, error: RemotingError, why: str = "") -> None:
         if self._state is CLOSING:
             return
+        self._refused = error
         more = self._seldom.more(self._clock.steady_ms(), why) if self._seldom is not None else 0
         if more is not None:
             log.warn(
@@ -310,9 +318,3 @@ class TcpPeer(Protocol):
                 "closing {peer}: it does not read {n} bytes", peer=self.remote_address, n=unsent
             )
             self.abort()
-
-
-def _told_by_tls(reason: Failure) -> str:
-    """Returns what an error adds if TLS has failed, such as ": certificate required", else ""."""
-    module = getattr(reason.type, "__module__", "")
-    return f": {reason.getErrorMessage()}" if module.startswith("OpenSSL") else ""

@@ -24,7 +24,9 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.seldom import Seldom
+from txrocketmq.remoting.tls import TlsConfig
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.encryption import Encryption
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
 from txrocketmq.remoting.transport.memory import reserve
 from txrocketmq.remoting.transport.outlet import Choose
@@ -137,7 +139,7 @@ class RemotingServer:
     """Listens on ports, keeps the peers, and closes those that are idle.
 
     `disconnected(peer, steady_ms)` is called for each peer whose connection has ended. With a
-    `max_idle_ms` of 0 no peer counts as idle.
+    `max_idle_ms` of 0 no peer counts as idle. `tls` says which connections may be encrypted.
 
     When connections have used all the descriptors that they may have (see limits.py), another one
     is accepted and closed at once. Its client sees an error right away and tries again or
@@ -151,12 +153,13 @@ class RemotingServer:
         disconnected: Callable[[TcpPeer, int], None] | None = None,
         *,
         max_idle_ms: int = MAX_IDLE_MS,
+        tls: TlsConfig | None = None,
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
-        self.choose: Choose | None = None
-        """Makes the outlets of connections that are accepted from now on; if None, they are not
-        encrypted."""
+        self.encryption = Encryption(tls or TlsConfig())
+        self.choose: Choose = self.encryption.choose
+        """Makes the outlets of connections that are accepted from now on."""
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []

@@ -13,9 +13,7 @@ _HTTP: Final = tuple(
     for method in ("GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 )
 _HTTP_ADVICE: Final = "gRPC and HTTP are for a proxy, and metrics have a port of their own"
-_TLS_ADVICE: Final = "TLS is not served, so the client must not use it (tls.enable=false)"
 _STRANGERS: Final = (
-    ((b"\x16\x03",), "TLS", _TLS_ADVICE),
     ((b"PRI * HTTP/2",), "HTTP/2", _HTTP_ADVICE),
     (_HTTP, "HTTP", _HTTP_ADVICE),
     ((b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol", "it is not served"),

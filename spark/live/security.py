@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from txrocketmq.remoting.config_file import ConfigError
 from txrocketmq.remoting.connection import Seal
 from txrocketmq.remoting.credentials import seal_of
+from txrocketmq.remoting.tls import client_context
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
 
@@ -90,26 +92,12 @@ OPEN: Final = Security()
 
 @lru_cache(maxsize=8)
 def _context(security: Security) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    if security.trust_cert_path:
-        context.verify_mode = ssl.CERT_REQUIRED
-        try:
-            context.load_verify_locations(security.trust_cert_path)
-        except OSError as error:
-            raise _unusable("tlsTrustCertPath", security.trust_cert_path, error) from error
-    if security.cert_path:
-        try:
-            context.load_cert_chain(security.cert_path, security.key_path)
-        except OSError as error:
-            both = f"{security.cert_path}, {security.key_path}"
-            raise _unusable("tlsCertPath, tlsKeyPath", both, error) from error
-    return context
-
-
-def _unusable(option: str, path: str, error: OSError) -> OptionError:
-    why = "holds no certificate or key in PEM that can be read"
-    if not isinstance(error, ssl.SSLError):
-        why = f"cannot be read: {error.strerror}"
-    return OptionError(f"option {option}: {path} {why}; each worker needs the file, too")
+    try:
+        return client_context(
+            trust=("tlsTrustCertPath", security.trust_cert_path),
+            certificate=("tlsCertPath", security.cert_path),
+            key=("tlsKeyPath", security.key_path),
+            checks=bool(security.trust_cert_path),
+        )
+    except ConfigError as error:
+        raise OptionError(f"option {error}; each worker needs the file, too") from error

@@ -11,6 +11,7 @@ from txrocketmq.broker.__main__ import IMPORTANT, configure, main, parse_argumen
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.remoting.config_file import as_properties, known_keys, read_properties
+from txrocketmq.remoting.tls import TlsConfig
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +27,10 @@ def test_the_flags_of_the_original() -> None:
 
 
 def test_without_a_file_everything_is_default() -> None:
-    config, store_config, given = configure(None, None)
+    config, store_config, tls, given = configure(None, None)
     assert config == BrokerConfig()
     assert store_config == StoreConfig(ha_listen_port=10912)
+    assert tls == TlsConfig()
     assert given == {}
 
 
@@ -37,7 +39,7 @@ def test_a_file_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path.write_text(
         "brokerName = a\nfileReservedTime=48\nbrokerNmae=b\nsendMessageThreadPoolNums=4\nmyOwn=1\n"
     )
-    config, store_config, given = configure(str(path), None)
+    config, store_config, _, given = configure(str(path), None)
     assert (config.broker_name, config.broker_config_path) == ("a", str(path))
     assert store_config.file_reserved_time == 48
     assert given["myOwn"] == "1"
@@ -76,6 +78,8 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
             "brokerRole=SLAVE",
             "replication is not served; write brokerRole=ASYNC_MASTER or leave the key out",
         ),
+        ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),
+        ("tls.test.mode.enable=false", "needs tls.server.certPath and tls.server.keyPath"),
         ("a=\\u1", "must be followed by 4 hex digits"),
         (None, "No such file or directory"),
     ],
@@ -131,12 +135,29 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mqbroker" in capsys.readouterr().out
 
 
-def test_tls_that_is_demanded_of_java_stops_the_start(
+def test_tls_is_demanded_of_java_and_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerName=a\ntls.server.keyPassword=secret\n")
+    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    config, _, tls, given = configure(str(path), None)
+    assert (tls.server_mode, tls.server_key_password, config.use_tls) == (
+        "enforcing", "secret", True,
+    )  # fmt: skip
+    assert given == {"brokerName": "a", "useTLS": "true"}
+    assert main(["-c", str(path), "-p"]) == 0
+    said = capsys.readouterr()
+    assert read_properties(said.out)["useTLS"] == "true"
+    assert "secret" not in said.out + said.err
+
+
+def test_java_options_that_do_not_exist_are_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    monkeypatch.setenv("JAVA_OPT", "-Dtls.server.mode=strict")
     assert main(["-p"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(
-        "mqbroker: $JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not served"
+    assert said == (
+        "mqbroker: tls.server.mode must be one of disabled, permissive, enforcing, not 'strict'\n"
     )

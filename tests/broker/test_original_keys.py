@@ -132,4 +132,4 @@ def test_what_is_declared_exists(cls: type) -> None:
     promises: Sequence[Unserved] = cls.UNSERVED  # type: ignore[attr-defined]
     keys = [promise.key for promise in promises]
     assert len(set(keys)) == len(keys)
-    assert {key for key in keys if not key.startswith("tls")} <= known_keys(cls)
+    assert set(keys) <= known_keys(cls)

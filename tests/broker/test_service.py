@@ -13,6 +13,7 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from tests.fakes import FakeConnections, SetClock
+from txrocketmq.broker import service
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import FIRST_PAUSE_MS, Broker
 from txrocketmq.broker.store.config import StoreConfig
@@ -149,11 +150,11 @@ class Scene:
             ),
             self.clock,
         )
-        self.broker._connections.close()
-        self.broker._connections = self.connections  # type: ignore[assignment]
 
     def start(self) -> Scene:
-        self.broker.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service, "Connections", lambda *_, **__: self.connections)
+            self.broker.start()
         return self
 
     def pass_ms(self, ms: int, step_ms: int = 50) -> None:
@@ -409,7 +410,7 @@ def test_without_a_port_the_store_is_closed_again(tmp_path: Path) -> None:
 
     scene.reactor.listenTCP = refuse  # type: ignore[method-assign]
     with pytest.raises(CannotListenError):
-        scene.broker.start()
+        scene.start()
     assert not (tmp_path / "abort").exists()
     Scene(tmp_path).start()
 

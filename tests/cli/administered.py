@@ -13,6 +13,7 @@ import pytest
 from tests.client.admin.fake_cluster import Cluster
 from tests.client.fakes import result_of
 from txrocketmq.cli import session
+from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.errors import MQClientError
 
 
@@ -21,16 +22,16 @@ class Administered:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.cluster = Cluster()
-        self.namesrv = ""
+        self.config = ClientConfig()
         self.out = self.err = ""
         self._capsys = capsys
         monkeypatch.setattr(session, "run", self._run)
         monkeypatch.setattr("sys.stdin", io.StringIO())
 
     def _run(
-        self, prog: str, namesrv: str, command: Callable[[Any], Awaitable[int]], **_: Any
+        self, prog: str, config: ClientConfig, command: Callable[[Any], Awaitable[int]], **_: Any
     ) -> int:
-        self.namesrv = namesrv
+        self.config = config
         try:
             return result_of(command(self.cluster.client))
         except MQClientError as error:

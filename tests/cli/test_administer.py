@@ -20,10 +20,10 @@ def test_name_servers_are_given_or_of_the_environment(
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     for words, wanted in (([], DEFAULT_NAMESRV), (["-n", "h:1"], "h:1")):
         administered.run(topics.main, "route", "T", *words)
-        assert administered.namesrv == wanted
+        assert administered.config.namesrv_addr == wanted
     monkeypatch.setenv("NAMESRV_ADDR", "e:2")
     administered.run(topics.main, "route", "T")
-    assert administered.namesrv == "e:2"
+    assert administered.config.namesrv_addr == "e:2"
 
 
 def test_what_fails_ends_with_one_sentence(administered: Administered) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from typing import Any
 
 import click
 import pytest
@@ -13,15 +14,17 @@ import pytest
 from tests.zones import in_zone
 from txrocketmq.cli.command_line import (
     DEFAULT_NAMESRV,
+    Servers,
     above_zero,
     moment,
-    namesrv_option,
     pair,
     parse_time,
     positive,
     progress,
     run,
+    servers_options,
 )
+from txrocketmq.client.config import ClientConfig
 
 
 def test_no_server_imports_click() -> None:
@@ -35,8 +38,8 @@ def test_no_server_imports_click() -> None:
 @pytest.mark.parametrize(("words", "code"), [([], 3), (["--wrong"], 2), (["-n"], 2)])
 def test_the_exit_code_is_the_commands_own(words: list[str], code: int) -> None:
     @click.command()
-    @namesrv_option
-    def command(namesrv: str) -> int:
+    @servers_options
+    def command(servers: Servers) -> int:
         return 3
 
     assert run(command, "prog", words) == code
@@ -48,9 +51,9 @@ def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
     got: list[str] = []
 
     @click.command()
-    @namesrv_option
-    def command(namesrv: str) -> None:
-        got.append(namesrv)
+    @servers_options
+    def command(servers: Servers) -> None:
+        got.append(servers.config().namesrv_addr)
 
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     assert run(command, "prog", []) == 0
@@ -58,6 +61,34 @@ def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
     for words in ([], ["--namesrv", "flag:1"], ["-n", "flag:1"]):
         run(command, "prog", words)
     assert got == [DEFAULT_NAMESRV, "env:1", "flag:1", "flag:1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ([], {}),
+        (["--tls"], {"use_tls": True}),
+        (["--tls-trust-cert", "t.pem"], {"use_tls": True, "tls_trust_cert_path": "t.pem"}),
+        (
+            ["--tls-cert", "c.pem", "--tls-key", "k.pem"],
+            {"use_tls": True, "tls_cert_path": "c.pem", "tls_key_path": "k.pem"},
+        ),
+        (["--tls-key", "k.pem"], {"use_tls": True, "tls_key_path": "k.pem"}),
+    ],
+)
+def test_connections_are_encrypted_on_request_and_where_there_are_certificates(
+    words: list[str], changed: dict[str, Any]
+) -> None:
+    got: list[tuple[ClientConfig, str]] = []
+
+    @click.command()
+    @click.argument("topic")
+    @servers_options
+    def command(topic: str, servers: Servers) -> None:
+        got.append((servers.config(), topic))
+
+    assert run(command, "prog", ["T", "-n", "h:1", *words]) == 0
+    assert got == [(ClientConfig(namesrv_addr="h:1", **changed), "T")]
 
 
 def test_numbers() -> None:

@@ -69,6 +69,27 @@ def test_the_environment_counts_before_the_file_and_that_before_defaults(tmp_pat
     }
 
 
+@pytest.mark.parametrize(
+    ("mode", "ports"), [("enforcing", "9876 tls"), ("permissive", "9876"), ("disabled", "9876")]
+)
+def test_the_health_check_encrypts_where_it_has_to(tmp_path: Path, mode: str, ports: str) -> None:
+    environment = {"ROCKETMQ_NAMESRV_tls.server.mode": mode}
+    assert settings(tmp_path, "mqnamesrv", environment=environment)["tls.server.mode"] == mode
+    assert ports_file(tmp_path).read_text("utf-8") == ports
+
+
+def test_settings_about_tls_may_be_in_several_places(tmp_path: Path) -> None:
+    (tmp_path / "etc/broker.conf").write_text(
+        "tls.server.certPath=/own.pem\ntls.server.keyPath=/own.key\n"
+    )
+    environment = {"ROCKETMQ_BROKER_tls.test.mode.enable": "false"}
+    assert settings(tmp_path, "mqbroker", environment=environment) == {
+        "tls.server.certPath": "/own.pem",
+        "tls.server.keyPath": "/own.key",
+        "tls.test.mode.enable": "false",
+    }
+
+
 @pytest.mark.parametrize("way", ["-c", "ROCKETMQ_CONF"])
 def test_another_file_may_be_named(tmp_path: Path, way: str) -> None:
     (tmp_path / "etc/broker.conf").write_text("brokerName=mounted\n")

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,20 @@ from txrocketmq.cli.health import _TIMEOUT_S, main, ports_file
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.self_signed import self_signed
+from txrocketmq.remoting.tls import TlsConfig, server_context
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def server(answer: bool) -> Iterator[int]:
+def server(answer: bool, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """The port of one that answers a request, or closes the connection instead."""
 
     def serve() -> None:
         connection, _ = listening.accept()
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_side=True)
         with connection:
             (request,) = FrameDecoder().receive(connection.recv(65_536))
             asked.append(request.code)
@@ -62,6 +67,33 @@ def test_one_that_does_not_answer_is_not(ports: Path, capsys: pytest.CaptureFixt
         assert main() == 1
     told = capsys.readouterr().err
     assert told == f"port {other}: the server closed the connection without an answer\n"
+
+
+def test_one_that_encrypts_is_asked_so(ports: Path) -> None:
+    with server(answer=True, tls=server_context(TlsConfig())) as one:
+        ports.write_text(f"{one} tls")
+        assert main() == 0
+
+
+def test_one_that_wants_a_certificate_is_healthy(ports: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_bytes(self_signed())
+    own = str(tmp_path / "own.pem")
+    demanding = TlsConfig(
+        test_mode=False, server_cert_path=own, server_key_path=own, server_trust_cert_path=own,
+        server_client_auth="require", server_auth_client=True,
+    )  # fmt: skip
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(ssl.SSLError):
+            server_context(demanding).wrap_socket(connection, server_side=True)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        ports.write_text(f"{listening.getsockname()[1]} tls")
+        assert main() == 0
+        thread.join()
 
 
 def test_one_that_is_not_there_is_not(ports: Path, capsys: pytest.CaptureFixture[str]) -> None:

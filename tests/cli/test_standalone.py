@@ -9,11 +9,13 @@ from __future__ import annotations
 import errno
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock
 
+from tests.remoting.transport.wires import FarEnd
 from txrocketmq.cli import standalone
 from txrocketmq.cli.standalone import (
     Options,
@@ -201,7 +203,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
         "enableDLegerCommitLog=true",
         "enableControllerMode=true",
         "storeType=defaultRocksDB",
-        "tls.server.mode=enforcing",
     ],
 )
 def test_what_is_not_served_stops_the_start(
@@ -220,9 +221,44 @@ def test_it_is_a_master_whatever_the_file_says() -> None:
     assert Standalone(Options(settings={"brokerId": "1"})).config.broker_id == 0
 
 
-def test_tls_that_is_demanded_of_java_stops_the_start(
+def test_java_options_count_before_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing -Dtls.test.mode.enable=true")
+    assert Standalone(options()).config.use_tls is True
+    conf = tmp_path / "broker.conf"
+    conf.write_text("tls.server.mode=disabled\n")
+    service = Standalone(options("-c", str(conf)))
+    assert service.config.use_tls is False
+    assert not service.unknown_keys
+
+
+def test_java_options_that_do_not_exist_are_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    monkeypatch.setenv("JAVA_OPT", "-Dtls.server.mode=strict")
     assert main([]) == 1
-    assert "$JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "txrocketmq standalone: tls.server.mode must be one of disabled, permissive, enforcing,"
+        " not 'strict'\n"
+    )
+
+
+def test_both_servers_encrypt(tmp_path: Path) -> None:
+    reactor = Reactor()  # type: ignore[no-untyped-call]
+    settings = {"storePathRootDir": str(tmp_path), "tls.server.mode": "enforcing"}
+    service = Standalone(Options(settings=settings), Clock(reactor))
+    service.start()
+    assert service.name_server is not None
+    assert service.broker is not None
+    assert service.name_server.configuration.properties["useTLS"] == "true"
+    factories: list[Any] = [factory for _, factory, *_ in reactor.tcpServers]
+    assert len(factories) == 3
+    for factory in factories:
+        end = FarEnd(factory.buildProtocol(None))
+        end.protocol.dataReceived(b"\0\0\0\4")
+        assert end.wire.disconnecting, "neither takes a connection that is not encrypted"
+    attempt: Any = reactor.tcpClients[0]
+    client = FarEnd(attempt[2].buildProtocol(None))
+    assert client.wire.value()[:1] == b"\x16", "the broker begins a handshake to register"
+    service.stop()

@@ -109,8 +109,8 @@ def wait_seconds_for_service(names: Names) -> None:
 def notify_min_broker_id_changed(names: Names) -> None:
     made: list[Told] = []
 
-    def make(clock: Any) -> Told:
-        made.append(Told(clock))
+    def make(clock: Any, **tls: Any) -> Told:
+        made.append(Told(clock, **tls))
         return made[-1]
 
     reactor = MemoryReactorClock()

@@ -10,10 +10,13 @@ import pytest
 from txrocketmq.namesrv.__main__ import configure, main
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.config_file import read_properties
+from txrocketmq.remoting.tls import TlsConfig
 
 
 def test_without_a_file_everything_is_default() -> None:
-    assert configure(None).get(NamesrvConfig) == NamesrvConfig()
+    configuration, tls = configure(None)
+    assert configuration.get(NamesrvConfig) == NamesrvConfig()
+    assert tls == TlsConfig()
 
 
 def test_a_file_is_read_and_written_back_to(
@@ -23,7 +26,7 @@ def test_a_file_is_read_and_written_back_to(
     path.write_text(
         "listenPort = 19876\nlistenPrt=1\nserverWorkerThreads=4\nclusterTest=true\nmyOwn=x\n"
     )
-    configuration = configure(str(path))
+    configuration, _ = configure(str(path))
     config = configuration.get(NamesrvConfig)
     assert (config.listen_port, config.config_store_path) == (19876, str(path))
     assert configuration.properties["myOwn"] == "x", "a key of a person's own is not lost"
@@ -39,6 +42,7 @@ def test_a_file_is_read_and_written_back_to(
     [
         ("listenPort=x", "listenPort must be a whole number, not 'x'"),
         ("orderMessageEnable=1", "orderMessageEnable must be true or false, not '1'"),
+        ("tls.server.need.client.auth=maybe", "must be one of none, optional, require, not"),
         ("a=\\u1", "must be followed by 4 hex digits"),
         (None, "No such file or directory"),
     ],
@@ -77,12 +81,30 @@ def test_h_tells_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
         assert flag in said
 
 
-def test_tls_that_is_demanded_of_java_stops_the_start(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_tls_is_demanded_of_java_and_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    configuration, tls = configure(None)
+    assert tls.server_mode == "enforcing"
+    assert configuration.get(NamesrvConfig).use_tls is True
+    path = tmp_path / "namesrv.conf"
+    path.write_text("tls.server.mode=disabled\ntls.client.keyPassword=secret\n")
+    configuration, tls = configure(str(path))
+    assert (tls.server_mode, tls.client_key_password) == ("disabled", "secret")
+    assert configuration.get(NamesrvConfig).use_tls is None
+    assert main(["-c", str(path), "-p"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "secret" not in said.out
+
+
+def test_java_options_that_do_not_exist_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_OPT", "-Dtls.server.mode=strict")
     assert main(["-p"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(
-        "mqnamesrv: $JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not served"
+    assert said == (
+        "mqnamesrv: tls.server.mode must be one of disabled, permissive, enforcing, not 'strict'\n"
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.config_file import ConfigError
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol import ha, route
@@ -33,6 +35,7 @@ from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
     RegisterBrokerRequestHeader,
 )
+from txrocketmq.remoting.tls import TlsConfig
 from txrocketmq.remoting.transport.clock import Clock
 
 BODY = RegisterBrokerBody(
@@ -88,7 +91,8 @@ class Client:
 class Told:
     """Stands for the connections a name server makes to brokers."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
         self.said: list[tuple[str, RequestCode, Header]] = []
         self.closed = False
 
@@ -224,8 +228,8 @@ def test_brokers_are_told_of_a_new_smallest_id(
 ) -> None:
     made: list[Told] = []
 
-    def make(clock: Clock) -> Told:
-        made.append(Told(clock))
+    def make(clock: Clock, **tls: Any) -> Told:
+        made.append(Told(clock, **tls))
         return made[-1]
 
     monkeypatch.setattr(service, "Connections", make)
@@ -253,6 +257,42 @@ def test_brokers_are_told_of_a_new_smallest_id(
     )
     server.stop()
     assert [each.closed for each in made] == [True] * wanted
+
+
+@pytest.mark.parametrize("use_tls", [None, False, True])
+def test_brokers_are_told_on_encrypted_connections_if_that_is_set(
+    config: NamesrvConfig,
+    reactor: MemoryReactorClock,
+    monkeypatch: pytest.MonkeyPatch,
+    use_tls: bool | None,
+) -> None:
+    made: list[Told] = []
+
+    def make(clock: Clock, **tls: Any) -> Told:
+        made.append(Told(clock, **tls))
+        return made[-1]
+
+    monkeypatch.setattr(service, "Connections", make)
+    started(
+        dataclasses.replace(config, use_tls=use_tls, notify_min_broker_id_changed=True), reactor
+    )
+    assert made == [], "most name servers never connect to anybody"
+    master, slave = Client(reactor), Client(reactor)
+    master.register(acting=True)
+    slave.register(1, 20911, acting=True)
+    master.protocol.connectionLost()
+    (told,) = made
+    assert (told.tls is not None) is bool(use_tls)
+
+
+def test_certificates_that_cannot_be_used_stop_the_start(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    missing = {"test_mode": False, "server_cert_path": "/no.pem", "server_key_path": "/no.pem"}
+    server = NameServer(config, SetClock(reactor), tls=TlsConfig(**missing))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="tls.server.certPath is /no.pem, which cannot be read"):
+        server.start()
+    assert not reactor.tcpServers
 
 
 def test_stopping_ends_everything(config: NamesrvConfig, reactor: MemoryReactorClock) -> None:

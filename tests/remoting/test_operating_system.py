@@ -22,6 +22,7 @@ from txrocketmq.remoting.operating_system import (
     forget,
     is_running,
     make_hole,
+    private_file,
     read_cached,
     read_no_further,
     reserve,
@@ -37,7 +38,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "elsewhere":
         for name in (
             *("posix_fallocate", "fdatasync", "posix_fadvise", "sched_getaffinity", "RWF_NOWAIT"),
-            "POSIX_FADV_DONTNEED",
+            *("POSIX_FADV_DONTNEED", "memfd_create"),
         ):
             monkeypatch.delattr(os, name)
         monkeypatch.delattr(mmap, "MADV_REMOVE")
@@ -226,3 +227,13 @@ def test_pages_are_brought_one_by_one_where_that_can_be_said(
     monkeypatch.delattr(mmap, "MADV_RANDOM")
     operating_system.fault_page_by_page(mapped, 0, 100)
     assert told == [(1, 3 * operating_system.PAGE_BYTES, 107)]
+
+
+@pytest.mark.usefixtures("system")
+def test_a_private_file_is_there_for_as_long_as_it_is_needed() -> None:
+    with private_file(b"secret") as path:
+        assert Path(path).read_bytes() == b"secret"
+        assert Path(path).read_bytes() == b"secret", "it can be read more than once"
+        if not path.startswith("/proc/self/fd/"):
+            assert Path(path).stat().st_mode & 0o077 == 0
+    assert not Path(path).exists()

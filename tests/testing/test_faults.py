@@ -10,10 +10,17 @@ import pytest
 from twisted.internet.task import Clock as ReactorClock
 from twisted.internet.testing import StringTransport
 
+from tests.remoting.transport.secured import SecuredEnd, client_of
+from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.tls import TlsConfig
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.transport.outlet import plain_outlet
+from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.testing.faults import Faults, LateOutlet
 
 
@@ -24,7 +31,7 @@ class Scene:
             SimpleNamespace(abort=lambda number=number: self.aborted.append(number))
             for number in range(3)
         ]
-        server = SimpleNamespace(choose=None, peers=peers)
+        server = SimpleNamespace(choose=Encryption(TlsConfig()).choose, peers=peers)
         broker: Any = SimpleNamespace(guards=[], server=server)
         self.broker = broker
         self.reactor = ReactorClock()
@@ -40,7 +47,7 @@ class Scene:
         return None
 
     def outlet(self, transport: StringTransport) -> Any:
-        return self.broker.server.choose(transport, b"")
+        return self.broker.server.choose(plain_outlet(transport), b"")
 
 
 @pytest.fixture
@@ -151,11 +158,34 @@ def test_a_delay_has_a_limit(scene: Scene) -> None:
 def test_all_else_is_the_outlets_behind_it() -> None:
     called: list[Any] = []
     inner: Any = SimpleNamespace(
-        pause=lambda: called.append("pause"), resume=lambda: True, take=lambda data: data + b"!"
+        pause=lambda: called.append("pause"),
+        resume=lambda: True,
+        end=lambda: called.append("end"),
+        take=lambda data: data + b"!",
     )
     outlet = LateOutlet(inner, Clock(ReactorClock()), lambda: 0)
     outlet.pause()
     assert (called, outlet.resume(), outlet.take(b"x")) == (["pause"], True, b"x!")
+    outlet.end()
+    assert called == ["pause", "end"]
+
+
+def test_encrypted_connections_have_them_too(scene: Scene) -> None:
+    dispatcher = Dispatcher(Registry(), lambda: 0, lambda: 0)
+    dispatcher.guards = scene.broker.guards
+    peer = TcpPeer(Clock(scene.reactor), dispatcher.serve, choose=scene.broker.server.choose)
+    client = SecuredEnd(FarEnd(peer), client_of(), server_side=False)
+    scene.faults.refuse("SYSTEM_BUSY", "all", times=1)
+    delay = scene.faults.delay(100)
+    assert client.tell(RemotingCommand(SEND, opaque=1)) == []
+    scene.faults.end(delay)
+    assert client.tell(RemotingCommand(9_999, opaque=2)) == [], "it waits for the one before"
+    scene.reactor.advance(0.1)
+    answers = [(each.opaque, each.code) for each in client.hear()]
+    assert answers == [(1, ResponseCode.SYSTEM_BUSY), (2, 3)]
+    peer.close()
+    client.hear()
+    assert client.far.is_told_the_end
 
 
 def test_connections_are_dropped(scene: Scene) -> None:

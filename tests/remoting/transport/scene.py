@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import ssl
 from typing import Any
 
 from twisted.internet.error import ConnectionRefusedError as Refused
@@ -25,9 +26,11 @@ WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
 class Scene:
     """Connections whose other ends are operated by the test."""
 
-    def __init__(self, dispatcher: Dispatcher | None = None) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher | None = None, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.reactor: Any = MemoryReactorClock()
-        self.connections = Connections(Clock(self.reactor), dispatcher)
+        self.connections = Connections(Clock(self.reactor), dispatcher, tls=tls)
         self.outcomes: list[Any] = []
 
     def ask(self, address: str = HERE, timeout_ms: int = 10_000) -> None:

@@ -24,7 +24,7 @@ from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.outlet import PIECE_BYTES
+from txrocketmq.remoting.transport.outlet import PIECE_BYTES, Choose
 from txrocketmq.remoting.transport.peer import (
     MAX_BUFFERED_BYTES,
     READ_BYTES,
@@ -275,11 +275,11 @@ class Socket(TcpConnection):
 class Real:
     """A peer on a real socket: `drain` reads what the other end gets."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Choose | None = None) -> None:
         near, self.far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8_192)
         self.far.setblocking(False)
-        self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None)
+        self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None, choose=choose)
         self.transport: Any = Socket(near, self.peer)
         self.ended: Any = None
         self.peer.makeConnection(self.transport)  # type: ignore[no-untyped-call]
@@ -417,7 +417,6 @@ def test_what_was_written_is_lost_when_it_must_end_now(real: Real) -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", "it speaks HTTP to the remoting port"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP/2 to the remoting port"),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it speaks TLS to the remoting port"),
     ],
 )
 def test_who_speaks_something_else_is_told_so(scene: Scene, hello: bytes, said: str) -> None:

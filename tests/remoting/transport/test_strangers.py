@@ -1,25 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import ssl
-
 import pytest
 
 from txrocketmq.remoting.transport.strangers import stranger
 
 
-def client_hello() -> bytes:
-    out = ssl.MemoryBIO()
-    context = ssl.create_default_context()
-    with pytest.raises(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="broker").do_handshake()
-    return out.read()
-
-
 @pytest.mark.parametrize(
     ("data", "name"),
     [
-        (client_hello(), "TLS"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),
         (b"GET /metrics HTTP/1.1\r\n", "HTTP"),
         (b"POST / HTTP/1.1\r\n", "HTTP"),

@@ -37,7 +37,7 @@ class FarEnd:
     ) -> None:
         """`turn` runs a turn of the reactor, at whose end a client's requests are sent."""
         self.protocol = protocol
-        self._turn = turn
+        self.turn = turn
         self.wire: Any = Wire(  # type: ignore[no-untyped-call]
             IPv4Address("TCP", "127.0.0.1", 10_911), IPv4Address("TCP", host, port)
         )
@@ -53,7 +53,7 @@ class FarEnd:
 
     def heard(self) -> list[RemotingCommand]:
         """Returns what was sent since the last call."""
-        self._turn()
+        self.turn()
         data = self.wire.value()
         self.wire.clear()
         return self._decoder.receive(data)

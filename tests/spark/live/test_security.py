@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.certificates import apart, certified
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.credentials import signature
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
@@ -26,6 +27,7 @@ from txrocketmq.spark.live.security import OPEN, Security
 from txrocketmq.spark.options import SourceOptions
 
 LARGE = 3 << 20
+NOWHERE = "^option tlsTrustCertPath is /nowhere.pem, which cannot be read: No such"
 
 
 def of(**given: str) -> Security:
@@ -38,23 +40,10 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROCKETMQ_SECRET_KEY", raising=False)
 
 
-def pem_of(folder: Path) -> tuple[str, str]:
-    """A certificate that signs itself, and its key."""
-    twisted_ssl = pytest.importorskip("twisted.internet.ssl")
-    crypto = pytest.importorskip("OpenSSL.crypto")
-    key = twisted_ssl.KeyPair.generate(size=2048)
-    name = twisted_ssl.DistinguishedName(commonName="broker")
-    signed = key.signCertificateRequest(name, key.certificateRequest(name), lambda _: True, 1)
-    (folder / "cert.pem").write_bytes(twisted_ssl.Certificate.load(signed).dumpPEM())
-    pem = crypto.dump_privatekey(crypto.FILETYPE_PEM, key.original)
-    (folder / "key.pem").write_bytes(pem)
-    return str(folder / "cert.pem"), str(folder / "key.pem")
-
-
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Of the server."""
-    return pem_of(tmp_path_factory.mktemp("pem"))
+    """Certificate and key of the server."""
+    return apart(tmp_path_factory.mktemp("pem"), "broker")
 
 
 class Server(threading.Thread):
@@ -156,9 +145,9 @@ def test_large_requests_and_answers_pass_encrypted(
 def test_a_server_that_cannot_be_checked_is_not_spoken_to(
     servers: list[Server], tmp_path: Path
 ) -> None:
-    other = pem_of(tmp_path)
+    other = certified(tmp_path, "other")
     with pytest.raises(Unreachable, match="no connection to broker:443: .*CERTIFICATE_VERIFY"):
-        ask(of(useTls="true", tlsTrustCertPath=other[0]))
+        ask(of(useTls="true", tlsTrustCertPath=other))
     assert not servers[0].asked
     assert ask(of(useTls="true")).offset == 0, "without certificates it is not checked"
 
@@ -187,11 +176,14 @@ def test_secrets_are_not_shown_and_travel() -> None:
         ({"secretKey": "x"}, "accessKey is not given"),
         ({"useTls": "true", "tlsCertPath": "c.pem"}, "tlsCertPath and tlsKeyPath belong together"),
         ({"tlsTrustCertPath": "c.pem"}, "option useTls is not true"),
-        ({"useTls": "true", "tlsTrustCertPath": "/nowhere.pem"}, "/nowhere.pem cannot be read: No"),
-        ({"useTls": "true", "tlsTrustCertPath": __file__}, "holds no certificate or key"),
+        ({"useTls": "true", "tlsTrustCertPath": "/nowhere.pem"}, NOWHERE),
+        (
+            {"useTls": "true", "tlsTrustCertPath": __file__},
+            "^option tlsTrustCertPath is .*, which holds no certificate in PEM; each worker needs",
+        ),
         (
             {"useTls": "true", "tlsCertPath": __file__, "tlsKeyPath": __file__},
-            "option tlsCertPath, tlsKeyPath: .* holds no certificate",
+            "^option tlsCertPath=.* and tlsKeyPath=.* hold no certificate in PEM with its private",
         ),
     ],
 )

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("OpenSSL")
-
 NOWHERE = "/dev/null/store"
 """A start that fails when all is imported."""
 STARTS = {
@@ -42,13 +40,20 @@ def test_servers_are_started_without_it(name: str, tmp_path: Path) -> None:
 def test_what_has_twisted_already_keeps_it() -> None:
     program = """
 from twisted.protocols.tls import TLSMemoryBIOFactory
-from txrocketmq.remoting.without_tls import leave_out_tls
-leave_out_tls()
+from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
+leave_out_pyopenssl()
 code = 0
 """
     assert said(program + PRINT) == "0 ['OpenSSL', 'cryptography', 'twisted']"
 
 
-def test_clients_have_it() -> None:
-    program = "from txrocketmq.client.tls import *; import twisted.internet.endpoints; code = 0"
-    assert said(program + PRINT) == "0 ['OpenSSL', 'cryptography', 'twisted']"
+def test_clients_encrypt_without_it() -> None:
+    program = """
+import sys
+sys.modules["OpenSSL"] = sys.modules["cryptography"] = None  # as where they are not installed
+from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.instance import ClientInstance
+ClientInstance(ClientConfig(namesrv_addr="127.0.0.1:1", use_tls=True))
+code = 0
+"""
+    assert said(program + PRINT) == "0 ['twisted']"

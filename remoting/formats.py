@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declared binary formats of the wire: frames, ROCKETMQ headers, compressed registrations.
+"""The declared binary formats of the wire: frames, their headers, registrations, PROXY headers.
 
 These are for reference, for inspection and for tests, which hold the codecs equal to them; codecs
 take their layouts from the fixed parts by `remoting.packing`. What messages consist of is declared
-in `remoting.message.record`. Java: NettyDecoder, RocketMQSerializable, RegisterBrokerBody.
+in `remoting.message.record`. Java: NettyDecoder, RocketMQSerializable, RegisterBrokerBody; Netty's
+HAProxyMessageDecoder.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from construct import (
     Int8sb,
     Int8ub,
     Int16sb,
+    Int16ub,
     Int24ub,
     Int32sb,
     Int32ub,
@@ -75,3 +77,17 @@ REGISTRATION = Struct(
     "mappings" / PrefixedArray(Int32sb, _PART) * "JSON; of static topics, unknown to 4.9",
 )
 """The content of the body of a compressed registration, after inflating it."""
+
+PROXY_HEAD = Struct(
+    "signature" / Bytes(12),
+    "command" / Int8ub * "version 2 in the high four bits, 0 (LOCAL) or 1 (PROXY) in the others",
+    "family" / Int8ub * "0x11 and 0x12 of IPv4, 0x21 and 0x22 of IPv6; else there is no address",
+    "length" / Int16ub * "of what follows, in bytes: addresses, then values that nobody needs here",
+)
+"""The head of a header of the PROXY protocol, version 2."""
+PROXY_IPV4 = Struct(
+    "source" / Bytes(4), "destination" / Bytes(4), "source_port" / Int16ub, "port" / Int16ub
+)
+PROXY_IPV6 = Struct(
+    "source" / Bytes(16), "destination" / Bytes(16), "source_port" / Int16ub, "port" / Int16ub
+)

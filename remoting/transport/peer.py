@@ -27,6 +27,7 @@ from txrocketmq.remoting.connection import Connection, InFlight, Seal
 from txrocketmq.remoting.errors import RemotingError, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import pack_host
+from txrocketmq.remoting.proxy_protocol import may_begin_header, read_header
 from txrocketmq.remoting.seldom import Seldom, and_more
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.outlet import (
@@ -70,7 +71,9 @@ def host_bytes(host: str, port: int) -> bytes:
 class TcpPeer(Protocol):
     """One connection; `serve` gets the requests of each read, `closed` the peer once at its end.
 
-    It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. If the peer `gathers`, everything that is written in one
+    It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. A
+    connection with `choose` may begin with a header that says for whom a load balancer has opened
+    it; that changes `remote_address` only. If the peer `gathers`, everything that is written in one
     turn of the reactor leaves together. `seldom` limits the log lines about peers that are closed
     because of what they have sent. `told_to_go` gets the requests that the peer answers with
     GO_AWAY.
@@ -98,6 +101,8 @@ class TcpPeer(Protocol):
         self._state: State = NEW
         self._outlet: Outlet
         self._choose = choose
+        self._header: bytes | None = b""
+        """What has arrived of a header of the PROXY protocol; None once it cannot come any more."""
         self._seldom = seldom
         self._held: list[RemotingCommand] = []
         self._refused: RemotingError | None = None
@@ -223,6 +228,9 @@ class TcpPeer(Protocol):
         self._has_spoken = True
         try:
             if self._choose is not None:
+                data = self._behind_header(data)
+                if not data:
+                    return
                 choose, self._choose = self._choose, None
                 self._outlet = choose(self._outlet, data)
             said = self._outlet.take(data)
@@ -296,6 +304,26 @@ class TcpPeer(Protocol):
                     self._held = commands[index:]
                 return
             yield command
+
+    def _behind_header(self, data: bytes) -> bytes:
+        """Returns what has arrived behind the header of a load balancer, if there is a header.
+
+        Only the first bytes can be one: what follows comes from the client, who must not pretend to
+        be another. Raises RemotingError.
+        """
+        if self._header is None:
+            return data
+        data = self._header + data
+        if may_begin_header(data):
+            header = read_header(data)
+            if header is None:
+                self._header = data
+                return b""
+            if header.host:
+                self.remote_address = address_text(header.host, header.port)
+            data = data[header.length_bytes :]
+        self._header = None
+        return data
 
     def _refuse(self, error: RemotingError, why: str = "") -> None:
         if self._state is CLOSING:

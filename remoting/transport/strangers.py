@@ -16,7 +16,6 @@ _HTTP_ADVICE: Final = "gRPC and HTTP are for a proxy, and metrics have a port of
 _STRANGERS: Final = (
     ((b"PRI * HTTP/2",), "HTTP/2", _HTTP_ADVICE),
     (_HTTP, "HTTP", _HTTP_ADVICE),
-    ((b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol", "it is not served"),
 )
 
 

@@ -12,8 +12,6 @@ from txrocketmq.remoting.transport.strangers import stranger
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),
         (b"GET /metrics HTTP/1.1\r\n", "HTTP"),
         (b"POST / HTTP/1.1\r\n", "HTTP"),
-        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "the PROXY protocol"),
-        (b"\r\n\r\n\x00\r\nQUIT\n\x21", "the PROXY protocol"),
     ],
 )
 def test_a_hello_is_known(data: bytes, name: str) -> None:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers behind load balancers, which begin connections with a header of the PROXY protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from twisted.internet.task import Clock as TaskClock
+from twisted.logger import capturedLogs, formatEvent
+
+from tests.remoting.transport.wires import FarEnd
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame import encode_frame
+from txrocketmq.remoting.tls import TlsConfig
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.transport.peer import TcpPeer
+from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN
+
+LINE = b"PROXY TCP4 10.1.2.3 10.0.0.1 4242 10911\r\n"
+FRAME = b"".join(bytes(part) for part in encode_frame(RemotingCommand(9, opaque=1)))
+
+
+class Scene:
+    """A server's peer, and where it was known to be when its requests came."""
+
+    def __init__(self, mode: str = "permissive", *, chooses: bool = True) -> None:
+        self.served: list[str] = []
+        choose = Encryption(TlsConfig(server_mode=mode)).choose if chooses else None
+        self.peer = TcpPeer(Clock(TaskClock()), self.serve, choose=choose)
+        self.end = FarEnd(self.peer)
+
+    def serve(self, peer: Any, commands: Iterable[RemotingCommand]) -> None:
+        self.served += [peer.remote_address for _ in commands]
+
+    def hear(self, *pieces: bytes) -> list[str]:
+        for piece in pieces:
+            self.peer.dataReceived(piece)
+        return self.served
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, len(LINE), 1_000])
+def test_requests_come_from_the_address_in_the_header(size: int) -> None:
+    scene, said = Scene(), LINE + FRAME + FRAME
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    assert scene.hear(*pieces) == ["10.1.2.3:4242"] * 2
+    assert scene.peer.remote_host[:4] == bytes([127, 0, 0, 1]), "records name who has connected"
+
+
+def test_an_address_of_ipv6_is_written_as_others_are() -> None:
+    assert Scene().hear(b"PROXY TCP6 2001:db8::1 ::1 4242 10911\r\n" + FRAME) == [
+        "[2001:db8::1]:4242"
+    ]
+
+
+def test_a_header_that_names_nobody_changes_nothing() -> None:
+    assert Scene().hear(b"PROXY UNKNOWN\r\n", FRAME) == ["127.0.0.1:50000"]
+
+
+@pytest.mark.parametrize("before", [LINE, LINE + FRAME, FRAME])
+def test_a_client_cannot_pretend_to_be_another(before: bytes) -> None:
+    """What follows the first bytes is the client's, though it may look like a header."""
+    scene = Scene()
+    scene.hear(before)
+    address = scene.peer.remote_address
+    scene.hear(b"PROXY TCP4 10.9.9.9 10.0.0.1 1 10911\r\n" + FRAME)
+    assert scene.peer.remote_address == address
+    assert scene.peer.state is CLOSING
+
+
+def test_the_rules_about_tls_hold_behind_a_header() -> None:
+    scene = Scene("enforcing")
+    with capturedLogs() as events:
+        assert scene.hear(LINE, FRAME) == []
+    (said,) = map(formatEvent, events)
+    assert said.startswith("closing 10.1.2.3:4242: it does not encrypt")
+    begun = Scene()
+    begun.hear(LINE)
+    begun.hear(b"\x16")  # a handshake, of which more has to come
+    assert begun.peer.state is OPEN
+
+
+def test_what_is_no_header_is_said() -> None:
+    scene = Scene()
+    with capturedLogs() as events:
+        assert scene.hear(b"PROXY TCP4 10.1.2.3 nobody 1 2\r\n", FRAME) == []
+    (said,) = map(formatEvent, events)
+    assert said.startswith("closing 127.0.0.1:50000: its PROXY line is wrong: ")
+    assert scene.peer.state is CLOSING
+
+
+def test_a_client_reads_no_headers() -> None:
+    scene = Scene(chooses=False)
+    with capturedLogs():
+        assert scene.hear(LINE + FRAME) == []
+    assert scene.peer.state is CLOSING

@@ -19,6 +19,7 @@ from txrocketmq.testing.server import Server
 SEND_DELAYED = """
 import sys
 from txrocketmq.cli import session
+from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.remoting.message.message import Message
 
@@ -26,7 +27,7 @@ async def main(client):
     await Producer(client, "g").send(Message("Delayed", b"later", properties={"DELAY": "5"}))
     return 0
 
-sys.exit(session.run("test", sys.argv[1], main))
+sys.exit(session.run("test", ClientConfig(namesrv_addr=sys.argv[1]), main))
 """
 
 IN_PROCESS = """

@@ -24,7 +24,7 @@ from zope.interface import implementer
 from txrocketmq.remoting.call import Buffer, Call, PendingReply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.connection import Connection, InFlight, Seal
-from txrocketmq.remoting.errors import RemotingError, SendError
+from txrocketmq.remoting.errors import RemotingError, SendError, TlsError
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import pack_host
 from txrocketmq.remoting.proxy_protocol import may_begin_header, read_header
@@ -329,7 +329,9 @@ class TcpPeer(Protocol):
         if self._state is CLOSING:
             return
         self._refused = error
-        more = self._seldom.more(self._clock.steady_ms(), why) if self._seldom is not None else 0
+        # The text of any other error may contain what the peer has sent, and so be new each time.
+        kind = str(error) if isinstance(error, TlsError) else why
+        more = self._seldom.more(self._clock.steady_ms(), kind) if self._seldom is not None else 0
         if more is not None:
             log.warn(
                 "closing {peer}: {why}{more}",

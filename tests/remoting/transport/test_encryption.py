@@ -23,6 +23,7 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.config_file import ConfigError
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import TlsError
+from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.tls import DISABLED, ENFORCING, PERMISSIVE, TlsConfig, client_context
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.encryption import Encryption
@@ -365,3 +366,21 @@ print([name for name in sys.modules if name.endswith(("tls_outlet", "self_signed
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[] None False\n"
+
+
+def test_many_refusals_of_one_kind_do_not_hide_another() -> None:
+    encryption, seldom, clock = prepared(server_mode=ENFORCING), Seldom(2), Clock(TaskClock())
+
+    def refused(data: bytes) -> None:
+        peer = TcpPeer(clock, lambda *_: None, choose=encryption.choose, seldom=seldom)
+        FarEnd(peer).protocol.dataReceived(data)
+        assert peer.state is CLOSING
+
+    with capturedLogs() as events:
+        for _ in range(9):
+            refused(b"\0\0\0\x10")
+        refused(HELLO)
+    reasons = [formatEvent(event).partition(": ")[2] for event in events]
+    assert [reason.split(",")[0].split(":")[0] for reason in reasons] == [
+        *["it does not encrypt"] * 2, "no TLS handshake",
+    ]  # fmt: skip

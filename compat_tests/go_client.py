@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,25 +21,29 @@ class GoUnavailable(Exception):
     """The Go client is not in the cache and cannot be built; the message says why."""
 
 
-def build() -> Path:
-    """Returns the program, built again if its sources have changed. Raises GoUnavailable."""
-    sources = [
-        _SOURCES / name for name in ("go.mod", "go.sum", "main.go", "load.go", "transaction.go")
-    ]
+def build(*, tls: bool = False) -> Path:
+    """Returns the program, built again if its sources have changed. Raises GoUnavailable.
+
+    With `tls`, it is built from a commit of the client that can encrypt, and not from a release.
+    """
+    modules = "tls" if tls else "go"
+    sources = [_SOURCES / f"{modules}.mod", _SOURCES / f"{modules}.sum"]
+    sources += sorted(_SOURCES.glob("*.go"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     program = cache_root() / f"go-client-{digest}"
+    options = [f"-modfile={modules}.mod", *(["-tags=tls"] if tls else [])]
     with exclusive("go"):
         if not program.exists():
-            _build(program)
+            _build(program, options)
     return program
 
 
-def _build(program: Path) -> None:
+def _build(program: Path, options: Sequence[str]) -> None:
     go = shutil.which("go")
     if go is None:
         raise GoUnavailable("the Go client is not built, and Go is not installed")
     fresh = program.with_suffix(".partial")
-    command = [go, "build", "-buildvcs=false", "-o", str(fresh), "."]
+    command = [go, "build", "-buildvcs=false", *options, "-o", str(fresh), "."]
     done = subprocess.run(
         command, cwd=_SOURCES, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
     )

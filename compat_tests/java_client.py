@@ -176,10 +176,10 @@ class ClientJvm:
         except TimeoutError as error:
             raise ClientGone(f"no answer to {op} {arguments}\n{self.diagnosis()}") from error
 
-    def shared(self, name: str, kind: "Callable[[ClientJvm, str, str], C]", namesrv: str) -> C:
+    def shared(self, name: str, kind: "Callable[..., C]", namesrv: str, **settings: Any) -> C:
         """Returns the client of this name, which is made at its first use."""
         if name not in self._shared:
-            self._shared[name] = kind(self, name, namesrv)
+            self._shared[name] = kind(self, name, namesrv, **settings)
         return cast("C", self._shared[name])
 
     def messages(self, client: str) -> list[Json]:
@@ -344,8 +344,9 @@ class PushConsumer(Client):
 class PullConsumer(Client):
     """DefaultMQPullConsumer."""
 
-    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, group: str = "readers") -> None:
-        super().__init__(jvm, "start_pull_consumer", name, namesrv=namesrv, group=group)
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
+        settings.setdefault("group", "readers")
+        super().__init__(jvm, "start_pull_consumer", name, namesrv=namesrv, **settings)
 
     def queues(self, topic: str) -> list[Json]:
         return list(self._call("subscribe_queues", topic=topic))
@@ -425,8 +426,8 @@ class LitePullConsumer(Client):
 class Admin(Client):
     """DefaultMQAdminExt."""
 
-    def __init__(self, jvm: ClientJvm, name: str, namesrv: str) -> None:
-        super().__init__(jvm, "start_admin", name, namesrv=namesrv, group="admins")
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
+        super().__init__(jvm, "start_admin", name, namesrv=namesrv, group="admins", **settings)
 
     def create_topic(self, broker: str, topic: str, queues: int = 4, perm: int = 6) -> None:
         """Creates a topic at the broker of this address; perm is READ 4 plus WRITE 2."""

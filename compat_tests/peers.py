@@ -9,12 +9,13 @@ loopback interface, on free ports, and have their files in a given folder.
 
 import json
 import shutil
+import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from compat_tests import probe
 from compat_tests.engine import Engine, JavaProcess, LocalProcess
@@ -62,6 +63,9 @@ class Origin(Protocol):
     behaves_as: str
     broker_settings: Mapping[str, str]
 
+    def with_properties(self, properties: Mapping[str, str]) -> Self:
+        """Returns the same programs, run with these Java system properties."""
+
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess: ...
 
     def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess: ...
@@ -74,17 +78,27 @@ class Ours:
     behaves_as = "5.4.0"
     broker_settings: Mapping[str, str] = {}
 
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._environment = {"JAVA_OPT": " ".join(_options(properties))} if properties else {}
+
+    def with_properties(self, properties: Mapping[str, str]) -> Self:
+        return type(self)(properties)
+
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
-        return LocalProcess(
-            "mqnamesrv",
-            [_command("mqnamesrv"), "-c", str(configuration)],
-            {"ROCKETMQ_HOME": str(folder)},
-            folder,
-        )
+        command = [_command("mqnamesrv"), "-c", str(configuration)]
+        return self._run("mqnamesrv", command, folder)
 
     def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
         command = [_command("mqbroker"), "-n", name_servers, "-c", str(configuration)]
-        return LocalProcess("mqbroker", command, {"ROCKETMQ_HOME": str(folder)}, folder)
+        return self._run("mqbroker", command, folder)
+
+    def _run(self, name: str, command: list[str], folder: Path) -> JavaProcess:
+        environment = {"ROCKETMQ_HOME": str(folder), **self._environment}
+        return LocalProcess(name, command, environment, folder)
+
+
+def _options(properties: Mapping[str, str] | None) -> Sequence[str]:
+    return [f"-D{key}={value}" for key, value in (properties or {}).items()]
 
 
 def _command(name: str) -> str:
@@ -104,11 +118,17 @@ class Original:
 
     broker_settings: Mapping[str, str] = {"brokerFastFailureEnable": "false"}
 
-    def __init__(self, release: str, engine: Engine) -> None:
+    def __init__(
+        self, release: str, engine: Engine, properties: Mapping[str, str] | None = None
+    ) -> None:
         self.release = release
         self.behaves_as = release
         self.name = f"original-{release}"
         self._engine = engine
+        self._options = _options(properties)
+
+    def with_properties(self, properties: Mapping[str, str]) -> Self:
+        return type(self)(self.release, self._engine, properties)
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
@@ -121,22 +141,32 @@ class Original:
     def _java(self, name: str, folder: Path, arguments: list[str]) -> JavaProcess:
         conf = logging_configuration(folder)
         jars = resolve(self.release, "server")
-        options = [*_JAVA_OPTIONS, f"-Duser.home={folder}", "-cp", f"{conf}:{jars}/*"]
+        options = [*_JAVA_OPTIONS, *self._options, f"-Duser.home={folder}"]
+        options += ["-cp", f"{conf}:{jars}/*"]
         return self._engine.start(
             f"{name}-{self.release}", [*options, *arguments], {"ROCKETMQ_HOME": str(folder)}
         )
 
 
 class Server:
-    """What name servers and brokers have in common: settings, a port, a process, a log."""
+    """What name servers and brokers have in common: settings, a port, a process, a log.
+
+    With `tls`, the tests encrypt their own connections to it.
+    """
 
     def __init__(
-        self, origin: Origin, folder: Path, port: int, settings: Mapping[str, str]
+        self,
+        origin: Origin,
+        folder: Path,
+        port: int,
+        settings: Mapping[str, str],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.origin = origin
         self.folder = folder
         self.port = port
+        self.tls = tls
         self.settings = {"listenPort": str(port), **settings}
         self.process: JavaProcess | None = None
 
@@ -206,13 +236,13 @@ class Server:
 class NameServer(Server):
     """A name server: its tables are in memory, its key-values in the folder."""
 
-    def __init__(self, origin: Origin, folder: Path) -> None:
+    def __init__(self, origin: Origin, folder: Path, tls: ssl.SSLContext | None = None) -> None:
         port = probe.free_ports([0])
         files = {
             "kvConfigPath": str(folder / "kvConfig.json"),
             "configStorePath": str(folder / "namesrv.properties"),
         }
-        super().__init__(origin, folder, port, files)
+        super().__init__(origin, folder, port, files, tls)
 
     def start(self) -> None:
         """Starts the server and waits until it answers."""
@@ -221,7 +251,7 @@ class NameServer(Server):
 
     def cluster_info(self) -> bytes:
         """Returns the body of GET_BROKER_CLUSTER_INFO: the brokers that it knows."""
-        return probe.request(self.port, probe.GET_BROKER_CLUSTER_INFO)[1]
+        return probe.request(self.port, probe.GET_BROKER_CLUSTER_INFO, tls=self.tls)[1]
 
 
 class Broker(Server):
@@ -234,6 +264,7 @@ class Broker(Server):
         name_server: NameServer,
         name: str,
         settings: Mapping[str, str],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
         self.name_server = name_server
@@ -245,14 +276,14 @@ class Broker(Server):
             "storePathRootDir": str(self.store),
             "storePathCommitLog": str(self.store / "commitlog"),
         }
-        super().__init__(origin, folder, port, {**BROKER_SETTINGS, **own, **settings})
+        super().__init__(origin, folder, port, {**BROKER_SETTINGS, **own, **settings}, tls)
 
     def all_settings(self) -> Mapping[str, str]:
         return {**self.origin.broker_settings, **self.settings}
 
     def under(self, origin: Origin) -> "Broker":
         """Returns the same broker, run by the programs of another origin on the same store."""
-        other = Broker(origin, self.folder, self.name_server, self.name, self.settings)
+        other = Broker(origin, self.folder, self.name_server, self.name, self.settings, self.tls)
         other.port = self.port
         other.settings["listenPort"] = str(self.port)
         return other
@@ -269,7 +300,7 @@ class Broker(Server):
             self.start()
 
     def _registered(self) -> bool:
-        probe.request(self.port, probe.GET_BROKER_CONFIG)
+        probe.request(self.port, probe.GET_BROKER_CONFIG, tls=self.tls)
         return self.address.encode() in self.name_server.cluster_info()
 
 

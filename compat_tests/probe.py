@@ -7,8 +7,10 @@ It is written without the code under test, so that it can judge that code.
 import json
 import random
 import socket
+import ssl
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 GET_BROKER_CONFIG = 26
@@ -25,10 +27,12 @@ def request(
     fields: Mapping[str, str] | None = None,
     body: bytes = b"",
     timeout_s: float = 10.0,
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[dict[str, Any], bytes]:
     """Asks the server at this port of the loopback interface; returns the answer's header and body.
 
-    Raises OSError, and ValueError for an answer that is not a remoting frame.
+    With `tls`, the connection is encrypted. Raises OSError, and ValueError for an answer that is
+    not a remoting frame.
     """
     header = {
         "code": code,
@@ -39,13 +43,26 @@ def request(
         "extFields": dict(fields or {}),
         "serializeTypeCurrentRPC": "JSON",
     }
-    with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
-        connection.settimeout(timeout_s)
+    with connected(port, timeout_s, tls) as connection:
         send_frame(connection, header, body)
         answer, said = read_frame(connection)
     if answer.get("opaque") != header["opaque"]:
         raise ValueError(f"the answer is to another request: {answer}")
     return answer, said
+
+
+@contextmanager
+def connected(
+    port: int, timeout_s: float = 10.0, tls: ssl.SSLContext | None = None
+) -> Iterator[socket.socket]:
+    """Gives a connection to this port of the loopback interface. Raises OSError."""
+    with socket.create_connection(("127.0.0.1", port), timeout_s) as plain:
+        plain.settimeout(timeout_s)
+        if tls is None:
+            yield plain
+            return
+        with tls.wrap_socket(plain) as encrypted:
+            yield encrypted
 
 
 def send_frame(connection: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> None:

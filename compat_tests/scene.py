@@ -28,12 +28,16 @@ P = ParamSpec("P")
 
 
 class Scene:
-    """Clients in one JVM, and topics at one broker."""
+    """Clients in one JVM, and topics at one broker.
 
-    def __init__(self, jvm: ClientJvm, broker: Broker) -> None:
+    `tls` says whether the clients encrypt; if it is None, the JVM's system properties do.
+    """
+
+    def __init__(self, jvm: ClientJvm, broker: Broker, *, tls: bool | None = None) -> None:
         self.jvm = jvm
         self.broker = broker
         self.namesrv = broker.name_server.address
+        self._tls = tls
         self._clients: list[Client] = []
 
     def unique(self, word: str) -> str:
@@ -42,11 +46,11 @@ class Scene:
 
     def admin(self) -> Admin:
         """The JVM's admin client for this name server, which later tests use, too."""
-        return self.jvm.shared(f"admin@{self.namesrv}", Admin, self.namesrv)
+        return self._shared("admin", Admin)
 
     def reader(self) -> PullConsumer:
         """The JVM's pull consumer for this name server, which later tests use, too."""
-        return self.jvm.shared(f"reader@{self.namesrv}", PullConsumer, self.namesrv)
+        return self._shared("reader", PullConsumer)
 
     def topic(self, word: str = "topic", queues: int = 4, perm: int = 6) -> str:
         """Creates a topic; returns its name when the name server knows it."""
@@ -74,19 +78,16 @@ class Scene:
         return self.mqadmin(f"{line} -b {self.broker.address}")
 
     def producer(self, **settings: Any) -> Producer:
-        return self._keep(Producer(self.jvm, self.unique("producer"), self.namesrv, **settings))
+        return self._started(Producer, "producer", settings)
 
     def push_consumer(self, topic: str, group: str, **settings: Any) -> PushConsumer:
-        name = self.unique("consumer")
-        settings = {"topic": topic, "group": group, **settings}
-        return self._keep(PushConsumer(self.jvm, name, self.namesrv, **settings))
+        return self._started(PushConsumer, "consumer", {"topic": topic, "group": group, **settings})
 
     def pull_consumer(self, group: str) -> PullConsumer:
-        return self._keep(PullConsumer(self.jvm, self.unique("puller"), self.namesrv, group))
+        return self._started(PullConsumer, "puller", {"group": group})
 
     def lite_consumer(self, group: str, **settings: Any) -> LitePullConsumer:
-        name = self.unique("lite")
-        return self._keep(LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings))
+        return self._started(LitePullConsumer, "lite", {"group": group, **settings})
 
     def read(self, topic: str, count: int, timeout_s: float = 20.0) -> list[Json]:
         """Returns a topic's messages, by queue and offset, once there are that many or more."""
@@ -116,9 +117,17 @@ class Scene:
         for client in self._clients:
             client.jvm.submit("stop", name=client.name)
 
+    def _started(self, kind: Callable[..., C], word: str, settings: Json) -> C:
+        settings = {"tls": self._tls, **settings}
+        return self._keep(kind(self.jvm, self.unique(word), self.namesrv, **settings))
+
     def _keep(self, client: C) -> C:
         self._clients.append(client)
         return client
+
+    def _shared(self, word: str, kind: Callable[..., C]) -> C:
+        how = {None: "", False: "-plain", True: "-tls"}[self._tls]
+        return self.jvm.shared(f"{word}@{self.namesrv}{how}", kind, self.namesrv, tls=self._tls)
 
 
 @contextmanager

@@ -7,6 +7,7 @@
 //	    with "queues": N it believes that a topic it has made has N of them, and not 4
 //	{"op": "consume", "namesrv": A, "topic": T, "group": G, "expression": E, "count": N};
 //	    with "type": "SQL92" the expression is no list of tags
+//	    both of them encrypt with "tls": true, if the program was built with the tag tls
 //	{"op": "transact", "namesrv": A, "topic": T, "group": G, "messages": [...], "count": N}
 //	{"op": "ask", "namesrv": A, "topic": T, "group": G, "count": N}
 //	{"op": "answer", "namesrv": A, "topic": T, "group": G, "count": N}
@@ -39,6 +40,7 @@ type command struct {
 	Type       string `json:"type"`
 	Count      int    `json:"count"`
 	Queues     int    `json:"queues"`
+	Tls        bool   `json:"tls"`
 	Load       load   `json:"load"`
 
 	Messages []transactional `json:"messages"`
@@ -95,7 +97,7 @@ func produce(given command) error {
 	if given.Queues > 0 {
 		options = append(options, producer.WithDefaultTopicQueueNums(given.Queues))
 	}
-	client, err := rocketmq.NewProducer(options...)
+	client, err := rocketmq.NewProducer(append(options, producerOptions(given)...)...)
 	if err != nil {
 		return err
 	}
@@ -142,12 +144,13 @@ func send(client rocketmq.Producer, messages ...*primitive.Message) error {
 }
 
 func consume(given command) error {
-	client, err := rocketmq.NewPushConsumer(
+	options := []consumer.Option{
 		consumer.WithNameServer(primitive.NamesrvAddr{given.Namesrv}),
 		consumer.WithGroupName(given.Group),
-		consumer.WithInstance("go-"+given.Group),
+		consumer.WithInstance("go-" + given.Group),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
+	}
+	client, err := rocketmq.NewPushConsumer(append(options, consumerOptions(given)...)...)
 	if err != nil {
 		return err
 	}

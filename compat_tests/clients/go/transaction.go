@@ -33,7 +33,7 @@ func state(word string) primitive.LocalTransactionState {
 	case "rollback":
 		return primitive.RollbackMessageState
 	default:
-		return primitive.UnknowState
+		return unknownState
 	}
 }
 

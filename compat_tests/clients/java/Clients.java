@@ -23,12 +23,18 @@ final class Clients<C extends ClientConfig> {
         clients.put(arguments.getString("name"), client);
     }
 
-    /** Takes namesrv, heartbeat_ms, vip, namespace_v2 (5.x); the name makes each client an instance of its own. */
+    /**
+     * Takes namesrv, tls, heartbeat_ms, vip, namespace_v2 (5.x); the name makes each client an instance
+     * of its own. Without tls, the system property tls.enable counts.
+     */
     static void configure(ClientConfig client, JSONObject arguments) {
         client.setNamesrvAddr(arguments.getString("namesrv"));
         client.setInstanceName(arguments.getString("name"));
         client.setClientIP("127.0.0.1");
         client.setVipChannelEnabled(arguments.getBooleanValue("vip"));
+        if (arguments.containsKey("tls")) {
+            client.setUseTLS(arguments.getBooleanValue("tls"));
+        }
         if (arguments.containsKey("heartbeat_ms")) {
             client.setHeartbeatBrokerInterval(arguments.getIntValue("heartbeat_ms"));
         }

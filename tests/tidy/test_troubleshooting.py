@@ -20,7 +20,8 @@ OF_CLIENTS: Final = {
 }
 """What Java and Go clients say by themselves."""
 OF_SYSTEMS: Final = {
-    "Too many open files", "Cannot allocate memory", "Permission denied", "No route info"
+    "Too many open files", "Cannot allocate memory", "Permission denied", "No route info",
+    "peer did not return a certificate", "unknown ca", "certificate verify failed",
 }  # fmt: skip
 _COMMANDS: Final = ("mqadmin ", "txrocketmq ", "make ", "pip ", "ulimit ", "CODE: ")
 _TITLES: Final = ("Too many open files", "No memory or no space")

@@ -5,6 +5,7 @@ It is written without the code under test, so that it can judge that code.
 """
 
 import json
+import os
 import random
 import socket
 import ssl
@@ -17,6 +18,7 @@ GET_BROKER_CONFIG = 26
 GET_BROKER_CLUSTER_INFO = 106
 
 _JAVA_4_9_7 = 407
+_PORTS = range(12_000, 30_000)
 _GIVEN: set[int] = set()
 """Ports that are in use, will be used, or will be used again by servers."""
 
@@ -83,16 +85,24 @@ def read_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
 def free_ports(offsets: Iterable[int]) -> int:
     """Returns a port below the ephemeral range that is free, plus each of the offsets.
 
-    No port is given to this process twice.
+    No port is given to this process twice, nor to another of pytest's workers: a port seems to be
+    free while the server that has it is being restarted.
     """
     wanted = list(offsets)
     for _ in range(1000):
-        base = random.randrange(12_000, 30_000)
+        base = random.choice(_own_ports())
         ports = {base + offset for offset in wanted}
         if not ports & _GIVEN and all(map(_is_free, ports)):
             _GIVEN.update(ports)
             return base
     raise OSError("no free ports found")
+
+
+def _own_ports() -> range:
+    """Returns the ports that this one of pytest's workers may use."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return _PORTS[worker * len(_PORTS) // count : (worker + 1) * len(_PORTS) // count]
 
 
 def _is_free(port: int) -> bool:

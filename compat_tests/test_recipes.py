@@ -68,7 +68,9 @@ def run(
 @pytest.fixture(autouse=True)
 def _no_container_stays(docker_engine: DockerEngine) -> Any:
     def ids() -> set[str]:
-        found = docker_engine.client.containers.list(filters={"ancestor": "txrocketmq:latest"})
+        # Tests that run beside these have containers of the image, too, but not by testcontainers.
+        wanted = {"ancestor": "txrocketmq:latest", "label": "org.testcontainers=true"}
+        found = docker_engine.client.containers.list(filters=wanted)
         return {str(container.id) for container in found}
 
     before = ids()

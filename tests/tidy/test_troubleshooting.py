@@ -22,6 +22,7 @@ OF_CLIENTS: Final = {
 OF_SYSTEMS: Final = {
     "Too many open files", "Cannot allocate memory", "Permission denied", "No route info",
     "peer did not return a certificate", "unknown ca", "certificate verify failed",
+    "No module named 'service_identity'",
 }  # fmt: skip
 _COMMANDS: Final = ("mqadmin ", "txrocketmq ", "make ", "pip ", "ulimit ", "CODE: ")
 _TITLES: Final = ("Too many open files", "No memory or no space")

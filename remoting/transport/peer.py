@@ -105,8 +105,9 @@ class TcpPeer(Protocol):
         """What has arrived of a header of the PROXY protocol; None once it cannot come any more."""
         self._seldom = seldom
         self._held: list[RemotingCommand] = []
-        self._refused: RemotingError | None = None
-        """Why the connection was closed, if what the peer has sent is the reason."""
+        self._refused = ""
+        """Why the connection was closed, if what the peer has sent is the reason. (The error itself
+        would hold the frames it was raised in, and these this peer: memory that comes back late.)"""
         self._has_spoken = False
         """Whether something has arrived since `idle_ms` was called, so that the clock is not read
         for each arrival."""
@@ -255,7 +256,7 @@ class TcpPeer(Protocol):
         self._held = []
         if self._closed is not None:  # first, so that what is tried again finds another connection
             self._closed(self)
-        why = f": {self._refused}" if self._refused is not None else ""
+        why = f": {self._refused}" if self._refused else ""
         self._connection.lost(SendError(f"the connection to {self.remote_address} was lost{why}"))
 
     # --------------------------------------------------------- IPushProducer
@@ -328,15 +329,15 @@ class TcpPeer(Protocol):
     def _refuse(self, error: RemotingError, why: str = "") -> None:
         if self._state is CLOSING:
             return
-        self._refused = error
+        self._refused = str(error)
         # The text of any other error may contain what the peer has sent, and so be new each time.
-        kind = str(error) if isinstance(error, TlsError) else why
+        kind = self._refused if isinstance(error, TlsError) else why
         more = self._seldom.more(self._clock.steady_ms(), kind) if self._seldom is not None else 0
         if more is not None:
             log.warn(
                 "closing {peer}: {why}{more}",
                 peer=self.remote_address,
-                why=why or error,
+                why=why or self._refused,
                 more=and_more(more),
             )
         self.close()

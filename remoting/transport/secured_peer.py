@@ -34,7 +34,7 @@ class SecuredPeer(TcpPeer):
         super().connectionLost(reason)
         if not self.secured.called:
             why = self._refused or f"no TLS handshake: {reason.getErrorMessage()}"
-            self.secured.errback(Failure(SendError(str(why))))
+            self.secured.errback(Failure(SendError(why)))
 
     def _first_outlet(self, plain: Outlet) -> Outlet:
         self._tls = TlsOutlet(
@@ -54,5 +54,5 @@ class SecuredPeer(TcpPeer):
         if self.secured.called:
             super()._refuse(error, why)
         else:  # whoever connects is told
-            self._refused = error
+            self._refused = str(error)
             self.close()

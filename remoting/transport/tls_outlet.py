@@ -83,6 +83,7 @@ class TlsOutlet:
                 self._tls.unwrap()
             self._flush()
         self._has_ended = True
+        self._established = _nobody  # it holds the peer, which holds this
         self._inner.end()
 
     def unsent_bytes(self) -> int:
@@ -116,7 +117,8 @@ class TlsOutlet:
             self._flush()
         if self._is_established and not was_established:
             self._hand_over()
-            self._established()
+            established, self._established = self._established, _nobody
+            established()
         return said[0] if len(said) == 1 else b"".join(said)
 
     def _hand_over(self) -> None:

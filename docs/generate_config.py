@@ -26,9 +26,9 @@ INTRODUCTION = """\
 
 This page lists all settings of the name server and the broker, for whoever writes their
 configuration files. `mqnamesrv -c FILE` and `mqbroker -c FILE` read the files of the original: the
-same keys and defaults, in the syntax of Java's properties. `-p` prints all settings and exits, but
-those about TLS; `mqbroker -m` prints the important ones. The file of a broker contains the settings
-of its store as well, and both files may contain those about TLS.
+same keys and defaults, in the syntax of Java's properties. `-p` prints all settings except those
+about TLS and exits; `mqbroker -m` prints the important ones. The file of a broker contains the
+settings of its store as well, and both files may contain those about TLS.
 
 - A value of the wrong form stops the start with a message that names the key and the valid values.
   (The original ignores most such mistakes.)

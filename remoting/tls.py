@@ -29,6 +29,8 @@ _MODES: Final = (DISABLED, PERMISSIVE, ENFORCING)
 _CLIENT_AUTH: Final = ("none", "optional", "require")
 _NOT_IN_FILE: Final = frozenset({"tls.server.mode", "tls.enable", "tls.config.file"})
 """What the original takes from system properties only."""
+_IN_TEST_MODE: Final = frozenset({"server_mode", "enable", "test_mode", "config_file"})
+"""The fields that count in test mode, too."""
 DEFAULT_FILE: Final = "/etc/rocketmq/tls.properties"
 
 
@@ -47,7 +49,7 @@ class TlsConfig:
     does so in any case if `tls.server.mode` is `enforcing`, unless `useTLS` is `false`."""
     test_mode: bool = setting(True, java="tls.test.mode.enable")
     """Whether the server makes a certificate for itself at each start, and trusts everybody. The
-    certificates and keys below count only if this is `false`."""
+    settings below about certificates, keys and trust can be given only if this is `false`."""
     config_file: str = setting(DEFAULT_FILE, java="tls.config.file")
     """A file with these settings, except `tls.server.mode` and `tls.enable`. By default there need
     not be one."""
@@ -80,6 +82,7 @@ class TlsConfig:
         _check("tls.server.mode", self.server_mode, _MODES)
         _check("tls.server.need.client.auth", self.server_client_auth, _CLIENT_AUTH)
         if self.test_mode:
+            self._check_that_files_count()
             return
         if self.server_mode != DISABLED and not (self.server_cert_path and self.server_key_path):
             raise ConfigError(
@@ -93,6 +96,15 @@ class TlsConfig:
                 "tls.server.need.client.auth=require: asking for certificates without checking them"
                 " is not served; write tls.server.authClient=true, with tls.server.trustCertPath"
             )
+
+    def _check_that_files_count(self) -> None:
+        """The original takes these settings in test mode as well, and does not do what they say."""
+        for field in dataclasses.fields(self):
+            if field.name not in _IN_TEST_MODE and getattr(self, field.name) != field.default:
+                raise ConfigError(
+                    f"{field.metadata['java']} has no effect while tls.test.mode.enable is true,"
+                    " as it is by default; write tls.test.mode.enable=false or leave the key out"
+                )
 
 
 def _check(key: str, value: str, valid: tuple[str, ...]) -> None:
@@ -118,7 +130,7 @@ def load_tls(
         values |= _about_tls({key: value}, f"${variable}: -D")
     values |= _about_tls(given)
     path = values.get("tls.config.file", DEFAULT_FILE)
-    if path and (path != DEFAULT_FILE or os.access(path, os.R_OK)):
+    if path and (path != DEFAULT_FILE or os.access(path, os.F_OK)):
         in_file = _about_tls(read_file(path), f"{path}: ")
         for key in _NOT_IN_FILE & in_file.keys():
             raise ConfigError(

@@ -139,7 +139,10 @@ def test_tls_is_demanded_of_java_and_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("brokerName=a\ntls.server.keyPassword=secret\n")
+    path.write_text(
+        "brokerName=a\ntls.test.mode.enable=false\ntls.server.certPath=c\ntls.server.keyPath=k\n"
+        "tls.server.keyPassword=secret\n"
+    )
     monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
     config, _, tls, given = configure(str(path), None)
     assert (tls.server_mode, tls.server_key_password, config.use_tls) == (

@@ -89,7 +89,9 @@ def test_tls_is_demanded_of_java_and_in_the_file(
     assert tls.server_mode == "enforcing"
     assert configuration.get(NamesrvConfig).use_tls is True
     path = tmp_path / "namesrv.conf"
-    path.write_text("tls.server.mode=disabled\ntls.client.keyPassword=secret\n")
+    path.write_text(
+        "tls.server.mode=disabled\ntls.test.mode.enable=false\ntls.client.keyPassword=secret\n"
+    )
     configuration, tls = configure(str(path))
     assert (tls.server_mode, tls.client_key_password) == ("disabled", "secret")
     assert configuration.get(NamesrvConfig).use_tls is None

@@ -219,13 +219,9 @@ def test_an_idle_connection_is_closed(config: NamesrvConfig, reactor: MemoryReac
     assert client.wire.disconnecting
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_brokers_are_told_of_a_new_smallest_id(
-    config: NamesrvConfig,
-    reactor: MemoryReactorClock,
-    monkeypatch: pytest.MonkeyPatch,
-    wanted: bool,
-) -> None:
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Told]:
+    """The connections to brokers that name servers have made."""
     made: list[Told] = []
 
     def make(clock: Clock, **tls: Any) -> Told:
@@ -233,6 +229,16 @@ def test_brokers_are_told_of_a_new_smallest_id(
         return made[-1]
 
     monkeypatch.setattr(service, "Connections", make)
+    return made
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_brokers_are_told_of_a_new_smallest_id(
+    config: NamesrvConfig,
+    reactor: MemoryReactorClock,
+    made: list[Told],
+    wanted: bool,
+) -> None:
     server = started(dataclasses.replace(config, notify_min_broker_id_changed=wanted), reactor)
     master, slave = Client(reactor), Client(reactor)
     master.register(acting=True)
@@ -263,16 +269,9 @@ def test_brokers_are_told_of_a_new_smallest_id(
 def test_brokers_are_told_on_encrypted_connections_if_that_is_set(
     config: NamesrvConfig,
     reactor: MemoryReactorClock,
-    monkeypatch: pytest.MonkeyPatch,
+    made: list[Told],
     use_tls: bool | None,
 ) -> None:
-    made: list[Told] = []
-
-    def make(clock: Clock, **tls: Any) -> Told:
-        made.append(Told(clock, **tls))
-        return made[-1]
-
-    monkeypatch.setattr(service, "Connections", make)
     started(
         dataclasses.replace(config, use_tls=use_tls, notify_min_broker_id_changed=True), reactor
     )

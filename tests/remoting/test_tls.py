@@ -52,20 +52,20 @@ def test_by_default_clients_may_encrypt_and_no_certificate_is_needed() -> None:
 def test_of_the_environment_the_file_and_the_file_about_tls_the_last_counts(tmp_path: Path) -> None:
     environment = java(client_certPath="1", client_keyPath="1", server_certPath="1", enable="true")
     given = {"tls.server.certPath": "2", "tls.server.keyPath": "2", "tls.enable": "false"}
+    given["tls.test.mode.enable"] = "false"
     about_tls = tmp_path / "own.properties"
-    about_tls.write_text("tls.server.keyPath=3\ntls.test.mode.enable=false\nother=3\n")
+    about_tls.write_text("tls.server.keyPath=3\nother=3\n")
     config, _ = load_tls(environment, given)
     assert (config.client_cert_path, config.server_cert_path, config.server_key_path) == (
         "1", "2", "2",
     )  # fmt: skip
-    assert (config.enable, config.test_mode) == (False, True)
+    assert (config.enable, config.test_mode) == (False, False)
     for told in (
         load_tls(environment, {**given, "tls.config.file": str(about_tls)}),
         load_tls({"JAVA_TOOL_OPTIONS": f"-Dtls.config.file={about_tls}"}, given),
     ):
         config, _ = told
         assert (config.server_cert_path, config.server_key_path) == ("2", "3")
-        assert config.test_mode is False
 
 
 @pytest.mark.parametrize("key", ["tls.server.mode", "tls.enable", "tls.config.file"])
@@ -93,9 +93,17 @@ def test_a_misspelt_setting_is_an_error_wherever_it_is(tmp_path: Path) -> None:
 def test_the_file_about_tls_is_read_without_being_asked_for_if_it_is_there(
     default_file: Path,
 ) -> None:
-    default_file.write_text("tls.server.need.client.auth=optional\n")
-    assert load_tls({}, {})[0].server_client_auth == "optional"
-    assert load_tls({}, {"tls.config.file": ""})[0].server_client_auth == "none"
+    default_file.write_text("tls.test.mode.enable=false\n")
+    off = {"tls.server.mode": "disabled"}
+    assert load_tls({}, off)[0].test_mode is False
+    assert load_tls({}, {**off, "tls.config.file": ""})[0].test_mode is True
+
+
+def test_one_that_is_there_and_cannot_be_read_is_an_error(default_file: Path) -> None:
+    """Otherwise a server would go without the settings that somebody has made for it."""
+    default_file.mkdir()
+    with pytest.raises(ConfigError, match=f"cannot read {default_file}"):
+        load_tls({}, {})
 
 
 def test_a_file_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:
@@ -107,7 +115,7 @@ def test_a_file_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> Non
 def test_nothing_about_tls_is_left_for_others() -> None:
     given = {key: "none" if key == "tls.server.need.client.auth" else "" for key in TLS_KEYS}
     given |= {
-        "tls.server.mode": "disabled", "tls.enable": "false", "tls.test.mode.enable": "true",
+        "tls.server.mode": "disabled", "tls.enable": "false", "tls.test.mode.enable": "false",
         "tls.server.authClient": "false", "tls.client.authServer": "false",
         "tls.server.keyPassword": PASSWORD, "tls.client.keyPassword": PASSWORD,
     }  # fmt: skip
@@ -181,12 +189,24 @@ def test_what_does_not_exist_or_does_not_fit_is_said(given: dict[str, str], why:
     [
         {"tls.test.mode.enable": "false", "tls.server.mode": "disabled"},
         {"tls.test.mode.enable": "false", **PATHS, "tls.server.need.client.auth": "optional"},
-        {"tls.server.need.client.auth": "require"},
-        {"tls.client.certPath": "c"},
     ],
 )
 def test_what_is_not_used_need_not_fit(given: dict[str, str]) -> None:
     assert load_tls({}, given)[1] == {}
+
+
+@pytest.mark.parametrize(
+    "key", sorted(TLS_KEYS - {"tls.server.mode", "tls.enable", "tls.test.mode.enable",
+                              "tls.config.file"})
+)  # fmt: skip
+def test_what_counts_without_test_mode_only_is_not_taken_in_silence(key: str) -> None:
+    """Somebody who demands certificates of clients must not serve everybody."""
+    words = {"tls.server.need.client.auth": "require"}
+    value = words.get(key, "true" if key.rpartition(".")[2].startswith("auth") else "/file.pem")
+    why = f"^{key} has no effect while tls.test.mode.enable is true"
+    for given in ({key: value}, {key: value, "tls.test.mode.enable": "true"}):
+        with pytest.raises(ConfigError, match=why):
+            load_tls({}, given)
 
 
 # ----------------------------------------------------------------------------------- contexts
@@ -223,13 +243,8 @@ def _shown_by(server: ssl.SSLContext) -> bytes:
     return shown
 
 
-def test_in_test_mode_files_do_not_count() -> None:
-    names = "server_cert_path server_key_path server_trust_cert_path".split()
-    nowhere = dict.fromkeys(names + "client_cert_path client_trust_cert_path".split(), "/nowhere")
-    config = TlsConfig(
-        **nowhere,  # type: ignore[arg-type]
-        server_client_auth="require", server_auth_client=True, client_auth_server=True,
-    )  # fmt: skip
+def test_in_test_mode_everybody_is_trusted() -> None:
+    config = TlsConfig()
     assert both_ends(server_context(config), own_client_context(config)) is None
 
 

@@ -107,7 +107,7 @@ class TcpPeer(Protocol):
         self._held: list[RemotingCommand] = []
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
-        would hold the frames it was raised in, and these this peer: memory that comes back late.)"""
+        would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
         self._has_spoken = False
         """Whether something has arrived since `idle_ms` was called, so that the clock is not read
         for each arrival."""

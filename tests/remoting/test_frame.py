@@ -46,9 +46,9 @@ def test_byte_by_byte_it_comes_with_the_last_one(form: SerializeType) -> None:
     data = frame(form)
     for at in range(len(data) - 1):
         assert decoder.receive(data[at : at + 1]) == []
-        assert decoder._held_bytes == at + 1
+        assert decoder.held_bytes == at + 1
     assert len(decoder.receive(data[-1:])) == 1
-    assert decoder._held_bytes == 0
+    assert decoder.held_bytes == 0
 
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=8), st.data())
@@ -68,7 +68,7 @@ def test_what_trails_is_kept_for_the_next() -> None:
     decoder = FrameDecoder()
     first, second = frame(opaque=1), frame(opaque=2)
     assert [c.opaque for c in decoder.receive(first + second[:9])] == [1]
-    assert decoder._held_bytes == 9
+    assert decoder.held_bytes == 9
     assert [c.opaque for c in decoder.receive(second[9:])] == [2]
 
 

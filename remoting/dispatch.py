@@ -282,11 +282,13 @@ class Dispatcher:
                 run = commands if end - at == count else commands[at:end]
                 out += self._serve_run(handler, peer, run, now_ms)
                 at = end
-            if at == count or not goes_on():
+            if at == count:
                 break
             if len(out) > _MANY_BUFFERS or out_bytes > _MANY_BYTES:
                 peer.write(out)
                 out, out_bytes = [], 0
+            if not goes_on():  # perhaps because of what was written
+                break
         self.served = None
         if out:
             peer.write(out)

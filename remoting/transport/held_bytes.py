@@ -26,6 +26,8 @@ MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 """How many bytes are held at most by default (maxBytesHeldForPeers)."""
 LEAST_BYTES: Final = 1 << 20
 """One that holds less than this is read from, whatever the others hold."""
+MUCH_BYTES: Final = 32 * 1024 * 1024
+"""If the total falls by more than this, the memory is worth being given back to the system."""
 TOO_LONG_MS: Final = 5_000
 """How long more than the limit may be held before connections are closed, in ms."""
 _POWERS: Final = 48
@@ -99,10 +101,13 @@ class HeldBytes:
         self.crowded = 0
         """The number of these."""
         self._over_since_ms: int | None = None
+        self._most_held = 0
+        """The highest total since `has_fallen` was true last."""
 
     def changed(self, holder: Holder, before: int, after: int) -> None:
         """Counts that a holder holds `after` bytes, instead of `before`."""
         self.total += after - before
+        self._most_held = max(self._most_held, self.total)
         power, its = before.bit_length(), after.bit_length()
         if power != its:
             self._move(holder, power, its)
@@ -112,6 +117,13 @@ class HeldBytes:
         elif self._over_since_ms is not None:
             self._over_since_ms = None
             self._make_room()
+
+    def has_fallen(self) -> bool:
+        """Returns whether much less is held than before; once for each time that it was more."""
+        if self._most_held - self.total <= max(MUCH_BYTES, self.total):
+            return False
+        self._most_held = self.total
+        return True
 
     def tick(self) -> None:
         """Closes connections if too much has been held for too long; to be called every second."""

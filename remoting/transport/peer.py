@@ -264,6 +264,8 @@ class TcpPeer(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         self._has_spoken = True
+        turns = self.turns
+        turns.began_s = began_s = turns.timer()
         try:
             if self._choose is not None:
                 data = self._behind_header(data)
@@ -274,27 +276,26 @@ class TcpPeer(Protocol):
             said = self._outlet.take(data)
         except RemotingError as error:
             self._refuse(error)
+            turns.ends()
             return
-        turns = self.turns
         if self._state is OPEN and turns.spent_s < TURN_S:
             connection = self._connection
-            turns.began_s = began_s = turns.timer()
             commands = connection.receive(said)
             served = self._serve(self, commands, self._may_go_on) if commands else 0
             if served < len(commands) or self._decoder.is_behind:
                 self._serve_on(commands[served:])
             elif connection.error is not None:
                 self._refuse(connection.error, stranger(data))
-            # As `turns.begins` and `turns.ends`, but this is the way of each read.
-            turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
-            if spent_s > turns.noted_s:
-                turns.find_out()
         elif self._state is OPEN or self._state.holds:
             self._decoder.keep(said)
             if self._state is OPEN and self._decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
+        # As `turns.begins` and `turns.ends`, but this is the way of each read.
+        turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
+        if spent_s > turns.noted_s:
+            turns.find_out()
         if self.held_bytes or self._decoder.held_bytes:
             self._recount()
 

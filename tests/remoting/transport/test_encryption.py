@@ -377,7 +377,7 @@ def test_many_refusals_of_one_kind_do_not_hide_another() -> None:
     shared = Shared(ENDLESS, held, seldom)
 
     def refused(data: bytes) -> None:
-        peer = TcpPeer(clock, lambda *_: None, choose=encryption.choose, shared=shared)
+        peer = TcpPeer(clock, lambda *_: 0, choose=encryption.choose, shared=shared)
         FarEnd(peer).protocol.dataReceived(data)
         assert peer.state is CLOSING
 

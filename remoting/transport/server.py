@@ -125,14 +125,7 @@ class ServerSocket(tcp.Server):
 
     def give_up(self) -> None:
         """Ends the connection."""
-        self.protocol.abort()
-
-    def connectionLost(self, reason: Failure) -> None:
-        """Is called when the connection has ended."""
-        protocol = getattr(self, "protocol", None)  # Twisted deletes it at the end
-        if protocol is not None:
-            protocol.turns.leave(self)
-        super().connectionLost(reason)
+        self.abortConnection()  # type: ignore[no-untyped-call]
 
     def _unread_bytes(self) -> int:
         """Returns how many bytes wait in the socket; none if the other end has closed it."""

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
+from tests.examples import examples
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
@@ -278,7 +279,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ACTIONS)
 def test_the_sum_of_what_is_held_is_exact_whatever_strangers_do(
     actions: list[tuple[int, str, int]],

@@ -99,7 +99,7 @@ class BrokerMetrics:
         if parts.stats.sizes is None:
             parts.stats.sizes = {}
         config = parts.config
-        self._own = {
+        self.own = {
             **dict(
                 zip(
                     _OWN_LABELS,
@@ -160,8 +160,8 @@ class BrokerMetrics:
         labels: tuple[str, ...],
         samples: Iterable[Sample],
     ) -> Metric:
-        metric = family(name, name.replace("_", " "), labels=[*self._own, *labels])
-        own = tuple(self._own.values())
+        metric = family(name, name.replace("_", " "), labels=[*self.own, *labels])
+        own = tuple(self.own.values())
         for values, value in samples:
             metric.add_metric(own + values, value)
         return metric
@@ -173,12 +173,12 @@ class BrokerMetrics:
         samples: Iterable[tuple[tuple[str, ...], Histogram]],
     ) -> Collecting:
         """Yields a metric of histograms in small pieces, as each histogram is many samples."""
-        own = tuple(self._own.values())
+        own = tuple(self.own.values())
         piece: HistogramMetricFamily | None = None
         for number, (values, histogram) in enumerate(samples):
             if piece is None:
                 text = name.replace("_", " ")
-                piece = HistogramMetricFamily(name, text, labels=[*self._own, *labels])
+                piece = HistogramMetricFamily(name, text, labels=[*self.own, *labels])
             piece.add_metric(own + values, histogram.buckets(), histogram.total)
             if number % _HISTOGRAMS_A_PIECE == _HISTOGRAMS_A_PIECE - 1:
                 yield piece

@@ -10,6 +10,7 @@ import datetime
 import errno
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
@@ -104,6 +105,7 @@ class Broker:
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
             tls=self._tls,
+            max_held_bytes=lambda: self.parts.config.max_bytes_held_for_peers,
         )
         self._connections: Connections | None = None
         self.name_servers: NameServers | None = None
@@ -208,12 +210,16 @@ class Broker:
         return vip_port
 
     def _metrics(self, labels: Mapping[str, str]) -> Any:
-        from txrocketmq.broker.metrics import BrokerMetrics  # noqa: PLC0415 - it need not be there
+        # Not at the top: the package may not be there.
+        from txrocketmq.broker.metrics import BrokerMetrics  # noqa: PLC0415
+        from txrocketmq.remoting.transport.peer_metrics import PeerMetrics  # noqa: PLC0415
 
         times = RpcTimes()
         for dispatcher in self._journal.dispatchers:
             dispatcher.times = times
-        return BrokerMetrics(self.parts, labels, self.clock.now_ms, times).collect
+        metrics = BrokerMetrics(self.parts, labels, self.clock.now_ms, times)
+        peers = PeerMetrics(self.server.shared, metrics.own)
+        return lambda: chain(metrics.collect(), peers.collect())
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""

@@ -29,7 +29,7 @@ class NamesrvMetrics:
     ) -> None:
         self._table = table
         self._connections = connections
-        self._own = {"node_type": "nameserver", **labels}
+        self.own = {"node_type": "nameserver", **labels}
 
     def collect(self) -> Iterator[Metric]:
         """Yields all metrics; the time this takes does not depend on the number of brokers or
@@ -37,6 +37,6 @@ class NamesrvMetrics:
         """
         values = (self._table.live_brokers, self._table.topic_count, self._connections())
         for (name, text), value in zip(_HELP.items(), values, strict=True):
-            gauge = GaugeMetricFamily(name, text, labels=list(self._own))
-            gauge.add_metric(list(self._own.values()), value)
+            gauge = GaugeMetricFamily(name, text, labels=list(self.own))
+            gauge.add_metric(list(self.own.values()), value)
             yield gauge

@@ -7,6 +7,7 @@ Counterpart of NamesrvController and BrokerHousekeepingService.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ class NameServer:
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
             tls=self._tls,
+            max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
         )
         self._connections: Connections | None = None
         self._two = Seldom(1, TWO_MS)
@@ -105,9 +107,13 @@ class NameServer:
         )
 
     def _metrics(self, labels: Mapping[str, str]) -> Any:
-        from txrocketmq.namesrv.metrics import NamesrvMetrics  # noqa: PLC0415 - need not be there
+        # Not at the top: the package may not be there.
+        from txrocketmq.namesrv.metrics import NamesrvMetrics  # noqa: PLC0415
+        from txrocketmq.remoting.transport.peer_metrics import PeerMetrics  # noqa: PLC0415
 
-        return NamesrvMetrics(self.table, lambda: len(self._server.peers), labels).collect
+        metrics = NamesrvMetrics(self.table, lambda: len(self._server.peers), labels)
+        peers = PeerMetrics(self._server.shared, metrics.own)
+        return lambda: chain(metrics.collect(), peers.collect())
 
     def stop(self) -> Deferred[Any]:
         """Ends all connections and stops listening."""

@@ -9,6 +9,7 @@ of the responseTable in NettyRemotingAbstract.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -55,7 +56,8 @@ class InFlight(PendingReply):
 class Connection:
     """The requests in flight by opaque, and the decoder of what arrives.
 
-    `told_to_go` is called with each request that the peer answers with GO_AWAY. Such a request has
+    The portions are those of the decoder, see frame.FrameDecoder. `told_to_go` is called with each
+    request that the peer answers with GO_AWAY. Such a request has
     not been served, and nothing is done about its pending reply here: whoever is called has to
     resolve it.
     """
@@ -64,13 +66,18 @@ class Connection:
         self,
         *,
         max_frame_bytes: int = MAX_FRAME_BYTES,
+        portion_commands: int = sys.maxsize,
+        portion_bytes: int = sys.maxsize,
         max_in_flight: int = MAX_IN_FLIGHT,
         seal: Seal | None = None,
         told_to_go: Callable[[InFlight], None] | None = None,
     ) -> None:
         self._seal = seal
         self._told_to_go = told_to_go
-        self._decoder = FrameDecoder(max_frame_bytes)
+        self.decoder = FrameDecoder(
+            max_frame_bytes, portion_commands=portion_commands, portion_bytes=portion_bytes
+        )
+        """What cuts the stream into commands; `receive` and `lost` drive it."""
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
         self._in_flight: dict[int, InFlight] = {}
@@ -85,7 +92,7 @@ class Connection:
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
         """Takes bytes that arrived; returns the peer's requests, and resolves what is answered."""
-        decoder = self._decoder
+        decoder = self.decoder
         commands = decoder.receive(data)
         if decoder.error is not None:
             self.error = decoder.error
@@ -128,6 +135,7 @@ class Connection:
 
     def lost(self, reason: RemotingError) -> None:
         """Fails all requests with `reason`, because the connection is lost."""
+        self.decoder.drop()
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
         for each in waiting:

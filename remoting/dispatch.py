@@ -14,13 +14,14 @@ one read and answers all of them, in their order, so that what costs the same fo
 Before a request is looked at, the guards see it: each may refuse it by peer or command.
 
 Requests run as they are read; there are no queues in front of handlers. What bounds a peer is
-backpressure: one that does not read its answers is not read from either. Counterpart of
+backpressure: one that does not read its answers is not read from either, and one whose requests
+take long waits for its next turn (transport/turns.py). Counterpart of
 NettyRemotingAbstract.processRequestCommand, the registerProcessor lists and RPCHook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
@@ -42,8 +43,9 @@ Guard = Callable[[Peer, RemotingCommand], None]
 
 
 _MANY_BUFFERS = 32
-"""If more buffers than this are to be written, they are written before the next request is served,
-because answers to pulls are large."""
+_MANY_BYTES = 128 * 1024
+"""If more buffers or more bytes than this are to be written, they are written before the next
+request is served: whoever does not read them is then paused."""
 _HELD = frozenset(
     {
         RequestCode.PULL_MESSAGE,
@@ -100,18 +102,20 @@ class Run:
                 self._told(self.later, code)
 
 
+def _always() -> bool:
+    return True
+
+
 RunHandler = Callable[[Run], list[Buffer]]
 """Serves a run; returns the buffers of the answers that are ready, in the order of its commands."""
 
 
-def _answers_of(handler: RunHandler, run: Run) -> list[Buffer]:
-    try:
-        return handler(run)
-    except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
-        out: list[Buffer] = []
-        for command in run.commands:
-            out += run.answer(command, error)
-        return out
+def _refused(run: Run, error: Exception) -> list[Buffer]:
+    """Returns the answers of a run whose handler has raised."""
+    out: list[Buffer] = []
+    for command in run.commands:
+        out += run.answer(command, error)
+    return out
 
 
 class Serves(Protocol[Q, R]):
@@ -243,42 +247,82 @@ class Dispatcher:
         self._bindings = registry.bindings
         self._runs = registry.runs()
 
-    def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
-        """Serves the requests of one read; answers that are ready leave in one write, or in a few.
+    def serve(
+        self,
+        peer: Peer,
+        commands: list[RemotingCommand],
+        goes_on: Callable[[], bool] = _always,
+    ) -> int:
+        """Serves requests until `goes_on` says no; returns how many of them were served.
 
-        Requests are served, and those that are ready are answered, in the order in which they came.
-        `commands` may end early if the peer does not read its answers; the rest is then served by
-        another call.
+        Requests are served, and those that are ready are answered, in the order in which they came;
+        answers that are ready leave in one write, or in a few. `goes_on` is asked after each run
+        and after each request that is no part of one, never before the first. Whoever calls keeps
+        the rest, and passes it to another call.
         """
         out: list[Buffer] = []
-        runs, guards = self._runs, self.guards
+        out_bytes = at = 0
+        runs, count = self._runs, len(commands)
         now_ms = self._now_ms()
-        run: list[RemotingCommand] = []
-        run_handler: RunHandler | None = None
-        for command in commands:
+        while at < count:
+            command = commands[at]
             handler = runs.get(command.code)
-            if handler is run_handler and run and not guards:
-                run.append(command)
-                continue
-            refusal = self._refusal(peer, command) if guards else None
-            if run and (handler is not run_handler or refusal is not None):
-                out += self._serve_run(run_handler, peer, run, now_ms)
-                run = []
-            if refusal is not None:
-                out += self._answer_to(peer, command, refusal)
-            elif handler is not None:
-                run_handler = handler
-                run.append(command)
+            if self.guards:
+                at = self._serve_guarded(peer, commands, at, now_ms, out)
+                out_bytes = sum(map(len, out))
+            elif handler is None:
+                buffers = self._serve_one(peer, command, now_ms)
+                out += buffers
+                out_bytes += sum(map(len, buffers))
+                at += 1
             else:
-                out += self._serve_one(peer, command, now_ms)
-                if len(out) > _MANY_BUFFERS:
-                    peer.write(out)
-                    out = []
-        if run:
-            out += self._serve_run(run_handler, peer, run, now_ms)
+                end = at + 1
+                while end < count and runs.get(commands[end].code) is handler:
+                    end += 1
+                run = commands if end - at == count else commands[at:end]
+                out += self._serve_run(handler, peer, run, now_ms)
+                at = end
+            if at == count:
+                break
+            if len(out) > _MANY_BUFFERS or out_bytes > _MANY_BYTES:
+                peer.write(out)
+                out, out_bytes = [], 0
+            if not goes_on():  # perhaps because of what was written
+                break
         self.served = None
         if out:
             peer.write(out)
+        return at
+
+    def _serve_guarded(
+        self,
+        peer: Peer,
+        commands: list[RemotingCommand],
+        at: int,
+        now_ms: int,
+        out: list[Buffer],
+    ) -> int:
+        """Serves one request, or one run and what is refused behind it; returns where it ended."""
+        command = commands[at]
+        refusal = self._refusal(peer, command)
+        if refusal is not None:
+            out += self._answer_to(peer, command, refusal)
+            return at + 1
+        handler = self._runs.get(command.code)
+        if handler is None:
+            out += self._serve_one(peer, command, now_ms)
+            return at + 1
+        end = at + 1
+        while end < len(commands) and self._runs.get(commands[end].code) is handler:
+            refusal = self._refusal(peer, commands[end])
+            if refusal is not None:
+                break
+            end += 1
+        out += self._serve_run(handler, peer, commands[at:end], now_ms)
+        if refusal is not None:
+            out += self._answer_to(peer, commands[end], refusal)
+            end += 1
+        return end
 
     def _refusal(self, peer: Peer, command: RemotingCommand) -> Exception | None:
         for guard in self.guards:
@@ -289,13 +333,16 @@ class Dispatcher:
         return None
 
     def _serve_run(
-        self, handler: RunHandler | None, peer: Peer, commands: list[RemotingCommand], now_ms: int
+        self, handler: RunHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int
     ) -> Sequence[Buffer]:
-        assert handler is not None
         self.served = peer, commands[0]
         if self.times is not None:
             return self._serve_timed(self.times, handler, peer, commands, now_ms)
-        return _answers_of(handler, Run(peer, commands, now_ms, self._answer_to))
+        run = Run(peer, commands, now_ms, self._answer_to)
+        try:
+            return handler(run)
+        except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
+            return _refused(run, error)
 
     def _serve_timed(
         self,
@@ -320,7 +367,10 @@ class Dispatcher:
             times.add_run(answered, self._steady_ms() - started_ms, code)
 
         run = Run(peer, commands, now_ms, answer_to, told)
-        out = _answers_of(handler, run)
+        try:
+            out = handler(run)
+        except Exception as error:  # noqa: BLE001 - as above
+            out = _refused(run, error)
         if run.later:
             apart.update(map(id, run.later))
         rest = [each for each in commands if id(each) not in apart] if apart else commands

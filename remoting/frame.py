@@ -9,6 +9,7 @@ as the buffers it was given as, so that slices of a mapped file reach the socket
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -43,33 +44,48 @@ class FrameDecoder:
 
     Once `error` is set the stream is beyond repair: the commands returned with it are good, and the
     connection is to be closed after them.
+
+    With a portion, `receive` returns no more than so many commands, or the frames that begin in so
+    many bytes. While `is_behind`, there may be more, which `receive` returns when it is called
+    again, with or without further bytes.
     """
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        *,
+        portion_commands: int = sys.maxsize,
+        portion_bytes: int = sys.maxsize,
+    ) -> None:
         self.error: FrameError | None = None
+        self.is_behind = False
+        self.held_bytes = 0
+        """How many bytes are kept: those of an unfinished frame, and those that were not looked at
+        yet."""
         self._max_frame_bytes = max_frame_bytes
+        self._portion_commands = range(portion_commands)
+        self._portion_bytes = portion_bytes
         self._chunks: list[bytes] = []
-        self._held_bytes = 0
         self._wanted_bytes = 8
+        self._rest = b""
+        self._rest_at = 0
+        """While behind: bytes, and from where on they were not looked at yet."""
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
         """Returns the commands that `data` completes; bad bytes do not raise, but set `error`."""
         if self.error is not None:
             return []
-        if self._chunks:
-            self._chunks.append(data)
-            self._held_bytes += len(data)
-            if self._held_bytes < self._wanted_bytes:
-                # A long frame is joined once, not each time; but tiny pieces cost more than they
-                # hold.
-                if len(self._chunks) > _MAX_CHUNKS:
-                    self._chunks = [b"".join(self._chunks)]
-                return []
-            data = b"".join(self._chunks)
-            self._chunks, self._held_bytes = [], 0
+        at = 0
+        if self.held_bytes:
+            data, at = self._joined(data)
         commands: list[RemotingCommand] = []
-        at, size, most_bytes = 0, len(data), self._max_frame_bytes - 4
-        while at + 8 <= size:
+        size, most_bytes = len(data), self._max_frame_bytes - 4
+        stop = size - 7
+        if stop > self._portion_bytes:
+            stop = min(stop, at + self._portion_bytes)
+        for _ in self._portion_commands:
+            if at >= stop:
+                break
             length, mark = _unpack(data, at)
             header_at, end = at + 8, at + 4 + length
             header_end = header_at + (mark & _HEADER_MASK)
@@ -89,13 +105,60 @@ class FrameDecoder:
             commands.append(command)
             at = end
         if at < size:
-            self._hold(data, at, 8)
+            if at + 8 <= size:
+                self._leave(data, at)
+            else:
+                self._hold(data, at, 8)
         return commands
+
+    def keep(self, data: bytes) -> None:
+        """Keeps bytes that are not to be looked at yet; the next `receive` does."""
+        if self.error is not None or not data:
+            return
+        if self._chunks:
+            self._chunks.append(data)
+            self.held_bytes += len(data)
+            self.is_behind = self.held_bytes >= self._wanted_bytes
+        else:
+            self._leave(self._rest[self._rest_at :] + data if self._rest else data, 0)
+
+    def drop(self) -> None:
+        """Forgets what is kept; the stream cannot be read on."""
+        self.is_behind, self._chunks, self._rest, self.held_bytes = False, [], b"", 0
+
+    def _joined(self, data: bytes) -> tuple[bytes, int]:
+        """Returns what is to be looked at now, and from where on; nothing as long as a frame is
+        unfinished.
+        """
+        self.is_behind = False
+        if self._rest:
+            rest, at = self._rest, self._rest_at
+            self._rest, self.held_bytes = b"", 0
+            return (rest[at:] + data, 0) if data else (rest, at)
+        self._chunks.append(data)
+        self.held_bytes += len(data)
+        if self.held_bytes < self._wanted_bytes:
+            # A long frame is joined once, not each time; but tiny pieces cost more than they hold.
+            if len(self._chunks) > _MAX_CHUNKS:
+                self._chunks = [b"".join(self._chunks)]
+            return b"", 0
+        data = b"".join(self._chunks)
+        self._chunks, self.held_bytes = [], 0
+        return data, 0
+
+    def _leave(self, data: bytes, at: int) -> None:
+        """Keeps what is behind a portion. What was looked at is cut off once it is the larger part,
+        so that no byte is copied more than once on average.
+        """
+        if 2 * at > len(data):
+            data, at = data[at:], 0
+        self.is_behind, self._rest, self._rest_at = True, data, at
+        self.held_bytes = len(data)
 
     def _hold(self, data: bytes, at: int, wanted_bytes: int) -> None:
         """Keeps the beginning of a frame, of which at least `wanted_bytes` are needed to go on."""
         self._chunks = [data[at:] if at else data]
-        self._held_bytes = len(data) - at
+        self.held_bytes = len(data) - at
         self._wanted_bytes = wanted_bytes
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long requests took: the metric rocketmq_rpc_latency of the original's exporter.
 
-A request begins with the read that has brought it and ends when its answer is handed to the
-connection. Requests of a run that are answered together are counted together. A dispatcher that has
-no RpcTimes counts nothing, so this costs nothing unless somebody wants it.
+A request begins when it is served and ends when its answer is handed to the connection. Requests of
+a run that are answered together are counted together. A dispatcher that has no RpcTimes counts
+nothing, so this costs nothing unless somebody wants it.
 
 Java: RemotingMetricsManager, NettyRemotingAbstract.writeResponse.
 """

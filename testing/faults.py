@@ -145,18 +145,18 @@ class LateOutlet:
         self._waiting_bytes = 0
         self._due_ms = 0
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         """Sends the buffers when their time has come, and never before earlier ones."""
         delay_ms = self._delay_ms()
         if not delay_ms and not self._waiting:
-            self._inner.write(buffers)
-            return
+            return self._inner.write(buffers)
         kept = [bytes(each) for each in buffers]  # slices of mapped files do not last
         self._waiting.append(kept)
         self._waiting_bytes += sum(map(len, kept))
         steady_ms = self._clock.steady_ms()
         self._due_ms = max(self._due_ms, steady_ms + delay_ms)
         self._clock.later(self._due_ms - steady_ms, self._send)
+        return False
 
     def _send(self) -> None:
         kept = self._waiting.popleft()

@@ -15,7 +15,7 @@ server; the old connection is closed when all its answers have come (enableRecon
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -290,8 +290,10 @@ class Connections:
             ),
         )
 
-    def _serve(self, peer: TcpPeer, commands: Iterable[RemotingCommand]) -> None:
-        self._dispatcher.serve(peer, commands)
+    def _serve(
+        self, peer: TcpPeer, commands: list[RemotingCommand], goes_on: Callable[[], bool]
+    ) -> int:
+        return self._dispatcher.serve(peer, commands, goes_on)
 
     def _connected(self, address: str, outcome: Any) -> None:
         self._attempts.pop(address, None)

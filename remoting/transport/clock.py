@@ -86,6 +86,10 @@ class Clock:
         )
         """Called with a function, which is called once when the reactor has done all that is due,
         before it waits again."""
+        self.timer: Callable[[], float] = (
+            self.reactor.seconds if self._simulated else time.monotonic
+        )
+        """Returns the seconds of a clock that nobody sets, for durations within the process."""
         if not self._simulated:
             make_steady(self.reactor)
 

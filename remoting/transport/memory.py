@@ -50,6 +50,16 @@ def settle_memory() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
 
 
+def give_back() -> None:
+    """Gives free memory back to the system, for when much was used and will not be soon again.
+
+    It takes about a tenth of a millisecond for each MiB that it gives back. Where there is no
+    glibc, this does nothing.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def grow_stack() -> None:
     """Makes the main thread's stack grow now, while there is room; otherwise raises MemoryError.
 

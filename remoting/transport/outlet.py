@@ -32,8 +32,11 @@ PIECE_BYTES: Final = 256 * 1024
 class Outlet(Protocol):
     """The way of outgoing bytes to the transport, and of arriving bytes to the peer."""
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
-        """Sends the buffers in order, after all that was written before."""
+    def write(self, buffers: Sequence[Buffer]) -> bool:
+        """Sends the buffers in order, after all that was written before.
+
+        Returns True if nothing of them waits here or in the transport.
+        """
 
     def pause(self) -> None:
         """Keeps what is written from now on, because the transport has enough."""
@@ -110,16 +113,19 @@ class TransportOutlet:
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
+        self._is_buffered = isinstance(transport, FileDescriptor)
+        """Whether the transport keeps what its other end does not take at once."""
         self._kept = Backlog()
         self._is_paused = False
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         """Hands the buffers to the transport until it pauses; keeps the rest."""
         if not self._is_paused and sum(map(len, buffers)) <= PIECE_BYTES:
             self._pass_on(buffers)
-            return
-        self._kept.add(buffers)
-        self._hand_over()
+        else:
+            self._kept.add(buffers)
+            self._hand_over()
+        return not self._is_buffered and not self._kept
 
     def pause(self) -> None:
         """Keeps what is written from now on."""
@@ -146,9 +152,9 @@ class TransportOutlet:
     def unsent_bytes(self) -> int:
         """Returns the number of bytes that are kept here and in Twisted's buffers."""
         transport = self._transport
-        if not isinstance(transport, FileDescriptor):
+        if not self._is_buffered:
             return self._kept.size_bytes
-        held = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+        held: int = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         return held + self._kept.size_bytes
 
     def take(self, data: bytes) -> bytes:
@@ -171,7 +177,7 @@ class GatheringOutlet:
         self._gathered: list[Buffer] = []
         self._gathered_bytes = 0
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         """Gathers buffers until the turn is over or there are PIECE_BYTES."""
         gathered, size_bytes = self._gathered, self._gathered_bytes
         if not self._is_due:
@@ -183,6 +189,7 @@ class GatheringOutlet:
         self._gathered_bytes = size_bytes
         if size_bytes >= PIECE_BYTES:
             self._leave()
+        return False
 
     def pause(self) -> None:
         """Pauses the outlet behind, which then keeps what it is handed."""
@@ -224,14 +231,14 @@ class SocketOutlet(TransportOutlet):
         super().__init__(transport)
         self._socket: socket.socket = transport.socket
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         """Hands the buffers to the socket, and to the transport what the socket does not take."""
         transport = self._transport
         if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept:
             buffers = self._send_now(buffers)
             if not buffers:
-                return
-        super().write(buffers)
+                return True
+        return super().write(buffers)
 
     def _send_now(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
         if len(buffers) > _MAX_VECTORS and sum(map(len, buffers)) <= PIECE_BYTES:

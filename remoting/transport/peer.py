@@ -2,7 +2,9 @@
 """A TCP connection as a Peer: drives a Connection without I/O, with limited buffers both ways.
 
 While the peer does not read what it is sent, it is not read from and its requests are not served,
-so what one connection can hold is its socket buffers, one read's requests and a few answers. The
+so what one connection can hold is its socket buffers, one read's requests and a few answers. What
+has arrived is decoded and served in portions, until the peer's part of a turn of the reactor is
+over (turns.py), and what is held for all peers together has a limit as well (held_bytes.py). The
 table in `peer_state.py` says what can happen to a connection in each of its states, and `outlet.py`
 has the ways in which bytes leave. Counterpart of Netty's channel and NettyServerHandler /
 NettyClientHandler.
@@ -10,7 +12,8 @@ NettyClientHandler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
@@ -30,6 +33,7 @@ from txrocketmq.remoting.message.ids import pack_host
 from txrocketmq.remoting.proxy_protocol import may_begin_header, read_header
 from txrocketmq.remoting.seldom import Seldom, and_more
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.outlet import (
     Choose,
     GatheringOutlet,
@@ -38,16 +42,24 @@ from txrocketmq.remoting.transport.outlet import (
 )
 from txrocketmq.remoting.transport.peer_state import CLOSING, NEW, OPEN, TRANSITIONS, Event, State
 from txrocketmq.remoting.transport.strangers import stranger
+from txrocketmq.remoting.transport.turns import ENDLESS, LITTLE_BYTES, TURN_S, Turns
 
 READ_BYTES = 256 * 1024
-"""How many bytes one read takes at most; all whole frames in them are served together."""
+"""How many bytes one read takes at most."""
+PORTION_BYTES = 64 * 1024
+PORTION_COMMANDS = 256
+"""How many bytes and how many requests are decoded and served together at most. A longer frame is
+served by itself."""
+HELD_COMMAND_BYTES = 1024
+"""How many bytes a decoded request counts for while it is held, in addition to its body."""
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """If more bytes than this wait for a peer that does not read, its connection is closed."""
 SILENT_MS = 3_000
 """How long a peer must have sent nothing, while an answer from it is overdue, to be taken for
 lost."""
 
-Serve = Callable[[Any, Iterable[RemotingCommand]], None]
+Serve = Callable[[Any, list[RemotingCommand], Callable[[], bool]], int]
+"""Serves requests for as long as the last argument says so; returns how many were served."""
 
 log = Logger()
 
@@ -67,16 +79,29 @@ def host_bytes(host: str, port: int) -> bytes:
     return pack_host((mapped or ip).packed, port)
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the peers of a server share, since they are strangers to it."""
+
+    turns: Turns
+    """How long the requests of one are served while others wait."""
+    held: HeldBytes
+    """Counts the bytes that are held. The transports of the peers call `has_sent` whenever they
+    have sent some."""
+    seldom: Seldom
+    """Limits how often the log says that peers are closed because of what they have sent."""
+
+
 @implementer(IPushProducer)
 class TcpPeer(Protocol):
-    """One connection; `serve` gets the requests of each read, `closed` the peer once at its end.
+    """One connection; `serve` gets the requests, `closed` the peer once at its end.
 
     It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. A
     connection with `choose` may begin with a header that says for whom a load balancer has opened
     it; that changes `remote_address` only. If the peer `gathers`, everything that is written in one
-    turn of the reactor leaves together. `seldom` limits the log lines about peers that are closed
-    because of what they have sent. `told_to_go` gets the requests that the peer answers with
-    GO_AWAY.
+    turn of the reactor leaves together. `told_to_go` gets the requests that the peer answers with
+    GO_AWAY. What it shares with other peers is limited by `shared`; without that, its requests are
+    served at once.
     """
 
     def __init__(
@@ -86,25 +111,34 @@ class TcpPeer(Protocol):
         closed: Callable[[TcpPeer], None] | None = None,
         *,
         choose: Choose | None = None,
-        seldom: Seldom | None = None,
+        shared: Shared | None = None,
         seal: Seal | None = None,
         gathers: bool = False,
         told_to_go: Callable[[TcpPeer, InFlight], None] | None = None,
     ) -> None:
+        self.turns = ENDLESS if shared is None else shared.turns
+        self.held_bytes = 0
+        """How many bytes are held for it, as its budget was told."""
+        self._budget = None if shared is None else shared.held
         self._clock = clock
         self._gathers = gathers
         self._serve = serve
         self._closed = closed
         self._connection = Connection(
-            seal=seal, told_to_go=None if told_to_go is None else partial(told_to_go, self)
+            portion_commands=PORTION_COMMANDS,
+            portion_bytes=PORTION_BYTES,
+            seal=seal,
+            told_to_go=None if told_to_go is None else partial(told_to_go, self),
         )
+        self._decoder = self._connection.decoder
         self._state: State = NEW
         self._outlet: Outlet
         self._choose = choose
         self._header: bytes | None = b""
         """What has arrived of a header of the PROXY protocol; None once it cannot come any more."""
-        self._seldom = seldom
+        self._seldom = None if shared is None else shared.seldom
         self._held: list[RemotingCommand] = []
+        """Requests that are decoded and not served; there may be more in the decoder."""
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
         would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
@@ -128,15 +162,17 @@ class TcpPeer(Protocol):
 
     @property
     def reads(self) -> bool:
-        return self._state is OPEN
+        return self._state.reads
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends encoded frames."""
         if not self._state.is_connected:
             return
-        self._outlet.write(buffers)
-        if self._state is not OPEN:  # in OPEN the transport pauses the peer in time
-            self._check_unsent()
+        if not self._outlet.write(buffers):
+            if self._budget is not None:
+                self._recount()
+            if not self._state.reads:  # otherwise the transport pauses the peer in time
+                self._check_unsent()
 
     def invoke(
         self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
@@ -165,6 +201,7 @@ class TcpPeer(Protocol):
     def close(self) -> None:
         """Closes the connection after everything that was written has been sent."""
         if self._happened(Event.CLOSE):
+            self._forget()
             transport: Any = self.transport
             transport.unregisterProducer()  # Twisted would wait for ever for a paused one
             self._outlet.resume()
@@ -173,8 +210,8 @@ class TcpPeer(Protocol):
 
     def abort(self) -> None:
         """Closes the connection at once; what has not been sent yet is lost."""
-        self._happened(Event.CLOSE)
-        if self._state.is_connected:
+        if self._happened(Event.ABORT):
+            self._forget()
             transport: Any = self.transport
             transport.abortConnection()
 
@@ -227,6 +264,8 @@ class TcpPeer(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         self._has_spoken = True
+        turns = self.turns
+        turns.began_s = began_s = turns.timer()
         try:
             if self._choose is not None:
                 data = self._behind_header(data)
@@ -237,27 +276,66 @@ class TcpPeer(Protocol):
             said = self._outlet.take(data)
         except RemotingError as error:
             self._refuse(error)
+            turns.ends()
             return
-        connection = self._connection
-        commands = connection.receive(said)
-        if commands:
-            state = self._state
-            if state.serves:
-                # If there is only one, nothing is left to be held.
-                one = len(commands) == 1
-                self._serve(self, commands if one else self._while_it_reads(commands))
-            elif state.holds:  # these had arrived when it was paused
-                self._held += commands
-        if connection.error is not None:
-            self._refuse(connection.error, stranger(data))
+        if self._state is OPEN and turns.spent_s < TURN_S:
+            connection = self._connection
+            commands = connection.receive(said)
+            served = self._serve(self, commands, self._may_go_on) if commands else 0
+            if served < len(commands) or self._decoder.is_behind:
+                self._serve_on(commands[served:])
+            elif connection.error is not None:
+                self._refuse(connection.error, stranger(data))
+        elif self._state is OPEN or self._state.holds:
+            self._decoder.keep(said)
+            if self._state is OPEN and self._decoder.is_behind:
+                self._wait(len(said))
+        elif self._state is CLOSING:
+            self._connection.receive(said)  # there may be answers to our requests
+        # As `turns.begins` and `turns.ends`, but this is the way of each read.
+        turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
+        if spent_s > turns.noted_s:
+            turns.find_out()
+        if self.held_bytes or self._decoder.held_bytes:
+            self._recount()
 
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
         self._happened(Event.LOSE)
-        self._held = []
+        self._forget()
         if self._closed is not None:  # first, so that what is tried again finds another connection
             self._closed(self)
         why = f": {self._refused}" if self._refused else ""
         self._connection.lost(SendError(f"the connection to {self.remote_address} was lost{why}"))
+
+    # ----------------------------------------------------------------- Waits
+
+    def take_turn(self) -> None:
+        """Serves what is held, for as long as it may; then the peer is read from again."""
+        if self._happened(Event.TURN):
+            self._go_on()
+
+    def give_up(self) -> None:
+        """Ends the connection, whose place in its stream is lost."""
+        self.abort()
+
+    # ---------------------------------------------------------------- Holder
+
+    def crowd(self) -> None:
+        """Does not read from the peer, and serves nothing, until there is room."""
+        if self._happened(Event.CROWD):
+            self.turns.leave(self)
+            transport: Any = self.transport
+            transport.pauseProducing()
+
+    def has_room(self) -> None:
+        """Goes on when it is the peer's turn."""
+        if self._happened(Event.ROOM):
+            self.turns.join(self, self.held_bytes)
+
+    def has_sent(self) -> None:
+        """Counts what is held, because the transport has sent some of it."""
+        if self.held_bytes:
+            self._recount()
 
     # --------------------------------------------------------- IPushProducer
 
@@ -265,6 +343,7 @@ class TcpPeer(Protocol):
         """Stops reading from the peer, because it does not read what it is sent."""
         self._outlet.pause()
         if self._happened(Event.PAUSE):
+            self.turns.leave(self)
             transport: Any = self.transport
             transport.pauseProducing()
 
@@ -274,14 +353,12 @@ class TcpPeer(Protocol):
         The rest of what was written comes first; then the requests that were held are served, and
         then the peer is read from again.
         """
-        if not self._outlet.resume() or not self._happened(Event.RESUME):
-            return
-        held, self._held = self._held, []
-        if held:
-            self._serve(self, self._while_it_reads(held))
-        if self._state.serves:  # still: what was held may have had long answers
-            transport: Any = self.transport
-            transport.resumeProducing()
+        if self._outlet.resume() and self._happened(Event.RESUME):
+            if self.turns.is_over and (self._held or self._decoder.is_behind):
+                self._wait(self._decoder.held_bytes)
+            else:
+                self._go_on()
+        self._recount()
 
     def stopProducing(self) -> None:
         """Does nothing, since `connectionLost` follows."""
@@ -297,14 +374,67 @@ class TcpPeer(Protocol):
         before, self._state = self._state, TRANSITIONS[self._state][event]
         return self._state is not before
 
-    def _while_it_reads(self, commands: list[RemotingCommand]) -> Iterator[RemotingCommand]:
-        """Yields commands until too much is unsent; the rest is held until the peer has read."""
-        for index, command in enumerate(commands):
-            if self._state is not OPEN:
-                if self._state.holds:
-                    self._held = commands[index:]
-                return
-            yield command
+    def _go_on(self) -> None:
+        """Serves what is held, and reads on if that is all; there may be more long answers."""
+        turns = self.turns
+        turns.begins()
+        commands, self._held = self._held, []
+        if not commands and self._decoder.is_behind:
+            commands = self._connection.receive(b"")
+        # Some of it is served in each turn.
+        served = self._serve(self, commands, self._may_go_on) if commands else 0
+        self._serve_on(commands[served:])
+        turns.ends()
+        if self._state is OPEN:
+            transport: Any = self.transport
+            transport.resumeProducing()
+        self._recount()
+
+    def _serve_on(self, commands: list[RemotingCommand]) -> None:
+        """Serves commands and what the decoder still has, as long as it may; holds the rest."""
+        connection, decoder = self._connection, self._decoder
+        while (commands or decoder.is_behind) and self._may_go_on():
+            if not commands:
+                commands = connection.receive(b"")
+            if commands:
+                commands = commands[self._serve(self, commands, self._may_go_on) :]
+        if commands or decoder.is_behind:
+            if self._state.holds or self._state is OPEN:
+                self._held = commands
+            if self._state is OPEN:
+                self._wait(LITTLE_BYTES + 1)
+            self._recount()
+        elif connection.error is not None:
+            self._refuse(connection.error)
+
+    def _may_go_on(self) -> bool:
+        return self._state is OPEN and self.turns.goes_on()
+
+    def _wait(self, size_bytes: int) -> None:
+        """Waits for the next turn, with so many bytes."""
+        if self._happened(Event.WAIT):
+            transport: Any = self.transport
+            transport.pauseProducing()
+            self.turns.join(self, size_bytes)
+
+    def _forget(self) -> None:
+        """Drops the requests that are held, since the connection has ended."""
+        self._held = []
+        self.turns.leave(self)
+        self._recount()
+
+    def _recount(self) -> None:
+        """Counts what is held for the peer; nothing is, once its connection is given up."""
+        if self._budget is None:
+            return
+        size_bytes = 0
+        if self._state.is_connected:
+            size_bytes = self._outlet.unsent_bytes() + self._decoder.held_bytes
+            for command in self._held:
+                size_bytes += HELD_COMMAND_BYTES + len(command.body)
+        before, self.held_bytes = self.held_bytes, size_bytes
+        if size_bytes != before:
+            self._budget.changed(self, before, size_bytes)
 
     def _behind_header(self, data: bytes) -> bytes:
         """Returns what has arrived behind the header of a load balancer, if there is a header.

@@ -7,7 +7,11 @@ Counterpart of NettyRemotingServer.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable
+from fcntl import ioctl
+from functools import partial
+from termios import FIONREAD
 from typing import Any, Protocol
 
 from twisted.internet import tcp
@@ -17,6 +21,7 @@ from twisted.internet.interfaces import IAddress, IListeningPort
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
@@ -27,11 +32,13 @@ from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.tls import TlsConfig
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
-from txrocketmq.remoting.transport.memory import reserve
+from txrocketmq.remoting.transport.memory import give_back, reserve
 from txrocketmq.remoting.transport.outlet import Choose
-from txrocketmq.remoting.transport.peer import TcpPeer
+from txrocketmq.remoting.transport.peer import Shared, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
+from txrocketmq.remoting.transport.turns import Turns
 
 MAX_IDLE_MS = 120_000
 """A connection on which nothing arrives for so many ms is closed
@@ -86,11 +93,47 @@ class ServerSocket(tcp.Server):
     """The transport of a peer, which goes on with small reads while memory is short.
 
     The connection ends if there is no memory even for these, or for what was read. (Twisted would
-    end it at the first read that fails, and log a traceback.)
+    end it at the first read that fails, and log a traceback.) When no more requests are to be
+    served in a turn of the reactor, nothing is read either: the socket waits for its turn, and what
+    was sent waits in it.
     """
+
+    protocol: TcpPeer
 
     def doRead(self) -> Any:
         """Reads once; the name and the values that are returned are those of Twisted."""
+        turns = self.protocol.turns
+        if turns.is_over:
+            if not turns.waits(self):
+                turns.join(self, self._unread_bytes())
+            return None
+        return self._read()
+
+    def doWrite(self) -> Any:
+        """Writes some of what waits, and has it counted."""
+        outcome = super().doWrite()  # type: ignore[no-untyped-call]
+        if self.connected:
+            self.protocol.has_sent()
+        return outcome
+
+    def take_turn(self) -> None:
+        """Reads once, if the peer is still to be read from."""
+        if self.connected and self.protocol.state.serves:
+            why = self._read()
+            if why is not None:
+                self.connectionLost(Failure(why))
+
+    def give_up(self) -> None:
+        """Ends the connection."""
+        self.abortConnection()  # type: ignore[no-untyped-call]
+
+    def _unread_bytes(self) -> int:
+        """Returns how many bytes wait in the socket; none if the other end has closed it."""
+        size = array("i", (0,))
+        ioctl(self.socket.fileno(), FIONREAD, size)
+        return size[0]
+
+    def _read(self) -> Any:
         try:
             try:
                 data = self.socket.recv(self.bufferSize)
@@ -113,6 +156,13 @@ class ServerSocket(tcp.Server):
         return None
 
 
+def _turn_failed(error: Exception) -> None:
+    if isinstance(error, MemoryError):
+        memory_is_short()
+    else:
+        log.failure("the turn of a peer failed", Failure(error))
+
+
 class _PeerFactory(ServerFactory):
     noisy = False
 
@@ -129,7 +179,7 @@ class _PeerFactory(ServerFactory):
             self._dispatcher.serve,
             server._peer_closed,
             choose=server.choose,
-            seldom=server.seldom,
+            shared=server.shared,
         )
         self._server.peers.add(peer)
         return peer
@@ -140,6 +190,8 @@ class RemotingServer:
 
     `disconnected(peer, steady_ms)` is called for each peer whose connection has ended. With a
     `max_idle_ms` of 0 no peer counts as idle. `tls` says which connections may be encrypted.
+    `max_held_bytes` returns how many bytes may be held for all peers together. The time of the
+    reactor and these bytes are shared by the peers of all ports.
 
     When connections have used all the descriptors that they may have (see limits.py), another one
     is accepted and closed at once. Its client sees an error right away and tries again or
@@ -154,6 +206,7 @@ class RemotingServer:
         *,
         max_idle_ms: int = MAX_IDLE_MS,
         tls: TlsConfig | None = None,
+        max_held_bytes: Callable[[], int] = lambda: MAX_HELD_BYTES,
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
@@ -165,8 +218,12 @@ class RemotingServer:
         self._ports: list[IListeningPort] = []
         self._dispatchers: list[Dispatcher] = []
         self._limit = ConnectionLimit()
-        self.seldom = Seldom(_TOLD_A_MINUTE)
-        """Limits how often the log says that peers were closed because of what they had sent."""
+        seldom = Seldom(_TOLD_A_MINUTE)
+        self.shared = Shared(
+            Turns(clock.timer, partial(clock.later, 0), _turn_failed),
+            HeldBytes(max_held_bytes, seldom, clock.steady_ms),
+            seldom,
+        )
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
     def listen(self, port: int, dispatcher: Dispatcher, interface: str = "") -> int:
@@ -232,6 +289,9 @@ class RemotingServer:
         if reserve.is_given and reserve.take():
             log.info("there is memory for all requests again")
         steady_ms = self.clock.steady_ms()
+        self.shared.held.tick()
+        if self.shared.held.has_fallen():
+            give_back()
         for peer in list(self.peers):
             peer.expire(steady_ms)
             idle_ms = peer.idle_ms(steady_ms)

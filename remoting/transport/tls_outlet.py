@@ -53,16 +53,16 @@ class TlsOutlet:
         """Sends the first message of a handshake."""
         self.take(b"")
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         """Encrypts the buffers and hands them over until `inner` is paused; keeps the rest."""
         if self._has_ended:
-            return
+            return True
         is_free = self._is_established and not self._is_paused
         if is_free and sum(map(len, buffers)) <= PIECE_BYTES:
-            self._encrypt(buffers)
-            return
+            return self._encrypt(buffers)
         self._kept.add(buffers)
         self._hand_over()
+        return False
 
     def pause(self) -> None:
         """Keeps what is written from now on."""
@@ -125,15 +125,14 @@ class TlsOutlet:
         while self._kept and not self._is_paused and self._is_established and not self._has_ended:
             self._encrypt(self._kept.piece())
 
-    def _encrypt(self, buffers: Sequence[Buffer]) -> None:
+    def _encrypt(self, buffers: Sequence[Buffer]) -> bool:
         left = memoryview(b"".join(buffers))
         while left:
             left = left[self._tls.write(left) :]
-        self._flush()
+        return self._flush()
 
-    def _flush(self) -> None:
-        if self._leaves.pending:
-            self._inner.write([self._leaves.read()])
+    def _flush(self) -> bool:
+        return not self._leaves.pending or self._inner.write([self._leaves.read()])
 
 
 def _reason(error: ssl.SSLError) -> str:

@@ -26,6 +26,7 @@ from tests.broker.timer.test_live_settings import check as check_of_timers
 from tests.broker.transaction.test_live_settings import check as check_of_transactions
 from tests.broker.updated import update
 from tests.live import Checks, live
+from tests.remoting.transport.wires import UNFINISHED
 from txrocketmq.broker import parts as broker_parts
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.group_changes import DELAYED_MS
@@ -443,6 +444,18 @@ def shutdown_wait_time_seconds(scene: Scene) -> None:
     assert stopped == []
     scene.pass_ms(200)
     assert stopped == [None]
+
+
+@check
+def max_bytes_held_for_peers(scene: Scene) -> None:
+    scene.registered()
+    held = scene.broker.server.shared.held
+    for _ in range(3):
+        Client(scene).protocol.dataReceived(UNFINISHED)
+    assert held.crowded == 0
+    update(scene, maxBytesHeldForPeers=32 << 20)
+    Client(scene).protocol.dataReceived(UNFINISHED)
+    assert held.crowded == 1
 
 
 STORE_SETTINGS = {"sync_flush_timeout": {"flush_disk_type": "SYNC_FLUSH"}}

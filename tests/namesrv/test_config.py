@@ -35,6 +35,8 @@ METRICS = """
     metricsExporterType metricsLabel metricsPromExporterHost metricsPromExporterPort
 """.split()
 
+OURS = ["maxBytesHeldForPeers"]
+
 
 def test_all_keys_of_the_original_are_known() -> None:
     assert set(ORIGINAL) | set(LISTENING) <= known_keys(NamesrvConfig)
@@ -46,7 +48,7 @@ def test_all_settings_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCKETMQ_HOME", "/opt/rocketmq")
     monkeypatch.setenv("HOME", "/home/me")
     shown = as_properties(NamesrvConfig())
-    assert shown.keys() - set(LISTENING) == {*ORIGINAL, *METRICS}
+    assert shown.keys() - set(LISTENING) == {*ORIGINAL, *METRICS, *OURS}
     assert shown["rocketmqHome"] == "/opt/rocketmq"
     assert shown["kvConfigPath"] == "/home/me/namesrv/kvConfig.json"
     assert shown["configStorePath"] == "/home/me/namesrv/namesrv.properties"

@@ -13,6 +13,7 @@ from tests.live import Checks, live
 from tests.namesrv.conftest import Names, addresses, registration, topics
 from tests.namesrv.processors.test_register import BODY, header
 from tests.namesrv.test_service import Client, Told, started
+from tests.remoting.transport.wires import UNFINISHED
 from txrocketmq.namesrv import service
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
@@ -151,6 +152,19 @@ def shutdown_wait_time_seconds(names: Names) -> None:
     assert not stopped
     reactor.advance(1)
     assert stopped
+
+
+@check
+def max_bytes_held_for_peers(names: Names) -> None:
+    reactor = MemoryReactorClock()
+    server = started(names.configuration.get(NamesrvConfig), reactor)
+    held = server._server.shared.held
+    for _ in range(3):
+        Client(reactor).protocol.dataReceived(UNFINISHED)
+    assert held.crowded == 0
+    server.configuration.update({"maxBytesHeldForPeers": str(32 << 20)})
+    Client(reactor).protocol.dataReceived(UNFINISHED)
+    assert held.crowded == 1
 
 
 @pytest.mark.parametrize("name", check)

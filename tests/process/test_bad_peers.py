@@ -154,6 +154,18 @@ def test_clients_that_never_read(server: Server, peers: list[Peer]) -> None:
         assert_serves(server)
 
 
+def test_many_clients_that_ask_for_long_answers_and_never_read(
+    server: Server, peers: list[Peer]
+) -> None:
+    writer = connect(server, peers)
+    for _ in range(4):
+        assert writer.ask(message("Huge", bytes(MIB))).code == ResponseCode.SUCCESS
+    pulls = pull_of("Huge") * 50  # 50 MiB of answers each
+    for _ in range(60):
+        connect(server, peers).socket.sendall(pulls)
+    assert_serves(server)
+
+
 def test_a_client_that_reads_late_gets_all_answers(server: Server, peers: list[Peer]) -> None:
     store_large(server, peers)
     peer = connect(server, peers)

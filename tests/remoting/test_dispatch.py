@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -99,7 +98,7 @@ class Scene:
         self.failures.append(f"{command.code} {error}")
 
     def ask(self, *commands: RemotingCommand) -> list[RemotingCommand]:
-        self.dispatcher.serve(self.peer, commands)
+        self.dispatcher.serve(self.peer, list(commands))
         return self.answers()
 
     def answers(self) -> list[RemotingCommand]:
@@ -272,19 +271,62 @@ def test_a_guard_may_refuse_by_peer(scene: Scene) -> None:
 
 def test_many_answers_leave_before_all_are_made(scene: Scene) -> None:
     written: list[int] = []
-    asked: list[int] = []
     scene.peer.write = lambda buffers: written.append(len(buffers))
+    requests = [request(opaque=opaque) for opaque in range(100)]
+    # Once it does not read them, the rest comes another time.
+    served = scene.dispatcher.serve(scene.peer, requests, lambda: sum(written) <= 60)
+    assert 20 < served < 50
+    assert sum(written) == 3 * served  # an answer is a head and two pieces of body
 
-    def requests() -> Iterator[RemotingCommand]:
-        for opaque in range(100):
-            asked.append(opaque)
-            if sum(written) > 60:  # it does not read them: the rest comes another time
-                return
-            yield request(opaque=opaque)
 
-    scene.dispatcher.serve(scene.peer, requests())
-    assert len(asked) < 50
-    assert sum(written) == 3 * (len(asked) - 1)  # an answer is a head and two pieces of body
+def test_long_answers_leave_one_by_one(scene: Scene) -> None:
+    """So a peer is paused by the first that it does not read."""
+
+    class Long:
+        @serves(BEAT)
+        def answer(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+            return Reply(body=bytes(200_000))
+
+    written: list[int] = []
+    scene.dispatcher.use(Registry(Long()))
+    scene.peer.write = lambda buffers: written.append(sum(map(len, buffers)))
+    scene.dispatcher.serve(scene.peer, [request(BEAT.code)] * 3)
+    assert len(written) == 3
+
+
+@pytest.mark.parametrize("guards", [[], [lambda peer, command: None]], ids=["", "guarded"])
+def test_serving_ends_behind_each_request_and_each_run(guards: list[Guard]) -> None:
+    runs = Runs()
+    scene = Scene(runs)
+    scene.dispatcher.guards = guards
+    codes = [SEARCH.code, EARLIEST.code, MAX.code, MAX.code, SEARCH.code]
+    requests = [request(code, opaque=at) for at, code in enumerate(codes)]
+    ends = []
+    at = 0
+    while at < len(requests):
+        at += scene.dispatcher.serve(scene.peer, requests[at:], lambda: False)
+        ends.append(at)
+        assert scene.dispatcher.served is None
+    assert ends == [2, 3, 4, 5]
+    assert [each.opaque for each in scene.answers()] == [0, 1, 2, 3, 4]
+
+
+def test_a_guard_sees_each_request_once() -> None:
+    seen: list[int] = []
+
+    def guard(_: Peer, command: RemotingCommand) -> None:
+        seen.append(command.opaque)
+        if command.opaque % 3 == 2:
+            raise ResponseError(16, "no")
+
+    scene = Scene(Runs())
+    scene.dispatcher.guards.append(guard)
+    requests = [request(SEARCH.code, opaque=at) for at in range(10)]
+    at = 0
+    while at < len(requests):
+        at += scene.dispatcher.serve(scene.peer, requests[at:], lambda: False)
+    assert seen == list(range(10))
+    assert [each.opaque for each in scene.answers()] == list(range(10))
 
 
 def test_a_refusal_may_have_a_header(scene: Scene) -> None:

@@ -46,9 +46,9 @@ def test_byte_by_byte_it_comes_with_the_last_one(form: SerializeType) -> None:
     data = frame(form)
     for at in range(len(data) - 1):
         assert decoder.receive(data[at : at + 1]) == []
-        assert decoder._held_bytes == at + 1
+        assert decoder.held_bytes == at + 1
     assert len(decoder.receive(data[-1:])) == 1
-    assert decoder._held_bytes == 0
+    assert decoder.held_bytes == 0
 
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=8), st.data())
@@ -68,7 +68,7 @@ def test_what_trails_is_kept_for_the_next() -> None:
     decoder = FrameDecoder()
     first, second = frame(opaque=1), frame(opaque=2)
     assert [c.opaque for c in decoder.receive(first + second[:9])] == [1]
-    assert decoder._held_bytes == 9
+    assert decoder.held_bytes == 9
     assert [c.opaque for c in decoder.receive(second[9:])] == [2]
 
 
@@ -162,3 +162,38 @@ def test_answers_that_only_say_a_code(
 ) -> None:
     command = RemotingCommand(code, flag=1, opaque=opaque, serialize_type=serialize_type)
     assert bare_answers(code, serialize_type)(opaque) == b"".join(encode_frame(command))
+
+
+def test_what_was_looked_at_is_not_kept_for_long() -> None:
+    one = frame()
+    decoder = FrameDecoder(portion_commands=10)
+    assert len(decoder.receive(100 * one)) == 10
+    assert decoder.held_bytes == 100 * len(one)
+    for left in range(80, -1, -10):
+        assert len(decoder.receive(b"")) == 10
+        assert decoder.is_behind == (left > 0)
+        assert decoder.held_bytes <= 2 * left * len(one)
+
+
+def test_a_portion_is_as_long_as_its_bytes() -> None:
+    one = frame(body=bytes(1_000))
+    decoder = FrameDecoder(portion_bytes=2 * len(one) + 1)
+    assert len(decoder.receive(7 * one + one[:9])) == 3
+    assert len(decoder.receive(one[9:])) == 3
+    assert len(decoder.receive(b"")) == 2
+    assert not decoder.is_behind
+    assert decoder.held_bytes == 0
+
+
+def test_an_unfinished_frame_may_be_kept_and_looked_at_later() -> None:
+    one = frame(body=bytes(1_000))
+    decoder = FrameDecoder()
+    assert decoder.receive(one[:500]) == []
+    decoder.keep(one[500:900])
+    assert not decoder.is_behind
+    decoder.keep(one[900:] + one)
+    assert decoder.is_behind
+    assert len(decoder.receive(b"")) == 2
+    decoder.keep(one)
+    decoder.drop()
+    assert (decoder.is_behind, decoder.held_bytes, decoder.receive(b"")) == (False, 0, [])

@@ -113,6 +113,7 @@ WITH_EXTRAS = {
     "namesrv/metrics.py",
     "remoting/self_signed.py",
     "remoting/transport/exporter.py",
+    "remoting/transport/peer_metrics.py",
 }
 """What is imported only where metrics are switched on, where there is numpy, or where a server
 makes a certificate for itself."""

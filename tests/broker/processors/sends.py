@@ -73,7 +73,7 @@ class Sending:
 
     def serve(self, commands: Iterable[RemotingCommand]) -> list[RemotingCommand]:
         """Returns the answers to the commands of one read; see `answers` for later ones."""
-        self.dispatcher.serve(self.peer, commands)
+        self.dispatcher.serve(self.peer, list(commands))
         return self.answers()
 
     def receive(self, data: bytes) -> list[RemotingCommand]:

@@ -61,7 +61,7 @@ class Scene:
 
     def serve(self, *commands: RemotingCommand) -> list[RemotingCommand]:
         """Returns the answers to the commands of one read."""
-        self.dispatcher.serve(self.peer, commands)
+        self.dispatcher.serve(self.peer, list(commands))
         found = FrameDecoder().receive(b"".join(map(bytes, self.peer.written)))
         self.peer.written.clear()
         return found

@@ -29,9 +29,11 @@ from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.tls import DISABLED, ENFORCING, PERMISSIVE, TlsConfig, client_context
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.outlet import TransportOutlet
-from txrocketmq.remoting.transport.peer import MAX_BUFFERED_BYTES, TcpPeer
+from txrocketmq.remoting.transport.peer import MAX_BUFFERED_BYTES, Shared, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN, PAUSED
+from txrocketmq.remoting.transport.turns import ENDLESS
 
 HELLO = b"\x16\x03\x01\x00\x05hello"
 UNKNOWN = 9_999
@@ -371,9 +373,11 @@ print([name for name in sys.modules if name.endswith(("tls_outlet", "self_signed
 
 def test_many_refusals_of_one_kind_do_not_hide_another() -> None:
     encryption, seldom, clock = prepared(server_mode=ENFORCING), Seldom(2), Clock(TaskClock())
+    held = HeldBytes(lambda: 1 << 20, seldom, clock.steady_ms)
+    shared = Shared(ENDLESS, held, seldom)
 
     def refused(data: bytes) -> None:
-        peer = TcpPeer(clock, lambda *_: None, choose=encryption.choose, seldom=seldom)
+        peer = TcpPeer(clock, lambda *_: 0, choose=encryption.choose, shared=shared)
         FarEnd(peer).protocol.dataReceived(data)
         assert peer.state is CLOSING
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,8 +32,9 @@ class Scene:
         self.peer = TcpPeer(Clock(TaskClock()), self.serve, choose=choose)
         self.end = FarEnd(self.peer)
 
-    def serve(self, peer: Any, commands: Iterable[RemotingCommand]) -> None:
+    def serve(self, peer: Any, commands: Sequence[RemotingCommand], _: object) -> int:
         self.served += [peer.remote_address for _ in commands]
+        return len(commands)
 
     def hear(self, *pieces: bytes) -> list[str]:
         for piece in pieces:

@@ -25,7 +25,7 @@ from txrocketmq.remoting.transport.peer import TcpPeer
 
 
 def test_a_peer_that_is_told_nothing_writes_plainly() -> None:
-    end = FarEnd(TcpPeer(Clock(TaskClock()), lambda *_: None))
+    end = FarEnd(TcpPeer(Clock(TaskClock()), lambda *_: 0))
     assert type(end.protocol._outlet) is TransportOutlet
     assert end.protocol._outlet.take(b"x") == b"x"
     assert end.protocol._outlet.unsent_bytes() == 0
@@ -106,8 +106,9 @@ class Writes:
         self.all: list[bytes] = []
         self.happened: list[str] = []
 
-    def write(self, buffers: Sequence[Buffer]) -> None:
+    def write(self, buffers: Sequence[Buffer]) -> bool:
         self.all.append(b"".join(buffers))
+        return True
 
     def pause(self) -> None:
         self.happened.append("pause")

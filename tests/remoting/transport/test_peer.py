@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ from txrocketmq.remoting.transport.peer import (
     address_text,
     host_bytes,
 )
-from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN, PAUSED
+from txrocketmq.remoting.transport.peer_state import ABORTED, CLOSING, OPEN, PAUSED
 
 WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
 
@@ -46,10 +46,14 @@ class Scene:
         self.closed: list[TcpPeer] = []
         self.peer = TcpPeer(
             Clock(self.time),
-            lambda _, commands: self.served.append(list(commands)),
+            self._serve,
             self.closed.append,
         )
         self.end = FarEnd(self.peer)
+
+    def _serve(self, _: TcpPeer, commands: Sequence[Any], __: object) -> int:
+        self.served.append(list(commands))
+        return len(commands)
 
 
 @pytest.fixture
@@ -223,11 +227,14 @@ def test_requests_of_one_that_does_not_read_wait(scene: Scene) -> None:
     wire, requests = scene.end.wire, [RemotingCommand(1, opaque=n) for n in range(5)]
     served: list[int] = []
 
-    def serve(_: TcpPeer, commands: Iterable[Any]) -> None:
-        for command in commands:
+    def serve(_: TcpPeer, commands: Sequence[Any], goes_on: Callable[[], bool]) -> int:
+        for count, command in enumerate(commands, 1):
             served.append(command.opaque)
             if command.opaque in (1, 3):
                 wire.producer.pauseProducing()  # the answer is long
+            if not goes_on():
+                return count
+        return len(commands)
 
     scene.peer._serve = serve
     scene.end.tell(*requests[:4])
@@ -279,7 +286,9 @@ class Real:
         near, self.far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8_192)
         self.far.setblocking(False)
-        self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None, choose=choose)
+        self.peer = TcpPeer(
+            Clock(TaskClock()), lambda _, commands, __: len(commands), choose=choose
+        )
         self.transport: Any = Socket(near, self.peer)
         self.ended: Any = None
         self.peer.makeConnection(self.transport)  # type: ignore[no-untyped-call]
@@ -408,7 +417,8 @@ def test_one_that_is_closed_holds_no_more_than_others(real: Real) -> None:
 def test_what_was_written_is_lost_when_it_must_end_now(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
     real.peer.abort()
-    assert real.peer.state is CLOSING
+    assert real.peer.state is ABORTED
+    assert not real.peer.connected
     assert real.transport._aborting
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,12 @@ def test_long_bodies_pass_both_ways(scene: Scene) -> None:
     (asked,) = far.heard
     (peer,) = scene.connections._peers.values()
     received: list[int] = []
-    peer._serve = lambda _, commands: received.extend(len(each.body) for each in commands)
+
+    def serve(_: object, commands: Sequence[RemotingCommand], __: object) -> int:
+        received.extend(len(each.body) for each in commands)
+        return len(commands)
+
+    peer._serve = serve
     far.tell(*(RemotingCommand(1, body=bytes(3_000_000)) for _ in range(2)))
     assert received == [3_000_000] * 2
     far.tell(answer(asked))

@@ -34,6 +34,7 @@ from txrocketmq.remoting.transport.server import (
     configured_serialize_type,
     memory_is_short,
 )
+from txrocketmq.remoting.transport.turns import ENDLESS
 
 
 class Offsets:
@@ -322,6 +323,7 @@ class Sent:
 
 class Said(list[bytes]):
     memory_bytes = 1 << 20
+    turns = ENDLESS
 
     def dataReceived(self, data: bytes) -> None:
         if len(data) > self.memory_bytes:

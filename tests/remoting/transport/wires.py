@@ -14,6 +14,9 @@ from twisted.python.failure import Failure
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 
+UNFINISHED = bytes.fromhex("00fffffc 00000064") + bytes(9 * 1024 * 1024)
+"""The beginning of a frame as long as any may be."""
+
 
 class Wire(StringTransport):
     """Remembers what only TCP has: whether writes are sent at once."""

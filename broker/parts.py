@@ -158,6 +158,8 @@ class Parts:
             file("consumerFilter.json"),
             clock,
             lambda: max(clock(), self.store.flush.log_timestamp_ms),
+            self.in_thread,
+            lambda steps: self.walks.run(steps, _raise),
         )
         self.store.set_bitmap_of(self.filters.bitmap)
         self.broadcast_offsets = BroadcastOffsets(
@@ -184,7 +186,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock(), self._own_reads
         )
-        self.polling = LongPolling(self.store, self.wake_soon)
+        self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
@@ -334,6 +336,10 @@ class Parts:
                 " were delivered before"
             )
         ]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _has_messages(store: MessageStore, topic: str, queue_id: int) -> bool:

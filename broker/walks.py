@@ -49,7 +49,7 @@ class Walks:
         self, later: Callable[[Callable[[], None]], object], timer: Callable[[], float]
     ) -> None:
         self._later = later
-        self._timer = timer
+        self.timer = timer
         self.in_thread: InThread = at_once
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
         self._reading = 0
@@ -116,7 +116,7 @@ class Walks:
         """Runs some steps; returns the answer if the walk has ended, the read it waits for, or
         None.
         """
-        timer = self._timer
+        timer = self.timer
         end_s = timer() + SLICE_S
         try:
             read: ColdRead | None = next(walk)

@@ -286,7 +286,7 @@ class PopQueues:
         count = wanted.max_count - popped.count
         got = self._store.get(
             topic, queue_id, offset, count, _NO_BYTE_LIMIT,
-            wanted.filter.tag_codes, wanted.filter.wants_record, wanted.filter.wants_ext,
+            wanted.filter.tag_codes, wanted.filter.by_properties, wanted.filter.wants_ext,
             only_in_memory=only_in_memory,
         )  # fmt: skip
         return one_by_one(got, offset, count) if self._store.has_batches(topic) else got

@@ -11,6 +11,7 @@ from typing import Any
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.processors.pull_subscription import FAQ
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -113,7 +114,8 @@ def attempt_until_read(
 
     An attempt that would have to wait for the disk raises NotInMemory, and is repeated after a
     thread has read what is missing. After many reads the attempt is called with False: it has to
-    wait for the disk then.
+    wait for the disk then. An attempt that needs an expression that is still being compiled raises
+    NotCompiled, and is repeated after that.
     """
 
     def after(cold: NotInMemory) -> None:
@@ -129,6 +131,8 @@ def attempt_until_read(
         if not cold_reads.add(peer, cold.read, lambda cold=cold: after(cold)):  # type: ignore[misc]
             remark = "too many pulls wait for messages that are not in memory: the disk is too slow"
             pending.resolve(ResponseError(ResponseCode.SYSTEM_BUSY, remark))
+    except NotCompiled as waiting:
+        waiting.then(peer, lambda: attempt_until_read(cold_reads, peer, attempt, pending, reads))
     except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
         pending.resolve(error)
     else:

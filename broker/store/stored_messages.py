@@ -26,8 +26,8 @@ from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.get_message import (
     ExtFilter,
     GetResult,
-    MessageFilter,
     MessageReader,
+    PropertiesFilter,
     QueryResult,
     Request,
 )
@@ -69,7 +69,7 @@ class StoredMessages:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None = None,
-        filter_message: MessageFilter | None = None,
+        by_properties: PropertiesFilter | None = None,
         filter_ext: ExtFilter | None = None,
         *,
         only_in_memory: bool = False,
@@ -78,7 +78,7 @@ class StoredMessages:
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         request = Request(
-            offset, max_count, max_bytes, tag_codes, filter_message, only_in_memory, filter_ext
+            offset, max_count, max_bytes, tag_codes, by_properties, only_in_memory, filter_ext
         )
         result = self._reader.get(queue, request)
         stats = self.stats

@@ -300,7 +300,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     reactor.advance(NOW_MS / 1000)
     monkeypatch.setattr(service, "Parts", lambda **_: parts)
     broker = Broker(parts.config, parts.store.config, Clock(reactor))
-    parts.polling = LongPolling(parts.store, broker._wake_soon)
+    parts.polling = LongPolling(parts.store, broker._wake_soon, scene._timer)
     parts.call_soon = parts.group_changes._call_soon = scene.later.append
     broker._threads.run = lambda *_: None  # type: ignore[method-assign]
     broker._flush = lambda: flushed(parts)  # type: ignore[method-assign]

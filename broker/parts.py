@@ -220,6 +220,7 @@ class Parts:
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
             in_thread=self._own_reads,
+            timer=self.walks.timer,
         )
 
     def _make_timers(self, files: OsFiles, file: JsonFile) -> None:

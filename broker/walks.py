@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from txrocketmq.broker.cold_reads import InThread, at_once, unread
 from txrocketmq.broker.store.in_memory import ColdRead
@@ -31,6 +31,7 @@ SLICE_S = 0.002
 MAX_WALKS = 64
 """How many walks may be under way; a further request that needs one is SYSTEM_BUSY (2)."""
 
+T = TypeVar("T")
 Answer = Reply[Any] | PendingReply
 Walk = Steps[Answer]
 
@@ -91,6 +92,30 @@ class Walks:
         self._under_way.append((_answering(steps), pending))
         if len(self._under_way) == 1:
             self._go_on()
+
+    def begin(self, steps: Steps[T], ended: Callable[[T | Exception], None]) -> bool:
+        """Takes steps at once, for a slice, and what is left in turns; returns whether none is.
+
+        `ended` is called with the outcome. This is for requests of which there are many, so none is
+        refused.
+        """
+
+        def walk() -> Walk:
+            outcome: T | Exception
+            try:
+                outcome = yield from steps
+            except Exception as error:  # noqa: BLE001 - it is the outcome
+                outcome = error
+            ended(outcome)
+            return Reply()
+
+        begun = walk()
+        found = self._slice(begun)
+        if isinstance(found, ColdRead):
+            self._read(found, begun, PendingReply())
+        elif found is None:
+            self._add(begun, PendingReply())
+        return isinstance(found, Reply)
 
     def _add(self, walk: Walk, pending: PendingReply) -> None:
         self._under_way.append((walk, pending))

@@ -29,6 +29,7 @@ from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.message import properties as names
@@ -138,8 +139,8 @@ class PopQueues:
 
     def pop(
         self, wanted: Wanted, topic: TopicConfig, now_ms: int, *, only_in_memory: bool = True
-    ) -> Popped:
-        """Takes messages for a pop.
+    ) -> Steps[Popped]:
+        """Takes messages for a pop, a queue in each step.
 
         With `only_in_memory`, raises NotInMemory when any message would have to be read from the
         disk.
@@ -158,15 +159,21 @@ class PopQueues:
             first = 0
         try:
             if is_retry_first and retry is not None:
-                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, retry, popped, first, only_in_memory=only_in_memory
+                )
             if wanted.queue_id < 0:
-                self._pop_topic(wanted, topic, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, topic, popped, first, only_in_memory=only_in_memory
+                )
             else:
                 self._pop_queue(
                     wanted, wanted.topic, wanted.queue_id, popped, only_in_memory=only_in_memory
                 )
             if not is_retry_first and retry is not None and popped.count < wanted.max_count:
-                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, retry, popped, first, only_in_memory=only_in_memory
+                )
         except NotInMemory:
             if not popped.count:
                 raise
@@ -199,13 +206,14 @@ class PopQueues:
         first: int,
         *,
         only_in_memory: bool,
-    ) -> None:
+    ) -> Steps[None]:
         queues = topic.read_queue_nums
         in_turn = range(queues)
         for at in reversed(in_turn) if self._config.priority_order_asc else in_turn:
             queue_id = (at + first) % queues
             name = topic.topic_name or ""
             self._pop_queue(wanted, name, queue_id, popped, only_in_memory=only_in_memory)
+            yield
 
     def _pop_queue(
         self, wanted: Wanted, topic: str, queue_id: int, popped: Popped, *, only_in_memory: bool

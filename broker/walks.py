@@ -24,6 +24,7 @@ from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.formats import MAX_FRAME_BYTES
 from txrocketmq.remoting.serialize.json import encode_around
 
 SLICE_S = 0.002
@@ -178,18 +179,26 @@ def _answering(steps: Steps[object]) -> Walk:
 
 class Pieces:
     """Joins bytes that come in small bits, neither into one large buffer nor into many tiny
-    ones.
+    ones; no more of them than fit in a frame.
     """
 
     def __init__(self) -> None:
         self._joined: list[bytes] = []
         self._bits: list[bytes] = []
         self._size_bytes = 0
+        self._left_bytes = MAX_FRAME_BYTES
 
     def add(self, bit: bytes) -> None:
-        """Adds a bit."""
+        """Adds a bit. Raises ResponseError when they are more than any answer may have."""
         self._bits.append(bit)
         self._size_bytes += len(bit)
+        self._left_bytes -= len(bit)
+        if self._left_bytes < 0:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the answer is too long: it has more than {MAX_FRAME_BYTES} bytes, and readers"
+                " take no more at once; ask for less, or for parts",
+            )
         if self._size_bytes >= PIECE_BYTES:
             self._join()
 

@@ -28,7 +28,8 @@ from txrocketmq.remoting.protocol import pop
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.pop import PeekMessageRequestHeader, PopMessageResponseHeader
 
-_NO_BYTE_LIMIT = 2**31 - 1
+_MOST_BYTES = 8 * 1024 * 1024
+"""When so much was found, no further queue is looked at: each gives at least one message."""
 _RETRY_EACH = 5
 """One look out of this many begins with the retry topic."""
 _MOVED = (GetMessageStatus.OFFSET_TOO_SMALL, GetMessageStatus.OFFSET_OVERFLOW_BADLY)
@@ -125,11 +126,11 @@ class PeekMessageProcessor:
         offset = self._queues.offset(topic, header.consumer_group, queue_id)
         found.rest += self._store.max_offset(topic, queue_id) - offset
         left = header.max_msg_nums - found.count
-        if left <= 0:
+        if left <= 0 or found.size_bytes >= _MOST_BYTES:
             return
         for _ in range(2):
             result = self._store.get(
-                topic, queue_id, offset, left, _NO_BYTE_LIMIT, only_in_memory=only_in_memory
+                topic, queue_id, offset, left, _MOST_BYTES, only_in_memory=only_in_memory
             )
             if result.status not in _MOVED:
                 break

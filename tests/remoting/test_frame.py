@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import FrameError
+from txrocketmq.remoting.errors import FrameError, FrameTooLong
 from txrocketmq.remoting.frame import (
     MAX_FRAME_BYTES,
     FrameDecoder,
@@ -162,3 +162,16 @@ def test_answers_that_only_say_a_code(
 ) -> None:
     command = RemotingCommand(code, flag=1, opaque=opaque, serialize_type=serialize_type)
     assert bare_answers(code, serialize_type)(opaque) == b"".join(encode_frame(command))
+
+
+def test_no_frame_is_longer_than_its_reader_takes() -> None:
+    command = RemotingCommand(0, flag=1)
+    head = sum(map(len, encode_frame(command)))
+    most = MAX_FRAME_BYTES - head
+    frame = b"".join(encode_frame(command, [bytes(most - 1), b"x"]))
+    assert len(frame) == MAX_FRAME_BYTES
+    decoder = FrameDecoder()
+    assert len(decoder.receive(frame)) == 1
+    assert decoder.error is None
+    with pytest.raises(FrameTooLong, match=f"{MAX_FRAME_BYTES + 1} bytes"):
+        encode_frame(command, [bytes(most), b"x"])

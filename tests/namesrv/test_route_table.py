@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.namesrv.route_events import (
     BrokerJoined,
     BrokerLeft,
@@ -289,13 +290,13 @@ def test_the_cluster_goes_with_its_last_broker(table: RouteTable) -> None:
 def test_write_permission_is_taken_and_given_in_memory(table: RouteTable) -> None:
     table.register(registration(having=topics("T1", "T2", perm=7)), "c", NOW_MS)
     table.register(registration(name="broker-b", port=20911), "d", NOW_MS)
-    assert table.wipe_write_perm("broker-a") == 2
+    assert finished(table.wipe_write_perm("broker-a")) == 2
     assert perms(table) == {"broker-a": 5, "broker-b": 6}
     table.register(registration(having=topics("T1", "T2", perm=7)), "c", NOW_MS)
     assert perms(table)["broker-a"] == 5, "an unchanged registration does not undo it"
-    assert table.add_write_perm("broker-a") == 2
+    assert finished(table.add_write_perm("broker-a")) == 2
     assert perms(table)["broker-a"] == 6
-    assert table.wipe_write_perm("nobody") == 0
+    assert finished(table.wipe_write_perm("nobody")) == 0
 
 
 def test_deleting_a_topic_everywhere_or_in_a_cluster(table: RouteTable) -> None:

@@ -29,7 +29,7 @@ ZONE_NAME: Final = "__ZONE_NAME"
 LONG_BYTES: Final = 64 * 1024
 """A longer body is read in steps, if it is plain JSON."""
 _TABLE: Final = "topicConfigSerializeWrapper", "topicConfigTable"
-_TOPICS_A_STEP: Final = 32
+_TOPICS_A_STEP: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from txrocketmq.remoting.protocol.body.topic import TopicList
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000
 """A broker that was silent for longer, in ms, is gone, unless it registered with another limit."""
-_TOPICS_A_STEP = 32
+_TOPICS_A_STEP = 8
 SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose routes show no acting master: slaves look for their true master with them."""
 

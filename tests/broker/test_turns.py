@@ -9,16 +9,15 @@ each of a thousand things is found. A request that is served and not named here 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 from twisted.internet.testing import MemoryReactorClock
 
 from tests.broker.conftest import STORE_HOST
+from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import service
 from txrocketmq.broker.all_processors import all_processors
@@ -209,24 +208,6 @@ class Scene:
         body = self.pieces
         pieces = (body,) if isinstance(body, (bytes, memoryview)) else body
         return max(map(len, pieces), default=0)
-
-
-def lines_of(call: Callable[[], object]) -> int:
-    """How many lines of Python a call runs."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.fixture

@@ -153,14 +153,7 @@ class Parts:
         self.delay_levels = DelayLevels(store_config.message_delay_level)
         self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
         self.producers = Producers(config.channel_expired_timeout)
-        self.filters = ConsumerFilters(
-            config,
-            file("consumerFilter.json"),
-            clock,
-            lambda: max(clock(), self.store.flush.log_timestamp_ms),
-            self.in_thread,
-            lambda steps: self.walks.run(steps, _raise),
-        )
+        self.filters = self._filters(file("consumerFilter.json"))
         self.store.set_bitmap_of(self.filters.bitmap)
         self.broadcast_offsets = BroadcastOffsets(
             config, self.consumers, self.offsets, self.store, steady_clock
@@ -204,6 +197,16 @@ class Parts:
                 self.stats.died,
                 lambda due_ms: self.timers.is_rejected(due_ms),  # noqa: PLW0108 - made later
             ),
+        )
+
+    def _filters(self, file: JsonFile) -> ConsumerFilters:
+        return ConsumerFilters(
+            self.config,
+            file,
+            self.clock,
+            lambda: max(self.clock(), self.store.flush.log_timestamp_ms),
+            self.in_thread,
+            lambda steps: self.walks.run(steps, _raise),
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:

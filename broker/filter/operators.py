@@ -277,8 +277,7 @@ def _looked_up(one_of: OneOf, depth: int) -> Operand:
         return None if text is None or read is None else (read(text) in values) != negate
 
     evaluate = with_text if read is None else with_number
-    found = Operand(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth, terms=1, one_of=one_of)
-    return _checked(found)
+    return _checked(replace(_boolean(evaluate), depth=depth, one_of=one_of))
 
 
 # ---------------------------------------------------------------- comparisons
@@ -481,7 +480,7 @@ def matches_text(
 
 
 def _boolean(evaluate: Evaluate, *operands: Operand) -> Operand:
-    depth = 1 + max(operand.depth for operand in operands)
+    depth = 1 + max((operand.depth for operand in operands), default=1)
     terms = max(sum(operand.terms for operand in operands), 1)
     return _checked(Operand(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth, terms=terms))
 

@@ -18,7 +18,7 @@ from txrocketmq.broker.processors.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
 from txrocketmq.broker.processors.offset import OffsetProcessor
 from txrocketmq.broker.processors.peek_message import PeekMessageProcessor
-from txrocketmq.broker.processors.pop_checks import PopChecks
+from txrocketmq.broker.processors.pop_checks import Attempts, PopChecks
 from txrocketmq.broker.processors.pop_message import PopMessageProcessor
 from txrocketmq.broker.processors.pop_notification import PopNotificationProcessor
 from txrocketmq.broker.processors.pull_message import PullMessageProcessor
@@ -94,14 +94,13 @@ def _pop_processors(parts: Parts) -> list[object]:
     config, topics, pop = parts.config, parts.topics, parts.pop
     checks = PopChecks(config, topics, parts.groups)
     clocks = parts.clock, parts.steady_clock or parts.clock
+    attempts = Attempts(pop.walks, parts.cold_reads)
     return [
-        PopMessageProcessor(
-            checks, parts.filters, pop.queues, pop.polling, parts.cold_reads, *clocks
-        ),
+        PopMessageProcessor(checks, parts.filters, pop.queues, pop.polling, attempts, *clocks),
         AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
-        PopNotificationProcessor(config, checks, topics, parts.store, pop, *clocks),
+        PopNotificationProcessor(config, checks, topics, parts.store, pop, attempts, *clocks),
         PeekMessageProcessor(
-            config, checks, topics, parts.store, parts.stats, pop.queues, parts.cold_reads
+            config, checks, topics, parts.store, parts.stats, pop.queues, attempts
         ),
     ]
 

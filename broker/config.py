@@ -169,6 +169,11 @@ class BrokerConfig(MetricsConfig):
     """Whether long lists of topics and groups are sent in pages."""
     split_metadata_size: int = setting(2_000, live=True, least=1)
     """The number of entries of such a page."""
+    enable_split_registration: bool = setting(False, live=True)
+    """Whether the topics are told to name servers in parts; they are, too, if they do not fit in
+    one frame."""
+    split_registration_size: int = setting(800, live=True, least=1)
+    """The number of topics in such a part."""
     validate_system_topic_when_update_topic: bool = setting(True, live=True)
     """Whether system topics are protected from UPDATE_AND_CREATE_TOPIC."""
     enable_mixed_message_type: bool = setting(False, live=True)

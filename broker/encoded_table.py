@@ -25,6 +25,10 @@ class EncodedTable(Generic[T]):
         """Encodes the members of the object, sorted by name and separated by commas, without
         braces.
         """
+        return b",".join(self.texts(table))
+
+    def texts(self, table: Mapping[str, T]) -> list[bytes]:
+        """Encodes the members of the object, each by itself, sorted by name."""
         before, encode = self._kept, self._encode
         kept: dict[str, tuple[T, bytes]] = {}
         for name in sorted(table):
@@ -34,4 +38,4 @@ class EncodedTable(Generic[T]):
                 pair = value, encode(name, value)
             kept[name] = pair
         self._kept = kept
-        return b",".join([text for _, text in kept.values()])
+        return [text for _, text in kept.values()]

@@ -8,7 +8,8 @@ a message that its filter accepts.
 
 Nothing here iterates over all requests: they are found by queue, by the second of their deadline
 and by their peer. When many wait for the same thing, they are handled in slices, one in each turn
-of the reactor.
+of the reactor; so are the messages that arrived, if a filter has much to do with them. Filters that
+are the same object judge each message once, however many requests have them.
 
 Counterpart of PullRequestHoldService, ManyPullRequest and NotifyMessageArrivingListener.
 """
@@ -20,20 +21,28 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.message_filter import ALL, MessageFilter
 from txrocketmq.broker.store.consume_queue import Unit
+from txrocketmq.broker.store.get_result import PropertiesFilter
 from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.message import record_properties
 
 MAX_HELD: Final = 100_000
 """How many requests may wait. A further one is answered at once, as if its time were over."""
 SLICE: Final = 500
-"""How many requests are looked at in one turn of the reactor."""
-_RECORDS: Final = 2_000
-"""A turn ends, too, once filters have looked at this many messages."""
+"""How many requests are looked at in one turn of the reactor at most."""
+SLICE_S: Final = 0.003
+"""How long requests are looked at and run in one turn, in seconds."""
+_MAX_VERDICTS: Final = 10_000
+"""How many verdicts of filters are kept; beyond this they begin anew."""
 _CHECKED_QUEUES: Final = 1_000
 """How many queues one tick checks for arrivals that were not announced."""
 _MOST_UNITS: Final = 2_000
 """A request for which more messages than this arrived is run again without asking its filter."""
+_UNITS: Final = 200
+"""How many units of one request are looked at without a pause."""
 _SECOND_MS: Final = 1_000
 
 Key = tuple[str, int]
@@ -75,11 +84,22 @@ class _HeldOfQueue:
 
 
 class LongPolling:
-    """All held requests. `wake_soon` has `run_woken` called in a later turn of the reactor."""
+    """All held requests.
 
-    def __init__(self, queues: Queues, wake_soon: Callable[[], None]) -> None:
+    `wake_soon` has `run_woken` called in a later turn of the reactor, and `timer` returns the
+    seconds of a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        queues: Queues,
+        wake_soon: Callable[[], None],
+        timer: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._queues = queues
         self._wake_soon = wake_soon
+        self._timer = timer
+        self._end_s = 0.0
         self._is_waking = False
         self._held: dict[Key, _HeldOfQueue] = {}
         self._by_peer: dict[Peer, dict[HeldRequest, None]] = {}
@@ -96,8 +116,12 @@ class LongPolling:
         """Requests that are to be looked at, since something arrived in their queues."""
         self._ready: deque[HeldRequest] = deque()
         self._unchecked: list[Key] = []
-        self._records = 0
-        """How many messages filters have looked at in this turn of the reactor."""
+        self._gone: deque[HeldRequest] = deque()
+        """Requests of peers that have gone, which are yet to be forgotten."""
+        self._verdicts: dict[tuple[PropertiesFilter, int], bool] = {}
+        """Whether a filter wants the message at a log offset, while requests are looked at."""
+        self._text: tuple[int, str | None] = -1, None
+        """The properties of the message that was looked at last, and its log offset."""
 
     def __len__(self) -> int:
         return self._count
@@ -130,22 +154,29 @@ class LongPolling:
     def run_woken(self) -> None:
         """Resumes requests that are due, and requests that want what arrived; a slice of them."""
         self._is_waking = False
-        self._records = 0
-        for _ in range(SLICE):
-            if self._records >= _RECORDS:
+        self._end_s = self._timer() + SLICE_S
+        for count in range(SLICE):
+            if count and self._timer() >= self._end_s:
                 break
             if self._ready:
                 self._resume(self._ready.popleft())
             elif self._looked_at:
                 request = self._looked_at.popleft()
-                if self._has_news(request):
+                has_news = self._has_news(request)
+                if has_news:
                     self._resume(request)
+                elif has_news is None:
+                    self._looked_at.append(request)  # all others have their turn first
             elif self._to_look:
                 key = self._to_look.popleft()
                 self._look(key, self._woken.pop(key))
+            elif self._gone:
+                self._forget(self._gone.popleft())
             else:
-                return
-        if self._ready or self._looked_at or self._to_look:
+                break
+        if not self._looked_at:
+            self._verdicts.clear()
+        if self._ready or self._looked_at or self._to_look or self._gone:
             self._wake()
 
     def tick(self, steady_ms: int) -> None:
@@ -163,12 +194,16 @@ class LongPolling:
         self.run_woken()
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """Forgets the requests of a peer that has gone."""
-        for request in list(self._by_peer.get(peer, ())):
-            self._forget(request)
+        """Forgets the requests of a peer that has gone, soon."""
+        gone = self._by_peer.pop(peer, None)
+        if gone:
+            self._gone.extend(gone)
+            self._wake()
 
     def resume_all(self, topic: str, queue_id: int) -> None:
-        """Resumes every request for a queue (its topic is deleted, an offset is reset)."""
+        """Resumes every request for a queue (its topic is deleted, an offset is reset), a slice of
+        them at once.
+        """
         of_queue = self._held.get((topic, queue_id))
         if of_queue is not None:
             self._ready.extend(of_queue.requests)
@@ -205,12 +240,8 @@ class LongPolling:
             of_queue.top = top
             self._looked_at.extend(of_queue.requests)
 
-    def _is_held(self, request: HeldRequest) -> bool:
-        of_queue = self._held.get((request.topic, request.queue_id))
-        return of_queue is not None and request in of_queue.requests
-
     def _resume(self, request: HeldRequest) -> None:
-        if self._is_held(request):
+        if request in self._by_peer.get(request.peer, ()):
             self._forget(request)
             request.resume()
 
@@ -220,35 +251,60 @@ class LongPolling:
         del self._held[key].requests[request]
         if not self._held[key].requests:
             del self._held[key]
-        del self._by_peer[request.peer][request]
-        if not self._by_peer[request.peer]:
-            del self._by_peer[request.peer]
+        of_peer = self._by_peer.get(request.peer)
+        if of_peer is not None:
+            of_peer.pop(request, None)
+            if not of_peer:
+                del self._by_peer[request.peer]
         del self._by_second[second][request]
         if not self._by_second[second]:
             del self._by_second[second]
         self._count -= 1
 
-    def _has_news(self, request: HeldRequest) -> bool:
-        """Whether a new message is wanted by the request; otherwise it now waits behind these
-        messages.
+    def _has_news(self, request: HeldRequest) -> bool | None:
+        """Whether a new message is wanted by the request; None if more are to be looked at.
+
+        The request then waits behind the messages that are not for it.
         """
         topic, queue_id, offset = request.topic, request.queue_id, request.offset
         of_queue = self._held.get((topic, queue_id))
         if of_queue is None or request not in of_queue.requests or of_queue.top <= offset:
             return False
         count = of_queue.top - offset
-        if request.filter == ALL or count > _MOST_UNITS:
+        wanted = request.filter
+        if wanted == ALL or count > _MOST_UNITS:
             return True
-        for unit in self._queues.queue_units(topic, queue_id, offset, count):
-            if request.filter.wants(unit) and self._wants_record(request, unit):
-                return True
-        request.offset = of_queue.top  # seen, and not for this one
-        return False
+        for unit in self._queues.queue_units(topic, queue_id, offset, min(count, _UNITS)):
+            if wanted.wants(unit):
+                if wanted.by_properties is None or self._wants(wanted, unit):
+                    return True
+                request.offset += 1
+                if self._timer() >= self._end_s:
+                    return None if request.offset < of_queue.top else False
+            else:
+                request.offset += 1
+        request.offset = offset + min(count, _UNITS)  # seen, and not for this one
+        return None if count > _UNITS else False
 
-    def _wants_record(self, request: HeldRequest, unit: Unit) -> bool:
-        wants_record = request.filter.wants_record
-        if wants_record is None:
-            return True
-        self._records += 1
-        record = self._queues.message_at(unit.physical_offset, unit.size_bytes)
-        return record is None or wants_record(record)
+    def _wants(self, wanted: MessageFilter, unit: Unit) -> bool:
+        """Whether a filter wants a message by its properties; True if there is no telling."""
+        assert wanted.by_properties is not None
+        key = wanted.by_properties, unit.physical_offset
+        found = self._verdicts.get(key)
+        if found is None:
+            text = self._properties(unit)
+            try:
+                found = text is None or wanted.by_properties.wants(text)
+            except (NotCompiled, ResponseError):
+                return True  # the request waits for the expression, or is refused
+            if len(self._verdicts) >= _MAX_VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[key] = found
+        return found
+
+    def _properties(self, unit: Unit) -> str | None:
+        if self._text[0] != unit.physical_offset:
+            record = self._queues.message_at(unit.physical_offset, unit.size_bytes)
+            text = None if record is None else record_properties(record)
+            self._text = unit.physical_offset, text
+        return self._text[1]

@@ -16,7 +16,7 @@ from txrocketmq.broker.filter.consumer_filters import ConsumerFilterData, Consum
 from txrocketmq.broker.filter.expression import Expression
 from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.consume_queue_ext import ExtUnit
-from txrocketmq.remoting.message.message import record_properties
+from txrocketmq.broker.store.get_result import PropertiesFilter
 from txrocketmq.remoting.message.properties import RETRY_TOPIC, decode_properties
 from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionData
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
@@ -24,11 +24,11 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 class MessageFilter(NamedTuple):
     """`tag_codes` are the hashes of the wanted tags (None for all); `wants_ext` looks at units of
-    ext files; finally `wants_record` looks at the record.
+    ext files; finally `by_properties` looks at the properties of the message.
     """
 
     tag_codes: frozenset[int] | None = None
-    wants_record: Callable[[memoryview], bool] | None = None
+    by_properties: PropertiesFilter | None = None
     wants_ext: Callable[[ExtUnit], bool] | None = None
 
     def wants(self, unit: Unit) -> bool:
@@ -54,7 +54,7 @@ def filter_by(expression: Expression, data: ConsumerFilterData | None = None) ->
     """
     bloom = None if data is None else data.bloom
     if data is None or bloom is None:
-        return MessageFilter(wants_record=expression.wants_record)
+        return MessageFilter(by_properties=expression)
     born_ms, bitmap_bytes, is_hit = data.born_time, bloom.bit_num // 8, bloom.is_hit
 
     def wants_ext(unit: ExtUnit) -> bool:
@@ -64,19 +64,29 @@ def filter_by(expression: Expression, data: ConsumerFilterData | None = None) ->
             or is_hit(unit.bitmap)
         )
 
-    return MessageFilter(wants_record=expression.wants_record, wants_ext=wants_ext)
+    return MessageFilter(by_properties=expression, wants_ext=wants_ext)
+
+
+class _OfRetries:
+    """Filters the messages of a retry topic as those of the topics that they came from."""
+
+    def __init__(self, filters: ConsumerFilters, group: str) -> None:
+        self._filters = filters
+        self._group = group
+        self.terms = 1
+        """How many comparisons the last message needed at most."""
+
+    def wants(self, text: str) -> bool:
+        """Whether the group wants the message; may raise what ConsumerFilters.compiled raises."""
+        properties = decode_properties(text)
+        data = self._filters.get(properties.get(RETRY_TOPIC, ""), self._group)
+        expression = None if data is None else self._filters.compiled(data)
+        self.terms = 1 if expression is None else expression.terms
+        return expression is None or expression.matches(properties)
 
 
 def filter_of_retries(filters: ConsumerFilters, topic: str) -> MessageFilter:
     """The filter of a retry topic: the group's filters for the topics that the messages came
     from.
     """
-    group = topic.removeprefix(RETRY_PREFIX)
-
-    def wants_record(record: memoryview) -> bool:
-        properties = decode_properties(record_properties(record))
-        data = filters.get(properties.get(RETRY_TOPIC, ""), group)
-        expression = None if data is None else filters.compiled(data)
-        return expression is None or expression.matches(properties)
-
-    return MessageFilter(wants_record=wants_record)
+    return MessageFilter(by_properties=_OfRetries(filters, topic.removeprefix(RETRY_PREFIX)))

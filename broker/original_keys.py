@@ -60,7 +60,7 @@ BROKER_KEYS: Final = original_keys(
     enableRegisterProducer=true enableRemoteEscape=false enableRemotingMetrics=true
     enableRequestMetrics=true
     enableSingleTopicRegister=false enableSkipLongAwaitingAck=false
-    enableSlaveActingMaster=false enableSplitRegistration=false enableStatsMetrics=true
+    enableSlaveActingMaster=false enableStatsMetrics=true
     enableTransactionMetrics=true endTransactionPoolQueueCapacity=100000
     estimateAccumulation=true fetchControllerAddrByDnsLookup=false
     fetchNamesrvAddrByAddressServer=false fetchNameSrvAddrByDnsLookup=false
@@ -94,7 +94,7 @@ BROKER_KEYS: Final = original_keys(
     serverSelectorThreads=3 serverSocketBacklog=1024 serverSocketRcvBufSize=0
     serverSocketSndBufSize=0 serverWorkerThreads=8
     skipPreOnline=false socksProxyConfig={}
-    splitRegistrationSize=800 statefulAuthenticationCacheExpiredSecond=60
+    statefulAuthenticationCacheExpiredSecond=60
     statefulAuthenticationCacheMaxNum=10000 statefulAuthorizationCacheExpiredSecond=60
     statefulAuthorizationCacheMaxNum=10000 subscriptionExpiredTimeout=600000
     syncBrokerMemberGroupPeriod=1000 syncBrokerMetadataPeriod=5000

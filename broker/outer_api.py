@@ -3,8 +3,11 @@
 
 Each name server is called by itself; one that does not answer does not delay the others. A
 registration carries all topics, so its text is made in a thread, of the texts of topics that were
-made before. A topic that is new or has changed is told alone to name servers of 5.x that know the
-others (REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not know that request, and are told everything.
+made before. With enableSplitRegistration, or if it does not fit in a frame, it goes in parts, each
+after the answer to the one before; a name server that deletes topics which a registration lacks
+(deleteTopicWithBrokerRegistration) cannot be told so. A topic that is new or has changed is told
+alone to name servers of 5.x that know the others (REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not
+know that request, and are told everything.
 Counterpart of BrokerOuterAPI, and of registerBrokerAll and registerSingleTopicAll in
 BrokerController.
 """
@@ -22,6 +25,7 @@ from txrocketmq.broker.saving import InThread, at_once
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError
+from txrocketmq.remoting.formats import MAX_BODY_BYTES
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
@@ -68,11 +72,16 @@ class Identity:
 
 
 class TopicTable(NamedTuple):
-    """What is registered: the topics, their data version, and the permission of the broker."""
+    """What is registered: the topics, their data version, and the permission of the broker.
+
+    If it has to be told in parts, or is to be with `is_split`, each part has `part_size` topics.
+    """
 
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
     permission: int
+    part_size: int = 800
+    is_split: bool = False
 
 
 class NameServers:
@@ -110,6 +119,8 @@ class NameServers:
         pause before it."""
         self._steady_ms = steady_ms
         self._is_encoding = False
+        self._parts: dict[str, list[bytes]] = {}
+        """The parts of a registration that are yet to be told, by name server."""
         self._registration = _RegistrationText()
 
     def set_addresses(self, text: str) -> None:
@@ -155,7 +166,8 @@ class NameServers:
         for address in self.addresses:
             # A registration that is being made may lack these topics, so it must not arrive after
             # them.
-            if address in self._take_single and not self._is_encoding:
+            is_under_way = self._is_encoding or self._parts.get(address)
+            if address in self._take_single and not is_under_way:
                 for topic in told:
                     self._register_topic(address, topic)
             else:
@@ -263,12 +275,14 @@ class NameServers:
         """Makes one registration for all name servers that wait for one, and again for those added
         since.
         """
-        if self._is_encoding or not self._due or self._has_left:
+        addresses = [each for each in self._due if not self._parts.get(each)]
+        if self._is_encoding or not addresses or self._has_left:
             return
         self._is_encoding = True
-        addresses, self._due = list(self._due), {}
+        for address in addresses:
+            del self._due[address]
         table = self._topic_table()
-        bodies: list[bytes] = []
+        bodies: list[list[bytes]] = []
 
         def encoded(error: Exception | None) -> None:
             self._is_encoding = False
@@ -277,13 +291,25 @@ class NameServers:
                 return
             for address in addresses:
                 if address in self.addresses and not self._has_left:
-                    self._register(address, bodies[0])
+                    parts = self._parts[address] = bodies[0][::-1]
+                    self._register(address, parts)
             self._register_due()
 
         self._in_thread(lambda: bodies.append(self._registration.encode(table)), encoded)
 
-    def _register(self, address: str, body: bytes) -> None:
-        it = self._identity
+    def _register(self, address: str, parts: list[bytes]) -> None:
+        """Tells the last of these parts, and the others when that is registered."""
+        it, body = self._identity, parts.pop()
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            is_good = isinstance(outcome, Reply) and outcome.code == ResponseCode.SUCCESS
+            if parts and is_good and not self._has_left:
+                self._register(address, parts)
+                return
+            parts.clear()
+            self._answered(address, outcome)
+            self._register_due()
+
         header = RegisterBrokerRequestHeader(
             broker_name=it.name,
             broker_addr=it.address,
@@ -295,7 +321,7 @@ class NameServers:
         )
         self._connections.invoke(
             address, route.REGISTER_BROKER, header, body, timeout_ms=self._timeout_ms()
-        ).then(lambda outcome: self._answered(address, outcome))
+        ).then(answered)
 
     def _answered(self, address: str, outcome: Reply[Any] | Exception) -> None:
         before = self._registered.get(address)
@@ -338,19 +364,34 @@ class _RegistrationText:
         self._permission = -1
         self._topics: EncodedTable[TopicConfig] = EncodedTable(self._encode_topic)
 
-    def encode(self, table: TopicTable) -> bytes:
-        """The body of REGISTER_BROKER, as RegisterBrokerBody encodes it."""
+    def encode(self, table: TopicTable) -> list[bytes]:
+        """The bodies of REGISTER_BROKER, as RegisterBrokerBody encodes them: one, or parts.
+
+        A name server takes a part for news because its data version differs from that of the part
+        before. The last one has the version of the whole.
+        """
         if table.permission != self._permission:
             self._permission = table.permission
             self._topics = EncodedTable(self._encode_topic)
-        content = RegisterBrokerBody(
-            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
-                data_version=table.data_version
-            )
-        ).to_json()
-        content["topicConfigSerializeWrapper"]["topicConfigTable"] = HOLE
-        before, after = encode_around(content)
-        return before + b"{" + self._topics.members(table.topics) + b"}" + after
+        texts = self._topics.texts(table.topics)
+        size = table.part_size
+        if not table.is_split and sum(map(len, texts)) + len(texts) < MAX_BODY_BYTES:
+            size = len(texts)
+        parts = [texts[at : at + size] for at in range(0, len(texts), max(size, 1))] or [[]]
+        bodies: list[bytes] = []
+        for number, part in enumerate(parts, 1):
+            version = table.data_version
+            if number < len(parts):
+                version = replace(version, timestamp=version.timestamp + number)
+            content = RegisterBrokerBody(
+                topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+                    data_version=version
+                )
+            ).to_json()
+            content["topicConfigSerializeWrapper"]["topicConfigTable"] = HOLE
+            before, after = encode_around(content)
+            bodies.append(before + b"{" + b",".join(part) + b"}" + after)
+        return bodies
 
     def _encode_topic(self, name: str, topic: TopicConfig) -> bytes:
         return encode_member(name, _permitted(topic, self._permission).to_json())

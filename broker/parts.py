@@ -153,12 +153,7 @@ class Parts:
         self.delay_levels = DelayLevels(store_config.message_delay_level)
         self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
         self.producers = Producers(config.channel_expired_timeout)
-        self.filters = ConsumerFilters(
-            config,
-            file("consumerFilter.json"),
-            clock,
-            lambda: max(clock(), self.store.flush.log_timestamp_ms),
-        )
+        self.filters = self._filters(file("consumerFilter.json"))
         self.store.set_bitmap_of(self.filters.bitmap)
         self.broadcast_offsets = BroadcastOffsets(
             config, self.consumers, self.offsets, self.store, steady_clock
@@ -184,7 +179,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock(), self._own_reads
         )
-        self.polling = LongPolling(self.store, self.wake_soon)
+        self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
@@ -204,6 +199,16 @@ class Parts:
             ),
         )
 
+    def _filters(self, file: JsonFile) -> ConsumerFilters:
+        return ConsumerFilters(
+            self.config,
+            file,
+            self.clock,
+            lambda: max(self.clock(), self.store.flush.log_timestamp_ms),
+            self.in_thread,
+            lambda steps: self.walks.run(steps, _raise),
+        )
+
     def _pop(self, order_file: JsonFile) -> Pop:
         return Pop(
             config=self.config,
@@ -218,6 +223,7 @@ class Parts:
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
             in_thread=self._own_reads,
+            timer=self.walks.timer,
         )
 
     def _make_timers(self, files: OsFiles, file: JsonFile) -> None:
@@ -334,6 +340,10 @@ class Parts:
                 " were delivered before"
             )
         ]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _has_messages(store: MessageStore, topic: str, queue_id: int) -> bool:

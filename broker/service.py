@@ -335,8 +335,14 @@ class Broker:
             self.name_servers.register(force=force)
 
     def _topic_table(self) -> TopicTable:
-        topics = self.parts.topics
-        return TopicTable(topics.all(), topics.data_version, self.parts.config.broker_permission)
+        topics, config = self.parts.topics, self.parts.config
+        return TopicTable(
+            topics.all(),
+            topics.data_version,
+            config.broker_permission,
+            config.split_registration_size,
+            config.enable_split_registration,
+        )
 
     def _reconfigured(self, keys: Collection[str]) -> None:
         """Registers again when changed settings are told to name servers or name other ones."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from txrocketmq.broker.cold_reads import InThread, at_once, unread
 from txrocketmq.broker.store.in_memory import ColdRead
@@ -24,6 +24,7 @@ from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.formats import MAX_FRAME_BYTES
 from txrocketmq.remoting.serialize.json import encode_around
 
 SLICE_S = 0.002
@@ -31,6 +32,7 @@ SLICE_S = 0.002
 MAX_WALKS = 64
 """How many walks may be under way; a further request that needs one is SYSTEM_BUSY (2)."""
 
+T = TypeVar("T")
 Answer = Reply[Any] | PendingReply
 Walk = Steps[Answer]
 
@@ -49,7 +51,7 @@ class Walks:
         self, later: Callable[[Callable[[], None]], object], timer: Callable[[], float]
     ) -> None:
         self._later = later
-        self._timer = timer
+        self.timer = timer
         self.in_thread: InThread = at_once
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
         self._reading = 0
@@ -92,6 +94,30 @@ class Walks:
         if len(self._under_way) == 1:
             self._go_on()
 
+    def begin(self, steps: Steps[T], ended: Callable[[T | Exception], None]) -> bool:
+        """Takes steps at once, for a slice, and what is left in turns; returns whether none is.
+
+        `ended` is called with the outcome. This is for requests of which there are many, so none is
+        refused.
+        """
+
+        def walk() -> Walk:
+            outcome: T | Exception
+            try:
+                outcome = yield from steps
+            except Exception as error:  # noqa: BLE001 - it is the outcome
+                outcome = error
+            ended(outcome)
+            return Reply()
+
+        begun = walk()
+        found = self._slice(begun)
+        if isinstance(found, ColdRead):
+            self._read(found, begun, PendingReply())
+        elif found is None:
+            self._add(begun, PendingReply())
+        return isinstance(found, Reply)
+
     def _add(self, walk: Walk, pending: PendingReply) -> None:
         self._under_way.append((walk, pending))
         if len(self._under_way) == 1:
@@ -116,7 +142,7 @@ class Walks:
         """Runs some steps; returns the answer if the walk has ended, the read it waits for, or
         None.
         """
-        timer = self._timer
+        timer = self.timer
         end_s = timer() + SLICE_S
         try:
             read: ColdRead | None = next(walk)
@@ -153,18 +179,26 @@ def _answering(steps: Steps[object]) -> Walk:
 
 class Pieces:
     """Joins bytes that come in small bits, neither into one large buffer nor into many tiny
-    ones.
+    ones; no more of them than fit in a frame.
     """
 
     def __init__(self) -> None:
         self._joined: list[bytes] = []
         self._bits: list[bytes] = []
         self._size_bytes = 0
+        self._left_bytes = MAX_FRAME_BYTES
 
     def add(self, bit: bytes) -> None:
-        """Adds a bit."""
+        """Adds a bit. Raises ResponseError when they are more than any answer may have."""
         self._bits.append(bit)
         self._size_bytes += len(bit)
+        self._left_bytes -= len(bit)
+        if self._left_bytes < 0:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the answer is too long: it has more than {MAX_FRAME_BYTES} bytes, and readers"
+                " take no more at once; ask for less, or for parts",
+            )
         if self._size_bytes >= PIECE_BYTES:
             self._join()
 

@@ -10,10 +10,11 @@ Counterpart of RouteInfoManager.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.registration import Registered, Registration
 from txrocketmq.namesrv.route_events import (
     BrokerJoined,
     BrokerLeft,
@@ -30,7 +31,6 @@ from txrocketmq.remoting.protocol.body.route import (
     ClusterInfo,
     DataVersion,
     QueueData,
-    TopicConfig,
     TopicRouteData,
 )
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
@@ -39,6 +39,7 @@ from txrocketmq.remoting.protocol.body.topic import TopicList
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000
 """A broker that was silent for longer, in ms, is gone, unless it registered with another limit."""
+_TOPICS_A_STEP = 8
 SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose routes show no acting master: slaves look for their true master with them."""
 
@@ -78,36 +79,6 @@ class LiveBroker:
     ha_address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a broker says of itself.
-
-    `enable_acting_master` is None for a 4.x broker; `filter_servers` is None if it says nothing of
-    them.
-    """
-
-    cluster: str
-    broker_name: str
-    broker_id: int
-    address: str
-    ha_address: str
-    topics: Mapping[str, TopicConfig]
-    data_version: DataVersion
-    filter_servers: Sequence[str] | None = None
-    queue_mappings: Mapping[str, TopicQueueMappingInfo] = field(default_factory=dict)
-    heartbeat_timeout_ms: int | None = None
-    enable_acting_master: bool | None = None
-    zone: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The answer to a registration; for a slave it says where its master is."""
-
-    master_address: str | None = None
-    ha_address: str | None = None
-
-
 class RouteTable:
     """All that a name server knows of brokers.
 
@@ -117,6 +88,10 @@ class RouteTable:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._queues: dict[str, dict[str, QueueData]] = {}
+        self._topics_of: dict[str, dict[str, None]] = {}
+        """The topics of each broker name: the reverse of `_queues`."""
+        self._cluster_info: bytes | None = None
+        """The text of `cluster_info` while brokers and clusters stay as they are."""
         self._brokers: dict[str, Broker] = {}
         self._clusters: dict[str, set[str]] = {}
         self._live: dict[tuple[str, str], LiveBroker] = {}
@@ -142,7 +117,23 @@ class RouteTable:
     # --------------------------------------------------------- registrations
 
     def register(self, it: Registration, channel: object, steady_ms: int) -> Registered | None:
-        """Registers a broker; returns None when it is refused ("register broker failed")."""
+        """Takes all steps of `registering` at once."""
+        steps = self.registering(it, channel, steady_ms)
+        try:
+            while True:
+                next(steps)
+        except StopIteration as end:
+            registered: Registered | None = end.value
+            return registered
+
+    def registering(
+        self, it: Registration, channel: object, steady_ms: int
+    ) -> Generator[None, None, Registered | None]:
+        """Registers a broker, then some topics in each step; it ends early if the broker leaves.
+
+        Returns None when it is refused ("register broker failed"). Until the last topic is
+        registered, the broker counts as one whose data version is not known.
+        """
         key = (it.cluster, it.address)
         broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
         others = {
@@ -162,39 +153,53 @@ class RouteTable:
         if live is not None and live.broker_name != it.broker_name:
             self._leave(live, f"it is {it.broker_name} now")
             live = None
-        other = None
-        if old_address is not None and old_address != it.address:
-            other = self._live.get((it.cluster, old_address))
-        if other is not None and other.broker_name == it.broker_name:
-            self._events.append(TwoOfOneId(it.broker_name, it.broker_id, it.address, other.address))
+        self._note_two(it, old_address)
         min_id_changed = it.broker_id < min(broker.addresses, default=0)
         self._brokers[it.broker_name] = broker
         self._clusters.setdefault(it.cluster, set()).add(it.broker_name)
         broker.acting_master = bool(it.enable_acting_master)
         broker.zone = it.zone
         broker.addresses = {**others, it.broker_id: it.address}
-        self._register_topics(it, broker, first=not old_address)
+        self._cluster_info = None
+        changed = not old_address or live is None or live.data_version != it.data_version
         if live is None:
             self._events.append(
                 BrokerJoined(it.cluster, it.broker_name, it.broker_id, it.address, len(it.topics))
             )
-        self._live[key] = LiveBroker(
+        mine = self._live[key] = LiveBroker(
             cluster=it.cluster,
             broker_name=it.broker_name,
             address=it.address,
             last_seen_ms=steady_ms,
             timeout_ms=it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
-            data_version=it.data_version,
+            data_version=DataVersion(state_version=it.data_version.state_version),
             channel=channel,
             ha_address=it.ha_address,
         )
+        self._take_filter_servers(it)
+        if min_id_changed:
+            self._min_id_changed(broker, None, it.ha_address)
+        for count, _ in enumerate(self._topics_registered(it, broker, changed=changed), 1):
+            if count % _TOPICS_A_STEP == 0:
+                yield
+            if self._live.get(key) is not mine:
+                return Registered()
+        mine.data_version = it.data_version
+        return self._master_of(broker) if it.broker_id != MASTER_ID else Registered()
+
+    def _note_two(self, it: Registration, old_address: str | None) -> None:
+        if old_address is None or old_address == it.address:
+            return
+        other = self._live.get((it.cluster, old_address))
+        if other is not None and other.broker_name == it.broker_name:
+            self._events.append(TwoOfOneId(it.broker_name, it.broker_id, it.address, other.address))
+
+    def _take_filter_servers(self, it: Registration) -> None:
+        key = it.cluster, it.address
         if it.filter_servers:
             self._filter_servers[key] = list(it.filter_servers)
         elif it.filter_servers is not None:
             self._filter_servers.pop(key, None)
-        if min_id_changed:
-            self._min_id_changed(broker, None, it.ha_address)
-        return self._master_of(broker) if it.broker_id != MASTER_ID else Registered()
 
     def _is_older(self, it: Registration, old_address: str | None) -> bool:
         """Whether a broker with a later term holds the id already (5.x, controller mode)."""
@@ -205,7 +210,10 @@ class RouteTable:
             other is not None and other.data_version.state_version > it.data_version.state_version
         )
 
-    def _register_topics(self, it: Registration, broker: Broker, *, first: bool) -> None:
+    def _topics_registered(
+        self, it: Registration, broker: Broker, *, changed: bool
+    ) -> Generator[None, None, None]:
+        """Registers the topics of a broker one by one."""
         is_master = it.broker_id == MASTER_ID
         is_prime_slave = (
             it.enable_acting_master is not None
@@ -214,26 +222,32 @@ class RouteTable:
         )
         if not (is_master or is_prime_slave):
             return
-        live = self._live.get((it.cluster, it.address))
-        changed = first or live is None or live.data_version != it.data_version
         if self._config.delete_topic_with_broker_registration and not it.queue_mappings:
-            for name in [name for name, its in self._queues.items() if broker.name in its]:
+            for name in list(self._topics_of.get(broker.name, ())):
                 if name not in it.topics:
                     self._remove_queues(name, broker.name)
+                yield
         read_only = is_prime_slave and broker.acting_master
         for name, topic in it.topics.items():
-            queues = self._queues.setdefault(topic.topic_name or name, {})
-            if changed or broker.name not in queues:
-                queues[broker.name] = QueueData(
+            topic_name = topic.topic_name or name
+            if changed or broker.name not in self._queues.get(topic_name, {}):
+                queues = QueueData(
                     broker_name=broker.name,
                     read_queue_nums=topic.read_queue_nums,
                     write_queue_nums=topic.write_queue_nums,
                     perm=topic.perm & ~PermName.WRITE if read_only else topic.perm,
                     topic_sys_flag=topic.topic_sys_flag,
                 )
+                self._put(topic_name, queues)
+            yield
         if changed:
             for name, mapping in it.queue_mappings.items():
                 self._mappings.setdefault(name, {})[mapping.bname or broker.name] = mapping
+                yield
+
+    def _put(self, topic: str, queues: QueueData) -> None:
+        self._queues.setdefault(topic, {})[queues.broker_name] = queues
+        self._topics_of.setdefault(queues.broker_name, {})[topic] = None
 
     def _master_of(self, broker: Broker) -> Registered:
         master = broker.addresses.get(MASTER_ID)
@@ -284,12 +298,14 @@ class RouteTable:
         if broker is None or address not in broker.addresses.values():
             return
         smallest = min(broker.addresses)
+        self._cluster_info = None
         broker.addresses = {i: its for i, its in broker.addresses.items() if its != address}
         if not broker.addresses:
             self._remove_broker(broker_name)
             return
         if broker.acting_master and MASTER_ID not in broker.addresses:
-            self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE)
+            for _ in self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE):
+                pass
         if smallest not in broker.addresses and broker.acting_master:
             self._min_id_changed(broker, address, None)
 
@@ -299,7 +315,7 @@ class RouteTable:
             names.discard(broker_name)
             if not names:
                 del self._clusters[cluster]
-        for topic in list(self._queues):
+        for topic in list(self._topics_of.get(broker_name, ())):
             self._remove_queues(topic, broker_name)
 
     def _min_id_changed(self, broker: Broker, offline: str | None, ha: str | None) -> None:
@@ -321,31 +337,39 @@ class RouteTable:
         """Adds queues of a topic; does nothing when one of them is on an unknown broker."""
         queues = list(queues)
         if queues and all(queue.broker_name in self._brokers for queue in queues):
-            self._queues.setdefault(topic, {}).update({q.broker_name: q for q in queues})
+            for each in queues:
+                self._put(topic, each)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Removes a topic, everywhere or on the brokers of a cluster."""
-        if cluster is None:
-            self._queues.pop(topic, None)
-            return
-        for broker_name in self._clusters.get(cluster, ()):
+        names = self._queues.get(topic, {}) if cluster is None else self._clusters.get(cluster, ())
+        for broker_name in list(names):
             self._remove_queues(topic, broker_name)
 
-    def wipe_write_perm(self, broker_name: str) -> int:
-        """Takes the write permission of all topics of a broker; returns how many there are."""
+    def wipe_write_perm(self, broker_name: str) -> Generator[None, None, int]:
+        """Takes the write permission of all topics of a broker, some in each step; returns how
+        many there are.
+        """
         return self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE)
 
-    def add_write_perm(self, broker_name: str) -> int:
-        """Lets all topics of a broker be read and written; returns how many there are."""
+    def add_write_perm(self, broker_name: str) -> Generator[None, None, int]:
+        """Lets all topics of a broker be read and written, some in each step; returns how many
+        there are.
+        """
         return self._set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
-    def _set_perm(self, broker_name: str, change: Callable[[int], int]) -> int:
+    def _set_perm(
+        self, broker_name: str, change: Callable[[int], int]
+    ) -> Generator[None, None, int]:
         count = 0
-        for queues in self._queues.values():
+        for topic in list(self._topics_of.get(broker_name, ())):
+            queues = self._queues.get(topic, {})
             queue = queues.get(broker_name)
             if queue is not None:
                 queues[broker_name] = dataclasses.replace(queue, perm=change(queue.perm))
                 count += 1
+                if count % _TOPICS_A_STEP == 0:
+                    yield
         return count
 
     def _remove_queues(self, topic: str, broker_name: str) -> None:
@@ -353,6 +377,10 @@ class RouteTable:
         queues.pop(broker_name, None)
         if not queues:
             self._queues.pop(topic, None)
+        topics = self._topics_of.get(broker_name, {})
+        topics.pop(topic, None)
+        if not topics:
+            self._topics_of.pop(broker_name, None)
 
     def topics(self) -> TopicList:
         """The names of all topics."""
@@ -431,6 +459,12 @@ class RouteTable:
             broker_addr_table={name: broker.data() for name, broker in self._brokers.items()},
             cluster_addr_table={name: sorted(its) for name, its in self._clusters.items()},
         )
+
+    def encoded_cluster_info(self) -> bytes:
+        """The text of all brokers and clusters, which is made when they have changed."""
+        if self._cluster_info is None:
+            self._cluster_info = self.cluster_info().encode()
+        return self._cluster_info
 
     def member_group(self, cluster: str, broker_name: str) -> BrokerMemberGroup:
         """Master and slaves of a broker name; empty when it is unknown."""

@@ -7,6 +7,7 @@ Counterpart of NamesrvController and BrokerHousekeepingService.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
 from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
 from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.protocol import ha
@@ -134,10 +136,11 @@ class NameServer:
     def registry(self) -> Registry:
         """Makes the registry of everything that a name server serves."""
         started_ms = self.clock.steady_ms()
+        turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         return Registry(
-            RegisterProcessor(self.table, self.kv, self.configuration, self._tell),
+            RegisterProcessor(self.table, self.kv, self.configuration, self._tell, turns),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms),
-            TopicProcessor(self.table, self.configuration, _note),
+            TopicProcessor(self.table, self.configuration, _note, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
 

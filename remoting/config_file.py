@@ -312,6 +312,7 @@ class Configuration:
         for part in self._parts.values():
             self._properties |= as_properties(part)
         self.on_change: list[Callable[[Collection[str]], None]] = []
+        self._text: str | None = None
 
     def get(self, cls: type[C]) -> C:
         """Returns the part of this class; it is always the same instance."""
@@ -322,6 +323,13 @@ class Configuration:
     def properties(self) -> dict[str, str]:
         """Returns all keys and values, including those of the original that have no effect here."""
         return dict(self._properties)
+
+    @property
+    def text(self) -> str:
+        """Returns the properties as the text of a file, sorted by key; made when they change."""
+        if self._text is None:
+            self._text = write_properties(dict(sorted(self._properties.items())))
+        return self._text
 
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
         """Returns those of these keys that nobody knows."""
@@ -347,6 +355,7 @@ class Configuration:
             for name, value in changes.items():
                 object.__setattr__(part, name, value)
         self._properties |= taken
+        self._text = None
         if taken:
             for heard in self.on_change:
                 heard(taken.keys())

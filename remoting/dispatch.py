@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeVar, overload
 from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import HeaderError, ResponseError
+from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame import bare_answers, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.rpc_times import RpcTimes
@@ -466,4 +466,8 @@ class Dispatcher:
             remark=reply.remark,
             serialize_type=self._serialize_type,
         )
-        return encode_frame(response, reply.body)
+        try:
+            return encode_frame(response, reply.body)
+        except FrameTooLong as error:
+            remark = f"the answer is too long: {error}; ask for less"
+            return self._answer(command, Reply(code=ResponseCode.SYSTEM_ERROR, remark=remark))

@@ -6,6 +6,7 @@
     |- HeaderError                   a header that does not decode: answered SYSTEM_ERROR
     |- TlsError                      a connection that is encrypted, or not, against the rules
     |- ConnectError                  a peer could not be reached (local)
+    |- FrameTooLong                  a command that fits in no frame (local)
     |- SendError                     the bytes could not be handed to the peer (local)
     |- RequestTimeout                no answer came in time (local)
     |- TooManyRequests               the limit of requests in flight is reached (local)
@@ -46,6 +47,10 @@ class ConnectError(RemotingError):
     def __init__(self, text: str, again_in_ms: int = 0) -> None:
         super().__init__(text)
         self.again_in_ms = again_in_ms
+
+
+class FrameTooLong(RemotingError):
+    """A command would be longer than a frame may be: its reader would close the connection."""
 
 
 class SendError(RemotingError):

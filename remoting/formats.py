@@ -9,6 +9,8 @@ HAProxyMessageDecoder.
 
 from __future__ import annotations
 
+from typing import Final
+
 from construct import (
     Bytes,
     FixedSized,
@@ -29,6 +31,11 @@ from construct import (
 )
 
 _MARK_BYTES = 4
+
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+"""The largest frame, with its length word (com.rocketmq.remoting.frameMaxLength)."""
+MAX_BODY_BYTES: Final = MAX_FRAME_BYTES - 256 * 1024
+"""The longest body of an answer whose length the server can choose: there is room for a header."""
 
 FRAME_PREFIX = Struct(
     "length" / Int32sb * "of the frame, without these four bytes",

@@ -17,12 +17,11 @@ from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import FrameError
+from txrocketmq.remoting.errors import FrameError, FrameTooLong
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize import json, rocketmq
 
-MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""Largest frame including its length word (com.rocketmq.remoting.frameMaxLength)."""
+MAX_FRAME_BYTES = formats.MAX_FRAME_BYTES
 
 _MAX_CHUNKS = 1024
 """How many pieces of an unfinished frame are kept before they are joined. The longest frame takes
@@ -184,7 +183,10 @@ def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:
 def encode_frame(
     command: RemotingCommand, body: Buffer | Sequence[Buffer] | None = None
 ) -> list[Buffer]:
-    """Returns the buffers of a command; `body` replaces its own and may be a list of buffers."""
+    """Returns the buffers of a command; `body` replaces its own and may be a list of buffers.
+
+    Raises FrameTooLong, since no reader takes more than MAX_FRAME_BYTES.
+    """
     if command.serialize_type == SerializeType.ROCKETMQ:
         header = rocketmq.encode_header(command)
     else:
@@ -193,6 +195,10 @@ def encode_frame(
         body = command.body
     bodies: Sequence[Buffer] = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
     size = 4 + len(header) + sum(map(len, bodies))
+    if size > MAX_FRAME_BYTES - 4:
+        raise FrameTooLong(
+            f"it has {size + 4} bytes, but readers take at most {MAX_FRAME_BYTES} at once"
+        )
     mark = command.serialize_type << 24 | len(header)
     return [_PREFIX.pack(size, mark) + header, *filter(len, bodies)]
 

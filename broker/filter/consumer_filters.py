@@ -16,17 +16,23 @@ from itertools import islice
 from typing import Any, Final
 
 from txrocketmq.broker.clients import ConsumerGroup
+from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter.bloom import BloomFilter, BloomFilterData
 from txrocketmq.broker.filter.expression import (
     LEAST_CHARS,
+    MAX_CHARS,
     MAX_KEPT_CHARS,
     Expression,
     ExpressionError,
     Expressions,
+    NotCompiled,
 )
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.broker.store.get_result import work_of
+from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData
@@ -40,11 +46,11 @@ MAX_FILTER_CHARS: Final = 16 * 1024 * 1024
 """How many characters all expressions may have together; the same happens beyond this limit."""
 _FORGOTTEN: Final = 1_000
 """How many filters that have been dead for long are removed in one call of `clean`."""
-_HEARTBEAT_CHARS: Final = 32_768
-"""How many characters of new expressions are taken from one heartbeat.
-
-The first expression is always taken; those beyond the limit are taken from the next heartbeat.
-"""
+_HEARTBEAT_CHARS: Final = 65_536
+"""How many characters of new expressions are taken from one heartbeat, with LEAST_CHARS for a
+shorter one. The first one is always taken; those beyond the limit come with the next heartbeat."""
+_BITMAP_WORK: Final = 1_000
+"""How much work the bitmap of one message may be, as `work_of` counts it: some 0.5 ms."""
 _DEAD_SINCE_MS: Final = 30_000
 """How long before the start, in ms, a filter died whose consumers were alive when the broker
 stopped."""
@@ -122,12 +128,14 @@ class ConsumerFilters:
         file: JsonFile,
         now_ms: Callable[[], int],
         born_ms: Callable[[], int],
+        in_thread: InThread = at_once,
+        in_turns: Callable[[Steps[None]], None] = finished,
     ) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms
         self._born_ms = born_ms
-        self.expressions = Expressions()
+        self.expressions = Expressions(in_thread=in_thread, in_turns=in_turns)
         self.bloom = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
@@ -182,13 +190,37 @@ class ConsumerFilters:
 
     # ---------------------------------------------------------------- heartbeats
 
-    def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Takes a group's subscriptions from a heartbeat; its filters for other topics become dead.
+    def new_texts(self, told: Iterable[tuple[str, Iterable[SubscriptionData]]]) -> list[str]:
+        """The expressions that are to be compiled before the groups of a heartbeat are registered.
 
-        Returns False when the heartbeat has more new expressions than are taken at once; the client
-        should then repeat it.
+        If there are too many new ones, the rest is left for the next heartbeat.
         """
         room = _HEARTBEAT_CHARS
+        texts: list[str] = []
+        for group, subscriptions in told:
+            for each in subscriptions:
+                text, known = each.sub_string, self.get(each.topic, group)
+                if each.expression_type != SQL92 or not 0 < len(text) <= MAX_CHARS:
+                    continue
+                if self.expressions.is_kept(text):
+                    continue
+                if known is not None and each.sub_version <= known.client_version:
+                    continue
+                weight = max(len(text), LEAST_CHARS)
+                if texts and weight > room:
+                    continue
+                room -= weight
+                texts.append(text)
+        return texts
+
+    def register(
+        self, group: str, subscriptions: Iterable[SubscriptionData], *, only_kept: bool = False
+    ) -> bool:
+        """Takes a group's subscriptions from a heartbeat; its filters for other topics become dead.
+
+        With `only_kept`, expressions that are not compiled yet are left out. Returns False when
+        some are left out: the client should then repeat the heartbeat.
+        """
         is_all = True
         wanted = set()
         for each in subscriptions:
@@ -200,11 +232,10 @@ class ConsumerFilters:
                 if each.sub_version == known.client_version and known.is_dead:
                     self._put(replace(known, dead_time=0))
                 continue
-            if not self.expressions.is_kept(each.sub_string):
-                if room < len(each.sub_string) and room < _HEARTBEAT_CHARS:
-                    is_all = False
-                    continue
-                room -= len(each.sub_string)
+            text = each.sub_string
+            if only_kept and len(text) <= MAX_CHARS and not self.expressions.is_kept(text):
+                is_all &= each.expression_type != SQL92
+                continue
             self._register(known, group, each)
         for topic in self._topics.get(group, set()) - wanted:
             self._end(self._by_topic[topic][group])
@@ -293,18 +324,20 @@ class ConsumerFilters:
         groups = self._by_topic.get(topic)
         return None if groups is None else groups.get(group)
 
-    def compile(self, expression: str, expression_type: str) -> Expression:
-        """Compiles an expression; raises ExpressionError with the reason when that is
-        impossible.
+    def compile(self, expression: str, expression_type: str, *, at_once: bool = True) -> Expression:
+        """Compiles an expression; raises ExpressionError with the reason when that is impossible,
+        and what Expressions.compile raises while it takes long.
         """
         if expression_type != SQL92:
             raise ExpressionError(
                 f"messages are filtered by {TAG} and {SQL92}, not by {expression_type:.40}"
             )
-        return self.expressions.compile(expression)
+        return self.expressions.compile(expression, at_once=at_once)
 
     def compiled(self, data: ConsumerFilterData) -> Expression | None:
-        """Returns the compiled expression of these data; None if it is not valid."""
+        """Returns the compiled expression of these data; None if it is not valid. May raise
+        NotCompiled.
+        """
         try:
             return self.compile(data.expression, data.expression_type)
         except ExpressionError:
@@ -313,23 +346,33 @@ class ConsumerFilters:
     def bitmap(self, topic: str, record: memoryview | None) -> bytes:
         """Makes the bitmap of a message: the bits of all groups that want it.
 
-        It is empty when no group filters the topic. When there are too many expressions to keep all
-        of them compiled, a group whose expression is not at hand gets its bits, so that its pull
-        looks at the message.
+        It is empty when no group filters the topic. A group gets its bits without a look, so that
+        its pull looks at the message, if its expression is not compiled, and there is no room to
+        keep all expressions compiled or it takes long; and if the expressions of the groups before
+        it had too many terms already. The original evaluates all of them, in a thread.
         """
         groups = self._by_topic.get(topic)
         if not groups or record is None or not self._config.enable_calc_filter_bit_map:
             return b""
-        properties = decode_properties(record_properties(record))
+        text = record_properties(record)
+        properties = decode_properties(text)
         fit_all = self._chars + LEAST_CHARS * self._count <= MAX_KEPT_CHARS
         hit: list[BloomFilterData] = []
+        left = _BITMAP_WORK - work_of(0, text)
         for data in groups.values():
             if data.bloom is None:
                 continue
-            if not fit_all and not self.expressions.is_kept(data.expression):
+            if left <= 0 or (not fit_all and not self.expressions.is_kept(data.expression)):
                 hit.append(data.bloom)
                 continue
-            expression = self.compiled(data)
-            if expression is not None and expression.matches(properties):
+            try:
+                expression = self.compiled(data)
+            except (NotCompiled, ResponseError):
+                hit.append(data.bloom)
+                continue
+            if expression is None:
+                continue
+            left -= work_of(expression.terms, text)
+            if expression.matches(properties):
                 hit.append(data.bloom)
         return self.bloom.bitmap(hit)

@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from txrocketmq.broker.filter import operators
 from txrocketmq.broker.filter.operators import ExpressionError, Operand
+from txrocketmq.broker.store.steps import Steps, finished
 
 _GRAMMAR: Final = r"""
 ?start: or_
@@ -86,8 +87,10 @@ end behind it is no comment, but costs a search of all that follows."""
 _END: Final = "$END"
 _NAME: Final = "ID"
 MAX_TOKENS: Final = 5_000
-"""How many tokens an expression may have; a list of IN may have half as many elements. This bounds
-the time that parsing one stops everybody else to some 50 ms."""
+"""How many tokens an expression may have; a list of IN may have half as many elements. Parsing one
+takes some 50 ms at most."""
+_TOKENS_A_STEP: Final = 50
+"""How many tokens are parsed between two pauses, in some 0.5 ms."""
 
 
 def _word_or_name(token: Token) -> Token:
@@ -189,6 +192,11 @@ _PARSER: Final = Lark(
 
 
 def parse(text: str) -> tuple[Operand, frozenset[str]]:
+    """Takes all steps of `parsing` at once."""
+    return finished(parsing(text))
+
+
+def parsing(text: str) -> Steps[tuple[Operand, frozenset[str]]]:
     """Returns the condition of an expression, and the names of the properties that it uses.
 
     Raises ExpressionError, which says where and why it is not valid.
@@ -198,7 +206,8 @@ def parse(text: str) -> tuple[Operand, frozenset[str]]:
         raise ExpressionError("it has too many -- behind its last line, where none is a comment")
     names: set[str] = set()
     try:
-        return operators.condition(_parsed(text, names)), frozenset(names)
+        operand = yield from _parsed(text, names)
+        return operators.condition(operand), frozenset(names)
     except UnexpectedCharacters as error:
         found = text[error.pos_in_stream :][:1]
         raise ExpressionError(f'Lexical error at {_place(error)}. Encountered: "{found}"') from None
@@ -207,11 +216,13 @@ def parse(text: str) -> tuple[Operand, frozenset[str]]:
         raise ExpressionError(f'Encountered "{found}" at {_place(error)}.') from None
 
 
-def _parsed(text: str, names: set[str]) -> Any:
+def _parsed(text: str, names: set[str]) -> Steps[Any]:
     parser = _PARSER.parse_interactive(text)
     token: Token | None = None
     tokens = parser.lexer_thread.lex(parser.parser_state)  # type: ignore[no-untyped-call]
     for count, token in enumerate(tokens):
+        if count % _TOKENS_A_STEP == _TOKENS_A_STEP - 1:
+            yield
         if count == MAX_TOKENS:
             raise ExpressionError(f"it has more than {MAX_TOKENS} words, numbers, texts and signs")
         if token.type == _NAME:

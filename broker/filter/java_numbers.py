@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 _WHOLE: Final = re.compile(r"[+-]?\d+")
@@ -24,6 +25,10 @@ _HEXADECIMAL: Final = re.compile(
 _SUFFIXES: Final = "fFdD"
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 _MOST_DIGITS: Final = 19
+_MOST_SHORT: Final = 64
+_KEPT: Final = 8
+"""How many numbers of longer texts are kept: an expression of a thousand terms does not read a
+property of 32,767 digits a thousand times."""
 _MAX_INTEGER: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
 _LAST_OF_BMP: Final = "\uffff"
@@ -43,6 +48,10 @@ def integer(text: str) -> int:
 
 def long(text: str) -> int:
     """`Long.valueOf`."""
+    return _long(text) if len(text) <= _MOST_SHORT else _long_of_long(text)
+
+
+def _long(text: str) -> int:
     if _WHOLE.fullmatch(text) and (text.isascii() or max(text) <= _LAST_OF_BMP):
         if len(text) > _MOST_DIGITS:
             text = _without_zeros(text)
@@ -65,6 +74,10 @@ def _without_zeros(text: str) -> str:
 
 def double(text: str) -> float:
     """`Double.valueOf`."""
+    return _double(text) if len(text) <= _MOST_SHORT else _double_of_long(text)
+
+
+def _double(text: str) -> float:
     text = text.strip(_BLANKS)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip(_SUFFIXES))
@@ -74,6 +87,10 @@ def double(text: str) -> float:
         except OverflowError:
             return -math.inf if text.startswith("-") else math.inf
     raise NumberFormatError(f"{text:.50} is not a Double")
+
+
+_long_of_long = lru_cache(_KEPT)(_long)
+_double_of_long = lru_cache(_KEPT)(_double)
 
 
 def compare_doubles(left: float, right: float) -> int:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
+from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
 from txrocketmq.broker.filter.java_numbers import (
@@ -62,6 +63,22 @@ class Kind(Enum):
 
 _NUMBERS: Final = (Kind.INTEGER, Kind.LONG, Kind.DOUBLE)
 _READ: Final = {Kind.INTEGER: integer, Kind.LONG: long, Kind.DOUBLE: double}
+_LOOKED_UP: Final = (Kind.TEXT, Kind.INTEGER, Kind.LONG)
+"""Values of these kinds are equal to what a property is read as where they are the same number or
+text; Doubles are not: 0.0 and -0.0 differ there."""
+
+
+@dataclass(slots=True, frozen=True)
+class OneOf:
+    """Whether a property, which is read as `kind`, is one of some values: `=`, `<>`, IN, NOT IN.
+
+    Such comparisons that follow each other become one: a long list costs no more than a short one.
+    """
+
+    name: str
+    kind: Kind
+    values: frozenset[Any]
+    is_negated: bool
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,6 +92,10 @@ class Operand:
     value: Any = None
     name: str | None = None
     depth: int = 1
+    terms: int = 0
+    """How many comparisons one evaluation may take."""
+    one_of: OneOf | None = None
+    """What the operand looks up, if it is nothing but that."""
 
     def __str__(self) -> str:
         """The operand as error messages show it to the author of the expression."""
@@ -155,6 +176,9 @@ def condition(operand: Operand) -> Operand:
 def negation(operand: Operand) -> Operand:
     """NOT."""
     operand = condition(operand)
+    if operand.one_of is not None:
+        turned = replace(operand.one_of, is_negated=not operand.one_of.is_negated)
+        return _looked_up(turned, operand.depth + 1)
     evaluate = operand.evaluate
 
     def evaluated(properties: Properties) -> bool | None:
@@ -166,8 +190,10 @@ def negation(operand: Operand) -> Operand:
 
 def conjunction(*operands: Operand) -> Operand:
     """AND of two or more operands."""
-    parts = [condition(operand) for operand in operands]
+    parts = _joined(map(condition, operands), is_negated=True)
     evaluates = [part.evaluate for part in parts]
+    if len(evaluates) == 1:
+        return parts[0]
     if len(evaluates) == 2:
         first, second = evaluates
 
@@ -195,8 +221,10 @@ def conjunction(*operands: Operand) -> Operand:
 
 def disjunction(*operands: Operand) -> Operand:
     """OR of two or more operands."""
-    parts = [condition(operand) for operand in operands]
+    parts = _joined(map(condition, operands), is_negated=False)
     evaluates = [part.evaluate for part in parts]
+    if len(evaluates) == 1:
+        return parts[0]
 
     def evaluated(properties: Properties) -> bool | None:
         result: bool | None = False
@@ -209,6 +237,47 @@ def disjunction(*operands: Operand) -> Operand:
         return result
 
     return _boolean(evaluated, *parts)
+
+
+def _joined(parts: Iterable[Operand], *, is_negated: bool) -> list[Operand]:
+    """The parts of a chain, with neighbours that look up the same property made one.
+
+    `a = 1 OR a = 2` is `a IN (1, 2)`, and `a <> 1 AND a <> 2` is `a NOT IN (1, 2)`: all of them are
+    unknown where the property is missing, and fail where it cannot be read.
+    """
+    joined: list[Operand] = []
+    for key, run in groupby(parts, lambda part: _place_of(part.one_of, is_negated=is_negated)):
+        same = list(run)
+        if key is None or len(same) == 1:
+            joined += same
+            continue
+        name, kind = key
+        values = frozenset(chain.from_iterable(part.one_of.values for part in same if part.one_of))
+        depth = 1 + max(part.depth for part in same)
+        joined.append(_looked_up(OneOf(name, kind, values, is_negated), depth))
+    return joined
+
+
+def _place_of(one_of: OneOf | None, *, is_negated: bool) -> tuple[str, Kind] | None:
+    if one_of is None or one_of.is_negated != is_negated:
+        return None
+    return one_of.name, one_of.kind
+
+
+def _looked_up(one_of: OneOf, depth: int) -> Operand:
+    name, values, negate = one_of.name, one_of.values, one_of.is_negated
+    read = _READ.get(one_of.kind)
+
+    def with_text(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else (text in values) != negate
+
+    def with_number(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None or read is None else (read(text) in values) != negate
+
+    evaluate = with_text if read is None else with_number
+    return _checked(replace(_boolean(evaluate), depth=depth, one_of=one_of))
 
 
 # ---------------------------------------------------------------- comparisons
@@ -246,6 +315,9 @@ def _equal(left: Operand, right: Operand) -> Operand:
     same = _equality(left.kind, right.kind)
     if left.name is not None and right.is_constant:
         name, value = left.name, right.value
+        if right.kind in _LOOKED_UP:
+            one_of = OneOf(name, right.kind, frozenset((value,)), is_negated=False)
+            return _looked_up(one_of, left.depth + 1)
 
         def with_constant(properties: Properties) -> bool | None:
             text = properties.get(name)
@@ -380,13 +452,8 @@ def is_in(operand: Operand, texts: Iterable[str], *, negate: bool) -> Operand:
     """IN, and NOT IN."""
     if operand.name is None:
         raise ExpressionError(f"IN needs a property before it, not {operand}")
-    name, listed = operand.name, frozenset(texts)
-
-    def evaluated(properties: Properties) -> bool | None:
-        text = properties.get(name)
-        return None if text is None else (text in listed) != negate
-
-    return _boolean(evaluated, operand)
+    one_of = OneOf(operand.name, Kind.TEXT, frozenset(texts), negate)
+    return _looked_up(one_of, operand.depth + 1)
 
 
 def matches_text(
@@ -413,8 +480,9 @@ def matches_text(
 
 
 def _boolean(evaluate: Evaluate, *operands: Operand) -> Operand:
-    depth = 1 + max(operand.depth for operand in operands)
-    return _checked(Operand(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth))
+    depth = 1 + max((operand.depth for operand in operands), default=1)
+    terms = max(sum(operand.terms for operand in operands), 1)
+    return _checked(Operand(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth, terms=terms))
 
 
 def _checked(operand: Operand) -> Operand:

@@ -24,7 +24,9 @@ ANY_QUEUE: Final = -1
 EARLY_MS: Final = 50
 """How long before its client stops waiting a request is answered, in ms."""
 SLICE: Final = 200
-"""How many requests are run again in one turn of the reactor."""
+"""How many requests are run again in one turn of the reactor at most."""
+SLICE_S: Final = 0.003
+"""How long requests are run in one turn, in seconds."""
 _SECOND_MS: Final = 1_000
 
 Place = tuple[str, str]
@@ -55,14 +57,44 @@ class Waiting:
     resume: Callable[[], None]
 
 
+class Watch:
+    """Hears of what arrives for a place while a pop looks at its queues in several turns.
+
+    What arrives in a queue that it has passed is not found by it, and wakes nobody yet.
+    """
+
+    def __init__(self, watches: dict[str, dict[Watch, None]], place: Place) -> None:
+        self._watches = watches
+        self._topics = _wakes(place)
+        self.has_missed = False
+        for topic in self._topics:
+            watches.setdefault(topic, {})[self] = None
+
+    def end(self) -> None:
+        """Hears no more."""
+        for topic in self._topics:
+            its = self._watches.get(topic, {})
+            its.pop(self, None)
+            if not its:
+                self._watches.pop(topic, None)
+
+
 class PopPolling:
-    """The waiting pops. `wake_soon` calls `run_woken` in a later turn of the reactor."""
+    """The waiting pops.
+
+    `wake_soon` calls `run_woken` in a later turn of the reactor, and `timer` returns the seconds of
+    a clock that nobody sets.
+    """
 
     def __init__(
-        self, config: BrokerConfig, wake_soon: Callable[[Callable[[], None]], object]
+        self,
+        config: BrokerConfig,
+        wake_soon: Callable[[Callable[[], None]], object],
+        timer: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._config = config
         self._wake_soon = wake_soon
+        self._timer = timer
         self._is_waking = False
         self._waiting: dict[Place, dict[int, dict[Waiting, None]]] = {}
         """Requests by topic and group, and then by queue id, in the order in which they came."""
@@ -76,7 +108,15 @@ class PopPolling:
         self._woken: set[Woken] = set()
         self._to_look: deque[Woken] = deque()
         """The members of `_woken` in order."""
+        self._arrived: dict[tuple[str, int], None] = {}
+        """The topics and queues in which messages have arrived."""
+        self._to_wake: deque[Place] = deque()
+        self._waking: tuple[str, int] = "", ANY_QUEUE
+        """The places that are to be woken for an arrival, and its topic and queue."""
         self._ready: deque[Waiting] = deque()
+        self._gone: deque[Waiting] = deque()
+        """Requests of peers that have gone, which are yet to be forgotten."""
+        self._watches: dict[str, dict[Watch, None]] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -114,14 +154,17 @@ class PopPolling:
         return PollingResult.POLLING_SUC
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """Wakes requests for messages in a queue; cheap when none waits for them."""
-        places = self._places.get(topic)
-        if places is not None:
-            for place in places:
-                # The queues of a retry topic are not those of the topic, so any waiting request
-                # will do.
-                self._note((place, queue_id if place[0] == topic else None))
+        """Wakes requests for messages in a queue; cheap, however many groups wait for them."""
+        if topic in self._places:
+            self._arrived[topic, queue_id] = None
             self._wake()
+        if self._watches:
+            for watch in self._watches.pop(topic, ()):
+                watch.has_missed = True
+
+    def watch(self, topic: str, group: str) -> Watch:
+        """Begins to watch what arrives for a pop that is still looking; see Watch."""
+        return Watch(self._watches, (topic, group))
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
         """Wakes a request: a group has messages left, or a free queue again, at a queue (-1:
@@ -134,18 +177,37 @@ class PopPolling:
     def run_woken(self) -> None:
         """Resumes requests whose time is over, and those that were woken; a slice of them."""
         self._is_waking = False
-        for _ in range(SLICE):
+        end_s = self._timer() + SLICE_S
+        for count in range(SLICE):
+            if count and self._timer() >= end_s:
+                break
             if self._ready:
                 self._resume(self._ready.popleft())
+            elif self._gone:
+                self._forget(self._gone.popleft())
             elif self._to_look:
                 place, queue_id = key = self._to_look.popleft()
                 self._woken.remove(key)
-                for found in self._choose(place, queue_id):
-                    self._resume(found)
+                self._wake_at(place, queue_id)
+            elif self._to_wake:
+                self._wake_for_arrival(self._to_wake.popleft())
+            elif self._arrived:
+                self._waking = arrival = next(iter(self._arrived))
+                del self._arrived[arrival]
+                self._to_wake.extend(self._places.get(arrival[0], ()))
             else:
                 return
-        if self._ready or self._to_look:
+        if self._ready or self._to_look or self._to_wake or self._arrived or self._gone:
             self._wake()
+
+    def _wake_for_arrival(self, place: Place) -> None:
+        topic, queue_id = self._waking
+        # The queues of a retry topic are not those of the topic, so any waiting request will do.
+        self._wake_at(place, queue_id if place[0] == topic else None)
+
+    def _wake_at(self, place: Place, queue_id: int | None) -> None:
+        for found in self._choose(place, queue_id):
+            self._resume(found)
 
     def tick(self, steady_ms: int) -> None:
         """Resumes requests whose time is over."""
@@ -162,9 +224,11 @@ class PopPolling:
             self.run_woken()
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """Forgets the requests of a peer that has gone."""
-        for request in list(self._by_peer.get(peer, ())):
-            self._forget(request)
+        """Forgets the requests of a peer that has gone, soon."""
+        gone = self._by_peer.pop(peer, None)
+        if gone:
+            self._gone.extend(gone)
+            self._wake()
 
     def _note(self, woken: Woken) -> None:
         if woken not in self._woken:
@@ -206,9 +270,11 @@ class PopPolling:
                 del self._places[topic][place]
                 if not self._places[topic]:
                     del self._places[topic]
-        del self._by_peer[request.peer][request]
-        if not self._by_peer[request.peer]:
-            del self._by_peer[request.peer]
+        of_peer = self._by_peer.get(request.peer)
+        if of_peer is not None:
+            of_peer.pop(request, None)
+            if not of_peer:
+                del self._by_peer[request.peer]
         second = request.deadline_ms // _SECOND_MS
         in_second = self._by_second.get(second, {})
         in_second.pop(request, None)

@@ -29,6 +29,7 @@ from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.walks import Walks
 from txrocketmq.remoting.call import Peer
 
 
@@ -48,6 +49,7 @@ class Pop:
     store_host: Callable[[], bytes]
     call_soon: Callable[[Callable[[], None]], object]
     in_thread: InThread = at_once
+    timer: Callable[[], float] = lambda: 0.0
 
     revive_topic: ReviveTopic = field(init=False)
     in_flight: InFlight = field(init=False)
@@ -57,6 +59,8 @@ class Pop:
     replaced: Replaced = field(init=False)
     revive: Revive = field(init=False)
     queues: PopQueues = field(init=False)
+    walks: Walks = field(init=False)
+    """Those of requests of POP, which do not wait for those of administrators."""
     polling: PopPolling = field(init=False)
     notifications: PopPolling = field(init=False)
 
@@ -80,8 +84,9 @@ class Pop:
             config, self.topics, offsets, intake.store, self.stats, self.check_points,
             self.orders, self.in_flight, random.randrange,
         )  # fmt: skip
-        self.polling = PopPolling(config, self.call_soon)
-        self.notifications = PopPolling(config, self.call_soon)
+        self.walks = Walks(self.call_soon, self.timer)
+        self.polling = PopPolling(config, self.call_soon, self.timer)
+        self.notifications = PopPolling(config, self.call_soon, self.timer)
         self.orders.on_free.append(self.notify)
         self.topics.on_change.append(self._topic_changed)
         self.groups.on_change.append(self._group_changed)

@@ -29,8 +29,10 @@ from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.formats import MAX_BODY_BYTES
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
@@ -53,7 +55,8 @@ from txrocketmq.remoting.protocol.body.route import TopicConfig
 INIT_MIN: Final = 0
 """With this init mode a group without an offset begins with the first message
 (ConsumeInitMode.MIN); otherwise it begins near the last one."""
-_NO_BYTE_LIMIT: Final = 2**31 - 1
+_ROOM_BYTES: Final = 128 * 1024
+"""How much larger than maxMessageSize a record may be, with its topic and properties."""
 _PERCENT: Final = 100
 _MOVED: Final = frozenset(
     {
@@ -98,6 +101,7 @@ class Popped:
         self.pop_time = pop_time
         self.revive_queue_id = revive_queue_id
         self.buffers: list[Buffer] = []
+        self.size_bytes = 0
         self.count = 0
         self.has_passed = False
         """Whether the pop went past messages that are for nobody of the group."""
@@ -138,8 +142,8 @@ class PopQueues:
 
     def pop(
         self, wanted: Wanted, topic: TopicConfig, now_ms: int, *, only_in_memory: bool = True
-    ) -> Popped:
-        """Takes messages for a pop.
+    ) -> Steps[Popped]:
+        """Takes messages for a pop, a queue in each step.
 
         With `only_in_memory`, raises NotInMemory when any message would have to be read from the
         disk.
@@ -158,15 +162,21 @@ class PopQueues:
             first = 0
         try:
             if is_retry_first and retry is not None:
-                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, retry, popped, first, only_in_memory=only_in_memory
+                )
             if wanted.queue_id < 0:
-                self._pop_topic(wanted, topic, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, topic, popped, first, only_in_memory=only_in_memory
+                )
             else:
                 self._pop_queue(
                     wanted, wanted.topic, wanted.queue_id, popped, only_in_memory=only_in_memory
                 )
             if not is_retry_first and retry is not None and popped.count < wanted.max_count:
-                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+                yield from self._pop_topic(
+                    wanted, retry, popped, first, only_in_memory=only_in_memory
+                )
         except NotInMemory:
             if not popped.count:
                 raise
@@ -199,13 +209,14 @@ class PopQueues:
         first: int,
         *,
         only_in_memory: bool,
-    ) -> None:
+    ) -> Steps[None]:
         queues = topic.read_queue_nums
         in_turn = range(queues)
         for at in reversed(in_turn) if self._config.priority_order_asc else in_turn:
             queue_id = (at + first) % queues
             name = topic.topic_name or ""
             self._pop_queue(wanted, name, queue_id, popped, only_in_memory=only_in_memory)
+            yield
 
     def _pop_queue(
         self, wanted: Wanted, topic: str, queue_id: int, popped: Popped, *, only_in_memory: bool
@@ -220,7 +231,7 @@ class PopQueues:
             ):
                 return
             self._in_flight.clear(topic, group, queue_id)
-        if popped.count >= wanted.max_count:
+        if popped.count >= wanted.max_count or self._is_full(popped):
             popped.rest += max(self._store.max_offset(topic, queue_id) - offset, 0)
             return
         result = self._get(wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory)
@@ -237,6 +248,13 @@ class PopQueues:
         elif result.status in _PASSED and result.next_begin_offset > offset:
             self._pass_over(wanted, topic, queue_id, offset, result, popped)
         popped.rest += max(result.max_offset - result.next_begin_offset, 0)
+
+    def _is_full(self, popped: Popped) -> bool:
+        """Whether one more message, of which each queue gives at least one, might not fit in a
+        frame.
+        """
+        largest_bytes = self._store.config.max_message_size + _ROOM_BYTES
+        return popped.count > 0 and popped.size_bytes + largest_bytes > MAX_BODY_BYTES
 
     def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
         config = self._config
@@ -285,8 +303,8 @@ class PopQueues:
     ) -> GetResult:
         count = wanted.max_count - popped.count
         got = self._store.get(
-            topic, queue_id, offset, count, _NO_BYTE_LIMIT,
-            wanted.filter.tag_codes, wanted.filter.wants_record, wanted.filter.wants_ext,
+            topic, queue_id, offset, count, MAX_BODY_BYTES - popped.size_bytes,
+            wanted.filter.tag_codes, wanted.filter.by_properties, wanted.filter.wants_ext,
             only_in_memory=only_in_memory,
         )  # fmt: skip
         return one_by_one(got, offset, count) if self._store.has_batches(topic) else got
@@ -322,6 +340,7 @@ class PopQueues:
         popped.start_offsets.append(start_offset_info(topic, queue_id, offset))
         popped.msg_offsets.append(msg_offset_info(topic, queue_id, offsets))
         popped.count += result.count
+        popped.size_bytes += result.size_bytes
         buffers: Sequence[Buffer] = result.buffers
         if topic != wanted.topic and not self._config.pop_response_return_actual_retry_topic:
             buffers = self._as_original(wanted, topic, offset, result, popped)

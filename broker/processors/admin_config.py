@@ -26,7 +26,6 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_properties,
     read_text,
-    write_properties,
 )
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.edited_properties import edited
@@ -66,10 +65,10 @@ class AdminConfigProcessor:
     @serves(admin.GET_BROKER_CONFIG)
     def get_config(self, request: Request[NoHeader]) -> Reply[GetBrokerConfigResponseHeader]:
         """Returns all settings as properties."""
-        values = self._configuration.properties
-        text = write_properties({key: values[key] for key in sorted(values)})
         version = self._data_version.encode().decode()
-        return Reply(GetBrokerConfigResponseHeader(version=version), text.encode())
+        return Reply(
+            GetBrokerConfigResponseHeader(version=version), self._configuration.text.encode()
+        )
 
     @serves(admin.UPDATE_BROKER_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:

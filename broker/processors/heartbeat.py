@@ -5,11 +5,17 @@ A heartbeat makes the groups it names, where that is allowed, and their retry to
 says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
-that brings such a one is taken all the same, and pulls hear of it. Java: ClientManageProcessor,
+that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
+that takes long to compile is taken, and answered, when that is done. Java: ClientManageProcessor,
 ConsumerManageProcessor.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from txrocketmq.broker.clients import (
     CLUSTERING,
@@ -20,7 +26,7 @@ from txrocketmq.broker.clients import (
     Producers,
 )
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
-from txrocketmq.broker.filter.expression import ExpressionError
+from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.walks import BodyPieces, Walk, Walks
@@ -30,7 +36,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
-from txrocketmq.remoting.message.tags import TAG
+from txrocketmq.remoting.message.tags import SQL92, TAG
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -72,9 +78,26 @@ class HeartbeatProcessor:
         self._fingerprints: dict[str, int] = {}
 
     @serves(calls.HEART_BEAT)
-    def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader]:
+    def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Takes a heartbeat of a client, with all its producers and consumers."""
         data = HeartbeatData.decode(request.body)
+        told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
+        texts = deque(self._filters.new_texts(told))
+        is_first = True
+
+        def take() -> Reply[NoHeader]:
+            nonlocal is_first
+            while texts:
+                with suppress(ExpressionError):
+                    self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
+                is_first = False
+            return self._take(request, data)
+
+        return _when_compiled(request, take)
+
+    def _take(
+        self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
+    ) -> Reply[NoHeader]:
         command = request.command
         client = Client(
             request.peer,
@@ -97,7 +120,7 @@ class HeartbeatProcessor:
                 changed |= self._misses_subscriptions(consumer.group_name)
             else:
                 changed |= not self._filters.register(
-                    consumer.group_name, consumer.subscription_data_set
+                    consumer.group_name, consumer.subscription_data_set, only_kept=True
                 )
         for producer in data.producer_data_set:
             self._producers.register(producer.group_name, client)
@@ -161,8 +184,11 @@ class HeartbeatProcessor:
         return self._walks.answer(_ids(group))
 
     @serves(calls.CHECK_CLIENT_CONFIG)
-    def check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def check(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Checks whether an expression can be served."""
+        return _when_compiled(request, lambda: self._check(request))
+
+    def _check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         if request.body:
             wanted = CheckClientRequestBody.decode(request.body).subscription_data
             if wanted is None or wanted.expression_type in (TAG, ""):
@@ -180,6 +206,28 @@ class HeartbeatProcessor:
                     ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
                 ) from None
         return Reply()
+
+
+def _when_compiled(
+    request: Request[Any], answer: Callable[[], Reply[NoHeader]]
+) -> Reply[NoHeader] | PendingReply:
+    """Returns the answer, or the promise of it while expressions that it needs are compiled."""
+    try:
+        return answer()
+    except NotCompiled as found:
+        waiting = found
+    pending = PendingReply()
+
+    def again() -> None:
+        try:
+            pending.resolve(answer())
+        except NotCompiled as more:
+            more.then(request.peer, again)
+        except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
+            pending.resolve(error)
+
+    waiting.then(request.peer, again)
+    return pending
 
 
 def _ids(group: ConsumerGroup) -> Walk:

@@ -12,13 +12,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.pop.messages import one_by_one
 from txrocketmq.broker.pop.queues import PopQueues
-from txrocketmq.broker.processors.pop_checks import PopChecks, attempt_until_read
+from txrocketmq.broker.processors.pop_checks import Attempts, PopChecks
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import GetMessageStatus, MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -28,7 +28,8 @@ from txrocketmq.remoting.protocol import pop
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.pop import PeekMessageRequestHeader, PopMessageResponseHeader
 
-_NO_BYTE_LIMIT = 2**31 - 1
+_MOST_BYTES = 8 * 1024 * 1024
+"""When so much was found, no further queue is looked at: each gives at least one message."""
 _RETRY_EACH = 5
 """One look out of this many begins with the retry topic."""
 _MOVED = (GetMessageStatus.OFFSET_TOO_SMALL, GetMessageStatus.OFFSET_OVERFLOW_BADLY)
@@ -53,7 +54,7 @@ class PeekMessageProcessor:
         store: MessageStore,
         stats: BrokerStats,
         queues: PopQueues,
-        cold_reads: ColdReads,
+        attempts: Attempts,
     ) -> None:
         self._config = config
         self._checks = checks
@@ -61,22 +62,22 @@ class PeekMessageProcessor:
         self._store = store
         self._stats = stats
         self._queues = queues
-        self._cold_reads = cold_reads
+        self._attempts = attempts
 
     @serves(pop.PEEK_MESSAGE, vip=False)
     def peek(self, request: Request[PeekMessageRequestHeader]) -> PendingReply:
         """Answers with messages, or with none."""
         pending = PendingReply()
 
-        def attempt(only_in_memory: bool) -> Reply[PopMessageResponseHeader]:  # noqa: FBT001
+        def attempt(only_in_memory: bool) -> Steps[Reply[PopMessageResponseHeader]]:  # noqa: FBT001
             return self._peek(request, only_in_memory=only_in_memory)
 
-        attempt_until_read(self._cold_reads, request.peer, attempt, pending)
+        self._attempts.begin(request.peer, attempt, pending)
         return pending
 
     def _peek(
         self, request: Request[PeekMessageRequestHeader], *, only_in_memory: bool
-    ) -> Reply[PopMessageResponseHeader]:
+    ) -> Steps[Reply[PopMessageResponseHeader]]:
         header = request.header
         self._checks.broker("peeking")
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
@@ -93,14 +94,17 @@ class PeekMessageProcessor:
         )
         for each, queue_id in in_turn if first % _RETRY_EACH else reversed(in_turn):
             if each is not None:
-                queues = (
-                    [queue_id] if queue_id >= 0
-                    else [(first + at) % each.read_queue_nums for at in range(each.read_queue_nums)]
-                )  # fmt: skip
+                count = each.read_queue_nums
+                queues = range(queue_id, queue_id + 1) if queue_id >= 0 else range(count)
                 for at in queues:
                     self._peek_queue(
-                        header, each.topic_name or "", at, found, only_in_memory=only_in_memory
+                        header,
+                        each.topic_name or "",
+                        at if queue_id >= 0 else (first + at) % count,
+                        found,
+                        only_in_memory=only_in_memory,
                     )
+                    yield
         code, status = ResponseCode.PULL_NOT_FOUND, GetMessageStatus.NO_MESSAGE_IN_QUEUE
         if found.count:
             code, status = ResponseCode.SUCCESS, GetMessageStatus.FOUND
@@ -122,11 +126,11 @@ class PeekMessageProcessor:
         offset = self._queues.offset(topic, header.consumer_group, queue_id)
         found.rest += self._store.max_offset(topic, queue_id) - offset
         left = header.max_msg_nums - found.count
-        if left <= 0:
+        if left <= 0 or found.size_bytes >= _MOST_BYTES:
             return
         for _ in range(2):
             result = self._store.get(
-                topic, queue_id, offset, left, _NO_BYTE_LIMIT, only_in_memory=only_in_memory
+                topic, queue_id, offset, left, _MOST_BYTES, only_in_memory=only_in_memory
             )
             if result.status not in _MOVED:
                 break

@@ -11,10 +11,14 @@ from typing import Any
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.filter.expression import NotCompiled
+from txrocketmq.broker.pop.polling import PopPolling, Watch
 from txrocketmq.broker.processors.pull_subscription import FAQ
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.walks import Walks
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -25,6 +29,9 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 MAX_INVISIBLE_MS = 2**40
 """The longest invisible time in ms, some 34 years; a greater number is refused."""
 _MOST_COLD_READS = 16
+
+Attempt = Callable[[bool], Steps[Reply[Any] | None]]
+"""The steps of an attempt, which is told whether it is to look only at what is in memory."""
 
 
 class PopChecks:
@@ -102,35 +109,96 @@ def _no_queue(code: ResponseCode, topic: TopicConfig, queue_id: int, peer: Peer)
     )
 
 
-def attempt_until_read(
-    cold_reads: ColdReads,
-    peer: Peer,
-    attempt: Callable[[bool], Reply[Any] | None],
-    pending: PendingReply,
-    reads: int = 0,
-) -> None:
-    """Resolves `pending` with the result of an attempt, unless that is None.
+class Attempts:
+    """Runs the attempts of requests, in slices, until they have an outcome.
 
     An attempt that would have to wait for the disk raises NotInMemory, and is repeated after a
-    thread has read what is missing. After many reads the attempt is called with False: it has to
-    wait for the disk then.
+    thread has read what is missing. After many reads it is called with False: it has to wait for
+    the disk then. An attempt that needs an expression that is still being compiled raises
+    NotCompiled, and is repeated after that. One whose peer has gone ends where it is.
     """
 
-    def after(cold: NotInMemory) -> None:
-        if cold.read.error is None:
-            attempt_until_read(cold_reads, peer, attempt, pending, reads + 1)
-        else:
-            remark = f"messages could not be read from the disk: {cold.read.error}"
-            pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
+    def __init__(self, walks: Walks, cold_reads: ColdReads) -> None:
+        self._walks = walks
+        self._cold_reads = cold_reads
 
-    try:
-        found = attempt(reads < _MOST_COLD_READS)
-    except NotInMemory as cold:
-        if not cold_reads.add(peer, cold.read, lambda cold=cold: after(cold)):  # type: ignore[misc]
-            remark = "too many pulls wait for messages that are not in memory: the disk is too slow"
-            pending.resolve(ResponseError(ResponseCode.SYSTEM_BUSY, remark))
-    except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
-        pending.resolve(error)
-    else:
-        if found is not None:
-            pending.resolve(found)
+    def begin(
+        self, peer: Peer, attempt: Attempt, pending: PendingReply, held: Held | None = None
+    ) -> None:
+        """Resolves `pending` with the result of an attempt, unless that is None: then the request
+        is held, at `held`.
+        """
+        self._begin(peer, attempt if held is None else held.attempt(attempt), pending, held, 0)
+
+    def _begin(
+        self, peer: Peer, attempt: Attempt, pending: PendingReply, held: Held | None, reads: int
+    ) -> None:
+        def after(cold: NotInMemory) -> None:
+            if cold.read.error is None:
+                self._begin(peer, attempt, pending, held, reads + 1)
+            else:
+                remark = f"messages could not be read from the disk: {cold.read.error}"
+                pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
+
+        def ended(outcome: Reply[Any] | Exception | None) -> None:
+            if isinstance(outcome, NotInMemory):
+                if not self._cold_reads.add(peer, outcome.read, lambda: after(outcome)):
+                    remark = (
+                        "too many pulls wait for messages that are not in memory: the disk is too"
+                        " slow"
+                    )
+                    pending.resolve(ResponseError(ResponseCode.SYSTEM_BUSY, remark))
+            elif isinstance(outcome, NotCompiled):
+                outcome.then(peer, lambda: self._begin(peer, attempt, pending, held, reads))
+            elif outcome is not None:
+                pending.resolve(outcome)
+
+        steps = _while_connected(peer, attempt(reads < _MOST_COLD_READS))
+        if not self._walks.begin(steps, ended) and held is not None:
+            held.pause()
+
+
+class Held:
+    """Where a request is to be held that finds nothing.
+
+    One that looks for several turns would miss what arrives in queues that it has passed, so it is
+    woken once more when there is such a message.
+    """
+
+    def __init__(self, polling: PopPolling, topic: str, group: str, queue_id: int) -> None:
+        self._polling = polling
+        self._place = topic, group, queue_id
+        self._watch: Watch | None = None
+
+    def pause(self) -> None:
+        """Begins to watch for arrivals: the attempt goes on in a later turn."""
+        self._watch = self._polling.watch(*self._place[:2])
+
+    def attempt(self, attempt: Attempt) -> Attempt:
+        """Makes the attempt that also ends the watch."""
+
+        def watched(only_in_memory: bool) -> Steps[Reply[Any] | None]:  # noqa: FBT001
+            try:
+                found = yield from attempt(only_in_memory)
+            finally:
+                watch, self._watch = self._watch, None
+                if watch is not None:
+                    watch.end()
+            if found is None and watch is not None and watch.has_missed:
+                self._polling.notify(*self._place)
+            return found
+
+        return watched
+
+
+def _while_connected(peer: Peer, steps: Steps[Reply[Any] | None]) -> Steps[Reply[Any] | None]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Reply[Any] | None = end.value
+            return result
+        if not peer.connected:
+            steps.close()
+            return None
+        yield

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from txrocketmq.broker.attributes import priority_factor
-from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError
 from txrocketmq.broker.message_filter import ALL, MessageFilter, filter_by, filter_of
 from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopPolling, Waiting
 from txrocketmq.broker.pop.queues import Popped, PopQueues, Wanted
-from txrocketmq.broker.processors.pop_checks import PopChecks, attempt_until_read
+from txrocketmq.broker.processors.pop_checks import Attempts, Held, PopChecks
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -51,7 +51,7 @@ class PopMessageProcessor:
         filters: ConsumerFilters,
         queues: PopQueues,
         polling: PopPolling,
-        cold_reads: ColdReads,
+        attempts: Attempts,
         clock: Callable[[], int],
         steady_clock: Callable[[], int],
     ) -> None:
@@ -59,7 +59,7 @@ class PopMessageProcessor:
         self._filters = filters
         self._queues = queues
         self._polling = polling
-        self._cold_reads = cold_reads
+        self._attempts = attempts
         self._now_ms = clock
         self._steady_ms = steady_clock
 
@@ -81,10 +81,13 @@ class PopMessageProcessor:
     def _attempt(
         self, request: Request[PopMessageRequestHeader], born_ms: int, pending: PendingReply
     ) -> None:
-        def attempt(only_in_memory: bool) -> PopReply | None:  # noqa: FBT001 - as it is called
+        header = request.header
+
+        def attempt(only_in_memory: bool) -> Steps[PopReply | None]:  # noqa: FBT001
             return self._pop(request, born_ms, pending, only_in_memory=only_in_memory)
 
-        attempt_until_read(self._cold_reads, request.peer, attempt, pending)
+        place = Held(self._polling, header.topic, header.consumer_group, header.queue_id)
+        self._attempts.begin(request.peer, attempt, pending, place)
 
     def _pop(
         self,
@@ -93,7 +96,7 @@ class PopMessageProcessor:
         pending: PendingReply,
         *,
         only_in_memory: bool,
-    ) -> PopReply | None:
+    ) -> Steps[PopReply | None]:
         """Pops for a request; returns None when the answer comes later."""
         header, now_ms = request.header, self._now_ms()
         if now_ms - born_ms - header.poll_time > TOO_LATE_MS:
@@ -121,7 +124,7 @@ class PopMessageProcessor:
             self._filter(header),
             priority_factor(group.attributes),
         )
-        popped = self._queues.pop(wanted, topic, now_ms, only_in_memory=only_in_memory)
+        popped = yield from self._queues.pop(wanted, topic, now_ms, only_in_memory=only_in_memory)
         if popped.count:
             if popped.rest > 0:
                 self._polling.notify(wanted.topic, wanted.group, wanted.queue_id)

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, Waiting
 from txrocketmq.broker.pop.pop import Pop
-from txrocketmq.broker.processors.pop_checks import PopChecks
+from txrocketmq.broker.processors.pop_checks import Attempts, Held, PopChecks
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.dispatch import serves
@@ -43,6 +44,7 @@ class PopNotificationProcessor:
         topics: Topics,
         store: MessageStore,
         parts: Pop,
+        attempts: Attempts,
         clock: Callable[[], int],
         steady_clock: Callable[[], int],
     ) -> None:
@@ -51,6 +53,7 @@ class PopNotificationProcessor:
         self._topics = topics
         self._store = store
         self._pop = parts
+        self._attempts = attempts
         self._now_ms = clock
         self._steady_ms = steady_clock
 
@@ -65,19 +68,23 @@ class PopNotificationProcessor:
     def _attempt(
         self, request: Request[NotificationRequestHeader], born_ms: int, pending: PendingReply
     ) -> None:
-        try:
-            self._look(request, born_ms, pending)
-        except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
-            pending.resolve(error)
+        header = request.header
+
+        def attempt(_: bool) -> Steps[Reply[NotificationResponseHeader] | None]:  # noqa: FBT001
+            return self._look(request, born_ms, pending)
+
+        place = Held(self._pop.notifications, header.topic, header.consumer_group, header.queue_id)
+        self._attempts.begin(request.peer, attempt, pending, place)
 
     def _look(
         self, request: Request[NotificationRequestHeader], born_ms: int, pending: PendingReply
-    ) -> None:
+    ) -> Steps[Reply[NotificationResponseHeader] | None]:
         header = request.header
         self._checks.broker("peeking")
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
         self._checks.group(header.consumer_group)
-        has_message, is_full = self._has_message(header, topic), False
+        has_message = yield from self._has_message(header, topic)
+        is_full = False
         if not has_message:
             waiting = Waiting(
                 request.peer, header.topic, header.consumer_group,
@@ -88,34 +95,35 @@ class PopNotificationProcessor:
                 waiting, born_ms, header.poll_time, self._now_ms(), self._steady_ms()
             )
             if result is PollingResult.POLLING_SUC:
-                return
+                return None
             is_full = result is PollingResult.POLLING_FULL
-        answer = NotificationResponseHeader(has_msg=has_message, polling_full=is_full)
-        pending.resolve(Reply(answer))
+        return Reply(NotificationResponseHeader(has_msg=has_message, polling_full=is_full))
 
-    def _has_message(self, header: NotificationRequestHeader, topic: TopicConfig) -> bool:
+    def _has_message(self, header: NotificationRequestHeader, topic: TopicConfig) -> Steps[bool]:
         config, first = self._config, random.randrange(100)
         if header.queue_id >= 0:
             if self._queue_has_message(header, header.topic, header.queue_id):
                 return True
-        elif self._topic_has_message(header, topic, first):
+        elif (yield from self._topic_has_message(header, topic, first)):
             return True
         v2 = config.enable_retry_topic_v2
         names = [retry_topic(header.topic, header.consumer_group, v2=v2)]
         if v2 and config.retrieve_message_from_pop_retry_topic_v1:
             names.append(retry_topic_v1(header.topic, header.consumer_group))
-        found = [self._topics.get(name) for name in names]
-        return any(
-            each is not None and self._topic_has_message(header, each, first) for each in found
-        )
+        for each in [self._topics.get(name) for name in names]:
+            if each is not None and (yield from self._topic_has_message(header, each, first)):
+                return True
+        return False
 
     def _topic_has_message(
         self, header: NotificationRequestHeader, topic: TopicConfig, first: int
-    ) -> bool:
+    ) -> Steps[bool]:
         queues, name = topic.read_queue_nums, topic.topic_name or ""
-        return any(
-            self._queue_has_message(header, name, (first + at) % queues) for at in range(queues)
-        )
+        for at in range(queues):
+            if self._queue_has_message(header, name, (first + at) % queues):
+                return True
+            yield
+        return False
 
     def _queue_has_message(
         self, header: NotificationRequestHeader, topic: str, queue_id: int

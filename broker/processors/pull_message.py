@@ -4,10 +4,12 @@
 Checked in the original's order: broker permission, lite pull, group, topic and its permission,
 queue id, subscription (in the header or of the heartbeat). Found messages leave as slices of the
 mapped log. A pull that finds nothing and may be suspended is held, and run once more when a
-message is there or its time is over. A pull of messages that are not in memory waits until a thread
-has read them; where too many wait for that, it is refused with SYSTEM_BUSY, as by the original's
-control of cold data, and clients try again. Codes: 0, 2, 19, 20, 21; 1, 16, 17, 23, 24, 25, 26, 27,
-28, 29. Not done: static topics.
+message is there or its time is over. One whose filter has much to do ends after some of the
+messages, as if it had reached the end of a stretch: its consumer goes on behind them at once; one
+whose expression has to be compiled first waits for that. A pull of messages that are not in memory
+waits until a thread has read them; where too many wait for that, it is refused with SYSTEM_BUSY, as
+by the original's control of cold data, and clients try again. Codes: 0, 2, 19, 20, 21; 1, 16, 17,
+23, 24, 25, 26, 27, 28, 29. Not done: static topics.
 
 Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 """
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from txrocketmq.broker.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.long_polling import HeldRequest, LongPolling
 from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.offset import ConsumerOffsets
@@ -98,7 +101,7 @@ class PullMessageProcessor:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        if isinstance(found, NotInMemory) or self._may_be_held(request, found):
+        if isinstance(found, NotInMemory | NotCompiled) or self._may_be_held(request, found):
             pending = PendingReply()
             self._wait(request, pending, found)
             return pending
@@ -117,12 +120,13 @@ class PullMessageProcessor:
         self,
         request: Request[PullMessageRequestHeader],
         pending: PendingReply,
-        found: Reply[PullMessageResponseHeader] | NotInMemory,
+        found: Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled,
         reads: int = 1,
         *,
         again: bool = True,
     ) -> None:
-        """Resolves `pending` with the answer, after the disk read or the message it waits for.
+        """Resolves `pending` with the answer, after the disk read, the expression or the message
+        that it waits for.
 
         `reads` counts the reads of this pull; with `again` it may be held until messages come.
         """
@@ -147,6 +151,8 @@ class PullMessageProcessor:
             read = found.read
             if not self._cold_reads.add(request.peer, read, lambda: after(read)):
                 pending.resolve(_busy())
+        elif isinstance(found, NotCompiled):
+            found.then(request.peer, lambda: go_on(reads, again=again))
         elif not (
             again
             and self._may_be_held(request, found)
@@ -173,16 +179,16 @@ class PullMessageProcessor:
 
     def _run(
         self, request: Request[PullMessageRequestHeader], *, only_in_memory: bool = True
-    ) -> Reply[PullMessageResponseHeader] | NotInMemory:
+    ) -> Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled:
         header = request.header
         group = self._subscriptions.group(header)
         topic = self._topic(request)
-        wanted = self._subscriptions.wanted(header, group)
-        member = self._broadcast_offsets.client_of(header, request.peer)
         try:
+            wanted = self._subscriptions.wanted(header, group)
+            member = self._broadcast_offsets.client_of(header, request.peer)
             result = self._get(header, member, wanted, only_in_memory=only_in_memory)
-        except NotInMemory as cold:
-            return cold
+        except (NotInMemory, NotCompiled) as wait:
+            return wait
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
@@ -235,7 +241,7 @@ class PullMessageProcessor:
             header.max_msg_nums,
             header.max_msg_bytes or _NO_BYTE_LIMIT,
             wanted.tag_codes,
-            wanted.wants_record,
+            wanted.by_properties,
             wanted.wants_ext,
             only_in_memory=only_in_memory,
         )

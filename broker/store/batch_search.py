@@ -36,7 +36,7 @@ class BatchSearch(Search[StoreReader, BatchQueue]):
         most = max(config.max_filter_message_size, request.max_count * BATCH_UNIT_BYTES)
         end = request.offset - (-most // BATCH_UNIT_BYTES)
         for _ in range(config.travel_cq_file_num_when_get_message):
-            if self._count or self._next >= min(queue.max_offset, end):
+            if self._count or self._next >= min(queue.max_offset, end) or self._work_left <= 0:
                 break
             units = queue.batches(self._next, end - self._next, self._check)
             if not units:
@@ -70,6 +70,8 @@ class BatchSearch(Search[StoreReader, BatchQueue]):
                 return
             self._last_physical_offset = unit.physical_offset
             self._next = unit.end_offset
+            if self._work_left <= 0:
+                return
 
     def _look_at(self, unit: BatchUnit) -> bool:
         """Takes the record if it is wanted; returns False if the get is to end before it."""
@@ -87,7 +89,7 @@ class BatchSearch(Search[StoreReader, BatchQueue]):
                 name = f"{self._queue.topic}/{self._queue.queue_id}"
                 self._reader.note_damage(*place, name, unit.queue_offset)
             return True
-        if request.filter_message is not None and not request.filter_message(self._slices.found()):
+        if request.by_properties is not None and not self._is_wanted(request.by_properties):
             self._status = GetMessageStatus.NO_MATCHED_MESSAGE
             return True
         self._slices.take()

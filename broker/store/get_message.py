@@ -40,7 +40,7 @@ from txrocketmq.broker.store.get_result import (
     ExtFilter,
     GetMessageStatus,
     GetResult,
-    MessageFilter,
+    PropertiesFilter,
     QueryResult,
     Request,
     Search,
@@ -56,8 +56,8 @@ __all__ = [
     "ExtFilter",
     "GetMessageStatus",
     "GetResult",
-    "MessageFilter",
     "MessageReader",
+    "PropertiesFilter",
     "QueryResult",
     "Request",
 ]
@@ -95,7 +95,7 @@ class MessageReader(StoreReader):
             return self.elsewhere(status, queue.max_offset, request, queue)
         if isinstance(queue, BatchQueue):
             return BatchSearch(self, queue, request).run()
-        if request.tag_codes is None and request.filter_message is None:
+        if request.tag_codes is None and request.by_properties is None:
             found = self._recent_run(queue, request)
             if found is not None:
                 return found
@@ -219,7 +219,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         scan = max(config.max_filter_message_size, count * UNIT_BYTES)
         end = request.offset - (-scan // UNIT_BYTES)
         for _ in range(config.travel_cq_file_num_when_get_message):
-            if self._count or self._next >= min(queue.max_offset, end):
+            if self._count or self._next >= min(queue.max_offset, end) or self._work_left <= 0:
                 break
             units = self._reader.units(
                 queue, self._next, end - self._next, only_in_memory=request.only_in_memory
@@ -232,7 +232,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         return self._result()
 
     def _look_through(self, units: memoryview) -> None:
-        wanted, filter_message = self._request.tag_codes, self._request.filter_message
+        wanted, by_properties = self._request.tag_codes, self._request.by_properties
         has_ext = self._request.filter_ext is not None and self._queue.ext is not None
         recent_from = self._log.max_offset - self._recent
         recent_most, older_most = limits_of(self._config, self._request)
@@ -256,27 +256,32 @@ class _Search(Search[MessageReader, ConsumeQueue]):
                 ):
                     passed += 1
                     continue
-                if physical_offset < asked_before and self._cold_record(physical_offset, size):
-                    ahead = 0 if count else older_most[0]
-                    raise self._reader.cold(self._cold_ahead(units, passed, ahead))
+                if physical_offset < asked_before:
+                    self._check_record(units, passed, 0 if count else older_most[0])
                 if not slices.find(physical_offset, size):
                     if count and not self._is_lost(physical_offset, size):
                         break
                     self._pass_over(physical_offset, size, self._next + passed)
-                elif filter_message is not None and not filter_message(slices.found()):
+                elif by_properties is not None and not self._is_wanted(by_properties):
                     self._status = GetMessageStatus.NO_MATCHED_MESSAGE
                 else:
                     slices.take()
                     count += 1
                     total += size
                 passed += 1
+                if self._work_left <= 0:
+                    break
         except NotInMemory:  # of a record, or of an ext unit
             if not count:
                 raise
-        if passed:
-            self._last_physical_offset = UNIT.unpack_from(units, (passed - 1) * UNIT_BYTES)[0]
-        self._next += passed
         self._count, self._size_bytes = count, total
+        self._pass(units, passed)
+
+    def _pass(self, units: memoryview, count: int) -> None:
+        """Notes that so many of the units were looked at."""
+        if count:
+            self._last_physical_offset = UNIT.unpack_from(units, (count - 1) * UNIT_BYTES)[0]
+        self._next += count
 
     def _wants_ext(self, stored_code: int) -> bool:
         """Whether the message may be wanted, judging by its ext unit; True if there is none."""
@@ -309,6 +314,11 @@ class _Search(Search[MessageReader, ConsumeQueue]):
             return ()
         start = physical_offset - file.from_offset
         return self._reader.memory.missing(file, start, start + size)
+
+    def _check_record(self, units: memoryview, at: int, count: int) -> None:
+        """Raises NotInMemory, with the chunks for `count` messages, if its record is cold."""
+        if self._cold_record(*UNIT.unpack_from(units, at * UNIT_BYTES)[:2]):
+            raise self._reader.cold(self._cold_ahead(units, at, count))
 
     def _cold_ahead(self, units: memoryview, at: int, count: int) -> list[Chunk]:
         """The chunks to read for `count` messages from a unit on; all chunks of the first

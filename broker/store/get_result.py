@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from txrocketmq.broker.store.cold_parts import ColdParts
 from txrocketmq.broker.store.commit_log import CommitLog
@@ -21,13 +21,41 @@ from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.in_memory import unchecked
 from txrocketmq.broker.store.slices import Slices
+from txrocketmq.remoting.formats import MAX_BODY_BYTES
+from txrocketmq.remoting.message.message import record_properties
 
 _MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-_MAX_PULL_BYTES: Final = 128 * 1024 * 1024
+_MAX_PULL_BYTES: Final = MAX_BODY_BYTES
+"""The original allows 128 MiB, which none of its clients reads."""
 _LEAST_PULL_BYTES: Final = 100
 
-MessageFilter = Callable[[memoryview], bool]
-"""Returns whether the consumer wants the message of this record."""
+MOST_WORK: Final = 6_400
+"""How much work for filters one get may be, as `work_of` counts it: some 3 ms. It then ends with
+what it has found, and its consumer goes on behind the messages that were looked at. A usual filter
+looks at as many messages as the original's get, which is bounded by maxFilterMessageSize only."""
+_A_MESSAGE: Final = 4
+_CHARS: Final = 64
+_A_TERM: Final = 2
+_CHARS_OF_TERM: Final = 1024
+
+
+class PropertiesFilter(Protocol):
+    """Looks at the properties of messages."""
+
+    @property
+    def terms(self) -> int:
+        """How many comparisons a message needs at most."""
+
+    def wants(self, text: str, /) -> bool:
+        """Whether the consumer wants a message with these properties."""
+
+
+def work_of(terms: int, text: str) -> int:
+    """How much work a filter has with the properties of a message; 1 is some half microsecond."""
+    chars = len(text)
+    return _A_MESSAGE + chars // _CHARS + terms * (_A_TERM + chars // _CHARS_OF_TERM)
+
+
 ExtFilter = Callable[[ExtUnit], bool]
 """Returns whether the consumer may want the message of this unit of an ext file."""
 
@@ -87,7 +115,7 @@ class Request(NamedTuple):
     """A request: at most `max_count` messages in `max_bytes` from `offset` on, but at least one.
 
     `tag_codes` are the hashes of the wanted tags, None for all; of those that pass, `filter_ext`
-    looks at the units in ext files, if there are any, then `filter_message` at the messages. With
+    looks at the units in ext files, if there are any, then `by_properties` at the messages. With
     `only_in_memory` the get does not wait for the disk.
     """
 
@@ -95,7 +123,7 @@ class Request(NamedTuple):
     max_count: int
     max_bytes: int
     tag_codes: frozenset[int] | None
-    filter_message: MessageFilter | None
+    by_properties: PropertiesFilter | None
     only_in_memory: bool = False
     filter_ext: ExtFilter | None = None
 
@@ -165,6 +193,14 @@ class Search(Generic[R, Q]):
         self._count = 0
         self._size_bytes = 0
         self._last_physical_offset = 0
+        self._work_left = MOST_WORK
+
+    def _is_wanted(self, by_properties: PropertiesFilter) -> bool:
+        """Whether the message that was found last is wanted, judging by its properties."""
+        text = record_properties(self._slices.found())
+        wants = by_properties.wants(text)
+        self._work_left -= work_of(by_properties.terms, text)
+        return wants
 
     def _result(self) -> GetResult:
         """The result of the get at its end."""

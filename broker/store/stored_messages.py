@@ -26,8 +26,8 @@ from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.get_message import (
     ExtFilter,
     GetResult,
-    MessageFilter,
     MessageReader,
+    PropertiesFilter,
     QueryResult,
     Request,
 )
@@ -37,6 +37,7 @@ from txrocketmq.broker.store.log_walk import LogWalk
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.broker.store.stats import StoreStats
 from txrocketmq.broker.store.steps import Steps, when_in_memory
+from txrocketmq.remoting.formats import MAX_BODY_BYTES
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -69,7 +70,7 @@ class StoredMessages:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None = None,
-        filter_message: MessageFilter | None = None,
+        by_properties: PropertiesFilter | None = None,
         filter_ext: ExtFilter | None = None,
         *,
         only_in_memory: bool = False,
@@ -78,7 +79,7 @@ class StoredMessages:
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         request = Request(
-            offset, max_count, max_bytes, tag_codes, filter_message, only_in_memory, filter_ext
+            offset, max_count, max_bytes, tag_codes, by_properties, only_in_memory, filter_ext
         )
         result = self._reader.get(queue, request)
         stats = self.stats
@@ -211,7 +212,8 @@ class StoredMessages:
         """Messages stored in a span of time (to the second) by key: their unique key or one of
         their keys, or with index type "T" their tag.
 
-        As in queryMessage, there are at most maxMsgsNumBatch.
+        As in queryMessage, there are at most maxMsgsNumBatch; but no more of the newest ones than
+        fit in a frame, where the original answers what no client reads.
         """
         max_count = min(max_count, self.config.max_msgs_num_batch)
         found = yield from self._index.find(
@@ -219,14 +221,19 @@ class StoredMessages:
         )
         for chain in found.broken:
             self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
-        records = []
-        for offset in sorted(found.physical_offsets):
+        records: list[memoryview] = []
+        left_bytes = MAX_BODY_BYTES
+        for offset in sorted(found.physical_offsets, reverse=True):
             record = yield from when_in_memory(partial(self.message_at, offset))
             if record is not None:
+                left_bytes -= len(record)
+                if left_bytes < 0 and records:
+                    break
                 records.append(record)
             elif self._log.min_offset <= offset < self._log.max_offset:
                 self._reader.note_damage(offset, -1)
             yield
+        records.reverse()
         return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
 
     @property

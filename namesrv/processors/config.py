@@ -22,7 +22,6 @@ from txrocketmq.remoting.config_file import (
     Configuration,
     read_properties,
     read_text,
-    write_properties,
 )
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.edited_properties import edited
@@ -100,7 +99,7 @@ class ConfigProcessor:
     @serves(admin.GET_NAMESRV_CONFIG)
     def get_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Returns all settings as properties."""
-        return Reply(body=self._properties())
+        return Reply(body=self._configuration.text.encode())
 
     @serves(admin.UPDATE_NAMESRV_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
@@ -134,6 +133,3 @@ class ConfigProcessor:
         if changes:
             text = read_text(path) if path.exists() else ""
             write_replacing(path.resolve(), edited(text, changes).encode())
-
-    def _properties(self) -> bytes:
-        return write_properties(dict(sorted(self._configuration.properties.items()))).encode()

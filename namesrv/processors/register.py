@@ -4,7 +4,8 @@
 REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, GET_BROKER_MEMBER_GROUP, BROKER_HEARTBEAT. A
 registration is refused (1) when its CRC is wrong, or when it is incremental and the broker is not
 known in full. Its answer contains the order configuration of topics, and for a slave its master's
-addresses. Unregistering is done at once; the original queues it. Java: DefaultRequestProcessor.
+addresses. A long registration is read, and takes effect, in slices; what else its broker registers
+or unregisters comes after it. Java: DefaultRequestProcessor.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from collections.abc import Callable
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from txrocketmq.namesrv.route_table import Registration, RouteTable
-from txrocketmq.remoting.call import Reply, Request
-from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.namesrv.registration import read
+from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.turns import Steps, Turns
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import ha, route
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
-    RegisterBrokerBody,
-    TopicConfigAndMappingSerializeWrapper,
 )
 from txrocketmq.remoting.protocol.ha import GetBrokerMemberGroupRequestHeader
 from txrocketmq.remoting.protocol.route import (
@@ -39,8 +39,6 @@ from txrocketmq.remoting.protocol.route import (
     UnRegisterBrokerRequestHeader,
 )
 
-ZONE_NAME = "__ZONE_NAME"
-
 
 class RegisterProcessor:
     """Serves requests of brokers; `changed` is called when the table may have events."""
@@ -51,18 +49,24 @@ class RegisterProcessor:
         kv: KvConfig,
         configuration: Configuration,
         changed: Callable[[], None],
+        turns: Turns,
     ) -> None:
         self._table = table
         self._kv = kv
         self._configuration = configuration
         self._changed = changed
+        self._turns = turns
 
     @serves(route.REGISTER_BROKER)
     def register(
         self, request: Request[RegisterBrokerRequestHeader]
-    ) -> Reply[RegisterBrokerResponseHeader]:
+    ) -> Reply[RegisterBrokerResponseHeader] | PendingReply:
         """Registers a broker with its topics."""
-        registered = self._table.register(_registration(request), request.peer, request.steady_ms)
+        return self._turns.answer(request.peer, self._register(request), len(request.body))
+
+    def _register(self, request: Request[RegisterBrokerRequestHeader]) -> Steps:
+        it = yield from read(request)
+        registered = yield from self._table.registering(it, request.peer, request.steady_ms)
         self._changed()
         if registered is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "register broker failed")
@@ -74,12 +78,18 @@ class RegisterProcessor:
         return Reply(header, KVTable(table=order).encode() if wanted and order is not None else b"")
 
     @serves(route.UNREGISTER_BROKER)
-    def unregister(self, request: Request[UnRegisterBrokerRequestHeader]) -> Reply[NoHeader]:
+    def unregister(
+        self, request: Request[UnRegisterBrokerRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Unregisters a broker, which stops."""
+        return self._turns.answer(request.peer, self._unregister(request))
+
+    def _unregister(self, request: Request[UnRegisterBrokerRequestHeader]) -> Steps:
         header = request.header
         self._table.unregister(header.cluster_name, header.broker_name, header.broker_addr)
         self._changed()
         return Reply()
+        yield
 
     @serves(route.BROKER_HEARTBEAT)
     def heartbeat(self, request: Request[BrokerHeartbeatRequestHeader]) -> Reply[NoHeader]:
@@ -107,38 +117,3 @@ class RegisterProcessor:
         """Returns master and slaves of a broker name."""
         group = self._table.member_group(request.header.cluster_name, request.header.broker_name)
         return Reply(body=GetBrokerMemberGroupResponseBody(broker_member_group=group).encode())
-
-
-def _registration(request: Request[RegisterBrokerRequestHeader]) -> Registration:
-    header = request.header
-    body = _body(request)
-    wrapper = body.topic_config_serialize_wrapper
-    return Registration(
-        cluster=header.cluster_name,
-        broker_name=header.broker_name,
-        broker_id=header.broker_id,
-        address=header.broker_addr,
-        ha_address=header.ha_server_addr,
-        topics=wrapper.topic_config_table,
-        data_version=wrapper.data_version,
-        filter_servers=body.filter_server_list,
-        queue_mappings=wrapper.topic_queue_mapping_info_map,
-        heartbeat_timeout_ms=header.heartbeat_timeout_millis,
-        enable_acting_master=header.enable_acting_master,
-        zone=(request.command.ext_fields or {}).get(ZONE_NAME),
-    )
-
-
-def _body(request: Request[RegisterBrokerRequestHeader]) -> RegisterBrokerBody:
-    header, data, version = request.header, request.body, request.command.version
-    if header.body_crc32 and body_crc(data) != header.body_crc32:
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    if not data:
-        return RegisterBrokerBody()
-    if version < MQVersion.V3_0_11:  # it knew no filter servers: the topics are all of the body
-        return RegisterBrokerBody(
-            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper.decode(data)
-        )
-    if header.compressed:
-        return RegisterBrokerBody.decode_compressed(data, version)
-    return RegisterBrokerBody.decode(data)

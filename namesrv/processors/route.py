@@ -70,7 +70,7 @@ class RouteProcessor:
     @serves(route.GET_BROKER_CLUSTER_INFO)
     def cluster_info(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Returns ClusterInfo: clusters, their broker names, and the addresses of these."""
-        return Reply(body=self._table.cluster_info().encode())
+        return Reply(body=self._table.encoded_cluster_info())
 
     def _waits(self, config: NamesrvConfig, steady_ms: int) -> bool:
         waited_ms = steady_ms - self._started_ms

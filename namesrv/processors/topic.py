@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.route_table import RouteTable
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.namesrv.turns import Steps, Turns
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
@@ -40,11 +41,16 @@ class TopicProcessor:
     """
 
     def __init__(
-        self, table: RouteTable, configuration: Configuration, note: Callable[[str], None]
+        self,
+        table: RouteTable,
+        configuration: Configuration,
+        note: Callable[[str], None],
+        turns: Turns,
     ) -> None:
         self._table = table
         self._configuration = configuration
         self._note = note
+        self._turns = turns
 
     @serves(topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     def all_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
@@ -94,32 +100,44 @@ class TopicProcessor:
         return Reply()
 
     @serves(topic.REGISTER_TOPIC_IN_NAMESRV)
-    def register(self, request: Request[RegisterTopicRequestHeader]) -> Reply[NoHeader]:
+    def register(
+        self, request: Request[RegisterTopicRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Registers the queues of one topic (enableSingleTopicRegister)."""
+        return self._turns.answer(request.peer, self._register(request), len(request.body))
+
+    def _register(self, request: Request[RegisterTopicRequestHeader]) -> Steps:
         if request.body:
             data = TopicRouteData.decode(request.body)
             self._table.register_topic(request.header.topic, data.queue_datas)
         return Reply()
+        yield
 
     @serves(route.WIPE_WRITE_PERM_OF_BROKER)
     def wipe_write_perm(
         self, request: Request[WipeWritePermOfBrokerRequestHeader]
-    ) -> Reply[WipeWritePermOfBrokerResponseHeader]:
+    ) -> Reply[WipeWritePermOfBrokerResponseHeader] | PendingReply:
         """Takes the write permission of all of a broker's topics, so that clients send it nothing
         more.
         """
+        return self._turns.answer(request.peer, self._wipe(request))
+
+    def _wipe(self, request: Request[WipeWritePermOfBrokerRequestHeader]) -> Steps:
         name = request.header.broker_name
-        count = self._table.wipe_write_perm(name)
+        count = yield from self._table.wipe_write_perm(name)
         self._note(f"{request.peer.remote_address} made {count} topics of {name} read-only")
         return Reply(WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     @serves(route.ADD_WRITE_PERM_OF_BROKER)
     def add_write_perm(
         self, request: Request[AddWritePermOfBrokerRequestHeader]
-    ) -> Reply[AddWritePermOfBrokerResponseHeader]:
+    ) -> Reply[AddWritePermOfBrokerResponseHeader] | PendingReply:
         """Gives the topics of a broker back their write permission."""
+        return self._turns.answer(request.peer, self._add(request))
+
+    def _add(self, request: Request[AddWritePermOfBrokerRequestHeader]) -> Steps:
         name = request.header.broker_name
-        count = self._table.add_write_perm(name)
+        count = yield from self._table.add_write_perm(name)
         self._note(f"{request.peer.remote_address} made {count} topics of {name} writable")
         return Reply(AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import FakePeer
 from txrocketmq.broker import long_polling
-from txrocketmq.broker.long_polling import SLICE, HeldRequest, LongPolling
+from txrocketmq.broker.long_polling import SLICE, SLICE_S, HeldRequest, LongPolling
 from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.store.consume_queue import Unit
+from txrocketmq.remoting.message.message import MessageExt, encode_message
+from txrocketmq.remoting.message.properties import decode_properties
 
 
 class Queues:
@@ -30,7 +33,21 @@ class Queues:
         return [Unit(offset + index, 1, code) for index, code in enumerate(codes)]
 
     def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
-        return memoryview(bytes([physical_offset])) if physical_offset < 100 else None
+        properties = {"offset": str(physical_offset)}
+        record = encode_message(MessageExt("T", b"", 0, properties))
+        return memoryview(record) if physical_offset < 100 else None
+
+
+class ByOffset:
+    """A filter of messages by their offsets."""
+
+    terms = 1
+
+    def __init__(self, wants: Callable[[int], bool]) -> None:
+        self._wants = wants
+
+    def wants(self, text: str) -> bool:
+        return self._wants(int(decode_properties(text)["offset"]))
 
 
 class Scene:
@@ -49,12 +66,13 @@ class Scene:
         *,
         peer: Any = None,
         codes: set[int] | None = None,
-        wants_record: Callable[[memoryview], bool] | None = None,
+        wants: Callable[[int], bool] | None = None,
         deadline_ms: int = 15_000,
         queue_id: int = 0,
     ) -> bool:
         offset = len(self.queues.codes.get(("T", queue_id), []))
-        wanted = MessageFilter(None if codes is None else frozenset(codes), wants_record)
+        by_offset = None if wants is None else ByOffset(wants)
+        wanted = MessageFilter(None if codes is None else frozenset(codes), by_offset)
         return self.polling.hold(
             HeldRequest(
                 peer,
@@ -154,8 +172,8 @@ def test_there_is_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_where_the_unit_is_not_enough_the_record_decides(scene: Scene) -> None:
-    scene.hold("a", codes={7}, wants_record=lambda record: record[0] >= 2)
-    scene.hold("b", wants_record=lambda record: record[0] >= 3)
+    scene.hold("a", codes={7}, wants=lambda offset: offset >= 2)
+    scene.hold("b", wants=lambda offset: offset >= 3)
     for codes, resumed in (((7, 7), []), ((1,), []), ((1,), ["b"]), ((7,), ["b", "a"])):
         scene.arrive(*codes)
         scene.polling.run_woken()
@@ -164,7 +182,7 @@ def test_where_the_unit_is_not_enough_the_record_decides(scene: Scene) -> None:
 
 def test_a_record_that_cannot_be_had_wakes(scene: Scene) -> None:
     scene.queues.codes["T", 0] = [1] * 100
-    scene.hold("a", wants_record=lambda _: False)
+    scene.hold("a", wants=lambda _: False)
     scene.arrive(1)
     scene.polling.run_woken()
     assert scene.resumed == ["a"]
@@ -243,8 +261,11 @@ def test_a_disconnect_costs_what_the_peer_has_and_no_more(crowd: Scene) -> None:
     assert Counted.looked_for <= 12 * 6
     for peer in peers:
         crowd.polling.disconnected(peer, 0)
+    for _ in range(100):
+        crowd.polling.run_woken()
     assert len(crowd.polling) == 0
     assert Counted.looked_for <= 11_240 * 6
+    crowd.wakes = 0
     crowd.polling.disconnected(peers[0], 0)
     crowd.arrive(1)
     crowd.polling.tick(60_000)
@@ -276,20 +297,78 @@ def test_missed_arrivals_are_found_though_queues_are_many(scene: Scene) -> None:
     assert sorted(scene.resumed) == list(range(1, 2_500))
 
 
-def test_a_turn_ends_once_many_messages_were_looked_at(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(long_polling, "_RECORDS", 10)
+def test_a_turn_ends_when_its_time_is_over_and_others_come_first(scene: Scene) -> None:
+    looked_at: list[tuple[int, int]] = []
+    now_s = 0.0
+
+    def filter_of(name: int) -> Callable[[int], bool]:
+        def wants(offset: int) -> bool:
+            nonlocal now_s
+            looked_at.append((name, offset))
+            now_s += 0.51 * SLICE_S
+            return offset == 5
+
+        return wants
+
+    scene.polling = LongPolling(scene.queues, scene._wake, lambda: now_s)
+    for name in range(3):
+        scene.hold(name, wants=filter_of(name))
+    scene.arrive(*[0] * 6)
+    turns = 0
+    while len(scene.polling):
+        before = len(looked_at)
+        scene.polling.run_woken()
+        assert len(looked_at) - before <= 2
+        turns += 1
+    assert (turns, len(looked_at)) == (9, 18)
+    assert looked_at[:6] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)], "each in its turn"
+    assert scene.resumed == [0, 1, 2]
+
+
+def test_a_filter_judges_a_message_once_for_all_that_have_it(scene: Scene) -> None:
     looked_at: list[int] = []
 
-    def wants_record(record: memoryview) -> bool:
-        looked_at.append(record[0])
-        return False
+    def wants(offset: int) -> bool:
+        looked_at.append(offset)
+        return offset == 2
 
-    for name in range(5):
-        scene.hold(name, wants_record=wants_record)
-    scene.arrive(*[0] * 6)
-    for turn, count in enumerate((12, 24, 30), 1):
+    one = ByOffset(wants)
+    for name in range(50):
+        request = HeldRequest(
+            FakePeer(), "T", 0, 0, 100, lambda name=name: scene.resumed.append(name),  # type: ignore[misc]
+            MessageFilter(by_properties=one),
+        )  # fmt: skip
+        scene.polling.hold(request)
+    scene.arrive(0, 0, 0)
+    scene.polling.run_woken()
+    assert looked_at == [0, 1, 2]
+    assert scene.resumed == list(range(50))
+
+
+def test_a_long_run_of_units_is_looked_through_in_parts(scene: Scene) -> None:
+    scene.hold("a", codes={7})
+    scene.hold("b", codes={8})
+    scene.arrive(*[1] * 900, 7)
+    for turn in range(4):
+        assert scene.resumed == [], turn
         scene.polling.run_woken()
-        assert (turn, len(looked_at)) == (turn, count)
-    assert scene.resumed == []
+        if scene.resumed:
+            break
+    assert scene.resumed == ["a"]
+
+
+def test_the_requests_of_a_peer_that_has_gone_are_forgotten_in_slices_and_never_run(
+    scene: Scene,
+) -> None:
+    gone = FakePeer()
+    for name in range(2 * SLICE):
+        scene.hold(name, peer=gone)
+    scene.hold("there", peer=FakePeer())
+    scene.polling.disconnected(gone, 0)
+    scene.arrive(1)
+    left = []
+    while len(scene.polling):
+        scene.polling.run_woken()
+        left.append(len(scene.polling))
+    assert scene.resumed == ["there"]
+    assert len(left) > 1

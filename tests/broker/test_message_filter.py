@@ -18,7 +18,7 @@ from txrocketmq.broker.message_filter import (
 )
 from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.consume_queue_ext import ExtUnit
-from txrocketmq.remoting.message.message import MessageExt, encode_message
+from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import (
     SQL92,
     TAG,
@@ -34,7 +34,7 @@ from txrocketmq.remoting.message.tags import (
 def test_a_subscription_wants_the_units_of_its_tags(expression: str, tags: set[str]) -> None:
     wanted = filter_of(build_subscription_data("T", expression, TAG))
     assert {tag for tag in ("a", "b", "") if wanted.wants(Unit(0, 1, tags_code(tag)))} == tags
-    assert wanted.wants_record is None
+    assert wanted.by_properties is None
     assert (wanted == ALL) == (expression == "*")
 
 
@@ -57,11 +57,11 @@ def test_bitmaps_are_looked_at_for_messages_stored_since() -> None:
 def test_retried_messages_are_filtered_as_where_they_came_from(parts: Parts) -> None:
     wanted = SubscriptionData("T", "a > 5", sub_version=1, expression_type=SQL92)
     parts.filters.register("g", [wanted])
-    wants_record = filter_of_retries(parts.filters, "%RETRY%g").wants_record
-    assert wants_record is not None
+    by_properties = filter_of_retries(parts.filters, "%RETRY%g").by_properties
+    assert by_properties is not None
 
     def wants(**properties: str) -> bool:
-        return wants_record(memoryview(encode_message(MessageExt("%RETRY%g", b"", 0, properties))))
+        return by_properties.wants(encode_properties(properties))
 
     assert wants(RETRY_TOPIC="T", a="6")
     assert not wants(RETRY_TOPIC="T", a="5")

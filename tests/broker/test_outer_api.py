@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.fakes import Asked, FakeConnections
+from txrocketmq.broker import outer_api
 from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.saving import Done, InThread, at_once
 from txrocketmq.remoting.call import Reply
@@ -127,6 +128,69 @@ def test_name_servers_are_told_no_more_than_the_broker_permits(scene: Scene) -> 
     assert told() == 4
     scene.table = scene.table._replace(permission=6)
     assert told() == 6
+
+
+def _wrapper(asked: Asked) -> TopicConfigAndMappingSerializeWrapper:
+    return RegisterBrokerBody.decode(asked.body).topic_config_serialize_wrapper
+
+
+@pytest.mark.parametrize("is_split", [True, False])
+def test_a_long_registration_goes_in_parts_that_are_all_news(
+    scene: Scene, is_split: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_split:
+        monkeypatch.setattr(outer_api, "MAX_BODY_BYTES", 700)
+    scene.servers.set_addresses("a:1")
+    topics = {f"t{number}": TopicConfig(topic_name=f"t{number}") for number in range(7)}
+    scene.table = TopicTable(topics, VERSION, 6, part_size=3, is_split=is_split)
+    found: dict[str, TopicConfig] = {}
+    versions = []
+    asked = scene.register()
+    while asked:
+        (part,) = asked
+        if len(found) < 6:
+            assert not scene.register_topics(NEW), "it would be told before what is older"
+        assert len(_wrapper(part).topic_config_table) <= 3
+        found |= _wrapper(part).topic_config_table
+        versions.append(_wrapper(part).data_version)
+        part.pending.resolve(Reply(RegisterBrokerResponseHeader(), version=MQVersion.V5_4_0))
+        asked = scene.connections.take()
+        if len(versions) == 3:
+            break
+    assert found == topics
+    assert versions[-1] == VERSION
+    assert len(set(versions)) == 3
+    assert len(asked) == 1, "what changed meanwhile"
+    assert scene.servers.is_registered
+
+
+def test_a_newer_registration_waits_for_the_parts_of_the_older(scene: Scene) -> None:
+    scene.servers.set_addresses("a:1")
+    topics = {f"t{number}": TopicConfig(topic_name=f"t{number}") for number in range(4)}
+    scene.table = TopicTable(topics, VERSION, 6, part_size=2, is_split=True)
+    (first,) = scene.register()
+    scene.table = TopicTable(TOPICS, VERSION.next(6), 6, part_size=2, is_split=True)
+    assert not scene.register()
+    first.pending.resolve(REGISTERED)
+    (second,) = scene.connections.take()
+    assert _wrapper(second).data_version == VERSION
+    second.pending.resolve(REGISTERED)
+    (new,) = scene.connections.take()
+    assert _wrapper(new).topic_config_table == TOPICS
+
+
+def test_parts_end_where_one_is_refused(scene: Scene) -> None:
+    scene.servers.set_addresses("a:1")
+    topics = {f"t{number}": TopicConfig(topic_name=f"t{number}") for number in range(4)}
+    scene.table = TopicTable(topics, VERSION, 6, part_size=2, is_split=True)
+    (first,) = scene.register()
+    first.pending.resolve(Reply(code=ResponseCode.SYSTEM_ERROR, remark="no"))
+    assert not scene.connections.take()
+    assert not scene.servers.is_registered
+    scene.now_ms = 1_000
+    scene.servers.tick()
+    (again,) = scene.connections.take()
+    assert again.body == first.body, "it begins anew"
 
 
 NEW = TopicConfig(topic_name="N", read_queue_nums=3, write_queue_nums=2, topic_sys_flag=1)

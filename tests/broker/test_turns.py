@@ -9,16 +9,15 @@ each of a thousand things is found. A request that is served and not named here 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 from twisted.internet.testing import MemoryReactorClock
 
 from tests.broker.conftest import STORE_HOST
+from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import service
 from txrocketmq.broker.all_processors import all_processors
@@ -30,15 +29,21 @@ from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.store import flush
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SubscriptionData
+from txrocketmq.remoting.protocol.body.heartbeat import (
+    CheckClientRequestBody,
+    ConsumerData,
+    HeartbeatData,
+)
 from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import CreateTopicListRequestBody
@@ -54,17 +59,45 @@ STEPS = 2
 """Steps in a slice of a walk."""
 IN_TWENTY_YEARS_MS = NOW_MS + 20 * 365 * 86_400_000
 
-OF_MESSAGES = {
-    10, 11, 36, 37, 310, 320, 323, 324, 325, 361, 370,
-    200050, 200051, 200052, 200053, 200054, 200056, 200151,
-}  # fmt: skip
-"""Sends, ends of transactions, replies, pulls, pops and acks, which have bounds of their own."""
-OF_ONE_CLIENT = {34, 35, 41, 42, 46, 223, 307, 309, 400}
+OF_MESSAGES = {10, 36, 37, 310, 320, 323, 324, 325, 370, 200051, 200053, 200056, 200151}
+"""Sends, ends of transactions, replies and acks: their work is as long as what one client sends."""
+OF_ONE_CLIENT = {35, 41, 42, 223, 307, 309, 400}
 """Their work is as long as what one client sends."""
 
 OF_SETTINGS = {25, 26, 5001}
 """Their work is as long as there are settings."""
 
+MOST_LINES_OF_LOOKS = 16_000
+"""How many lines may run in one turn that looks at messages or queues: some 1 ms."""
+MOST_LINES_OF_EXPRESSIONS = 90_000
+"""How many lines may run in one turn that evaluates or compiles expressions: some 4 ms."""
+TERMS = " OR ".join(f"a > {number}" for number in range(9_000, 9_500))
+"""An expression that no message matches, and that has much to do with each."""
+PULL = {
+    "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
+    "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0",
+}  # fmt: skip
+POP = {
+    "consumerGroup": "G", "topic": "W", "queueId": "-1", "maxMsgNums": "32",
+    "invisibleTime": "60000", "pollTime": "10000", "bornTime": str(NOW_MS), "initMode": "0",
+    "order": "false",
+}  # fmt: skip
+LOOKS: dict[str, tuple[int, dict[str, str]]] = {
+    "a pull by a long expression": (
+        11, {**PULL, "subscription": TERMS, "expressionType": "SQL92"},
+    ),
+    "a pull by a short one": (11, {**PULL, "subscription": "a > 9000", "expressionType": "SQL92"}),
+    "a lite pull by a tag": (361, {**PULL, "sysFlag": "20", "subscription": "tag"}),
+    "a pull of everything": (11, {**PULL, "subscription": "*", "maxMsgNums": "1500"}),
+    "a pop of many queues": (200050, POP),
+    "a pop by a long expression": (
+        200050, {**POP, "topic": "T", "expType": "SQL92", "exp": TERMS},
+    ),
+    "a peek into many queues": (200052, POP),
+    "a notification of many queues": (200054, POP),
+}  # fmt: skip
+"""Requests that look for messages, by what they are; the codes of these are not in FIELDS."""
+OF_LOOKS = {34, 46, *(code for code, _ in LOOKS.values())}
 TOPIC, GROUP = {"topic": "T"}, {"group": "G"}
 NEW_TOPIC = TopicConfig(topic_name="new", read_queue_nums=4, write_queue_nums=4)
 FIELDS: dict[int, dict[str, str]] = {
@@ -124,6 +157,7 @@ class Scene:
         self._many = many
         self.later: list[Callable[[], None]] = []
         self.pieces: Any = b""
+        self.answer: Any = None
         self._now_s = 0.0
         store_config = StoreConfig(
             store_path_root_dir=str(folder),
@@ -136,6 +170,8 @@ class Scene:
             configuration=Configuration((BrokerConfig(), store_config), {}),
             clock=lambda: NOW_MS,
             walks=Walks(self.later.append, self._timer),
+            call_soon=self.later.append,
+            wake_soon=lambda: self.later.append(self.parts.polling.run_woken),
             known_as=KnownAs("127.0.0.1:10911", STORE_HOST),
         )
         self.parts.store.load(NOW_MS)
@@ -144,6 +180,11 @@ class Scene:
         self.parts.modes.saving.in_thread = lambda *_: None
         self._fill()
         self.registry = Registry(*all_processors(self.parts))
+
+    def put(self, message: PutMessage) -> int:
+        """Stores a message; returns the end of its queue."""
+        self.parts.store.put([message], NOW_MS)
+        return self.parts.store.max_offset(message.topic, message.queue_id)
 
     def _timer(self) -> float:
         self._now_s += SLICE_S / STEPS
@@ -178,30 +219,41 @@ class Scene:
             parts.stats.got(group, "T", 1, 1)
             parts.modes.set(SetMessageRequestModeRequestBody(topic=topic, consumer_group=group))
         messages = [
-            InnerMessage("T", 0, b"", NOW_MS, STORE_HOST, STORE_HOST, {"KEYS": "hot"}).to_put()
-            for _ in range(self._many)
+            InnerMessage(
+                "T", 0, b"", NOW_MS, STORE_HOST, STORE_HOST, {"KEYS": "hot", "a": str(number)}
+            ).to_put()
+            for number in range(self._many)
         ]
         parts.store.put(messages, NOW_MS)
         parts.store.tick(NOW_MS)  # writes the index
 
-    def turns(self, code: int) -> list[int]:
+    def turns(
+        self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> list[int]:
         """Serves a request; how many lines ran in each turn."""
         binding = self.registry.bindings[code]
-        header = binding.call.request.decode(FIELDS[code])
-        command = RemotingCommand(code, FIELDS[code], BODIES.get(code, b""))
+        if fields is None:
+            fields, body = FIELDS[code], BODIES.get(code, b"")
+        header = binding.call.request.decode(fields)
+        command = RemotingCommand(code, fields, body)
         request = Request(header, command, FakePeer(), IN_TWENTY_YEARS_MS, 0)
         answers: list[Any] = []
         handler = binding.handler
         assert handler is not None
-        turns = [lines_of(lambda: answers.append(handler(request)))]
-        while self.later:
-            turns.append(lines_of(self.later.pop(0)))
+        turns = [lines_of(lambda: answers.append(handler(request))), *self.run()]
         (answer,) = answers
         if isinstance(answer, PendingReply):
             answer.then(answers.append)
-        reply = answers[-1]
+        self.answer = reply = answers[-1]
         assert isinstance(reply, (Reply, PendingReply, ResponseError))
         self.pieces = reply.body if isinstance(reply, Reply) else b""
+        return turns
+
+    def run(self) -> list[int]:
+        """Runs what is left for later turns; how many lines ran in each."""
+        turns = []
+        while self.later:
+            turns.append(lines_of(self.later.pop(0)))
         return turns
 
     def longest_piece(self) -> int:
@@ -209,24 +261,6 @@ class Scene:
         body = self.pieces
         pieces = (body,) if isinstance(body, (bytes, memoryview)) else body
         return max(map(len, pieces), default=0)
-
-
-def lines_of(call: Callable[[], object]) -> int:
-    """How many lines of Python a call runs."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.fixture
@@ -237,7 +271,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_every_request_that_is_served_is_looked_at(scene: Scene) -> None:
-    bounded_otherwise = OF_MESSAGES | OF_ONE_CLIENT | OF_SETTINGS
+    bounded_otherwise = OF_MESSAGES | OF_ONE_CLIENT | OF_SETTINGS | OF_LOOKS
     assert set(scene.registry.bindings) == FIELDS.keys() | bounded_otherwise
     assert not FIELDS.keys() & bounded_otherwise
 
@@ -252,6 +286,95 @@ def test_a_request_never_runs_long_in_one_turn(
     small.parts.store.stop(NOW_MS)
     assert most < MOST_LINES, f"{most} lines of Python in one turn"
     assert scene.longest_piece() < MOST_BYTES
+
+
+@pytest.fixture
+def filtering(scene: Scene) -> Scene:
+    """A scene in which SQL92 expressions are served and the parser is imported."""
+    scene.parts.configuration.update({"enablePropertyFilter": "true"})
+    scene.turns(*LOOKS["a pull by a short one"])
+    return scene
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_a_look_for_messages_never_runs_long_in_one_turn(
+    filtering: Scene, what: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    small = Scene(tmp_path_factory.mktemp("small"), many=2)
+    small.parts.configuration.update({"enablePropertyFilter": "true"})
+    small.turns(*LOOKS[what])  # codecs are derived when they are first used
+    small.parts.store.stop(NOW_MS)
+    code, fields = LOOKS[what]
+    most = max(filtering.turns(code, fields))
+    is_filtered = "SQL92" in fields.values()
+    limit = MOST_LINES_OF_EXPRESSIONS if is_filtered else MOST_LINES_OF_LOOKS
+    assert most < limit, f"{most} lines of Python in one turn"
+
+
+def test_a_pull_that_was_cut_goes_on_behind_what_it_has_looked_at(filtering: Scene) -> None:
+    code, fields = LOOKS["a pull by a long expression"]
+    offset = pulls = 0
+    while offset < 100:
+        filtering.turns(code, {**fields, "queueOffset": str(offset)})
+        reply = filtering.answer
+        assert isinstance(reply, Reply)
+        assert reply.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+        assert reply.header is not None
+        assert reply.header.next_begin_offset > offset
+        offset = reply.header.next_begin_offset
+        pulls += 1
+    assert pulls > 10
+
+
+def test_no_heartbeat_runs_long_whatever_it_subscribes_to(filtering: Scene) -> None:
+    wanted = [
+        SubscriptionData(
+            f"t{number}", f"{TERMS} OR b = {number}", sub_version=1, expression_type="SQL92"
+        )
+        if number < 5
+        else SubscriptionData(f"t{number}", f"b = {number}", sub_version=1, expression_type="SQL92")
+        for number in range(200)
+    ]
+    data = HeartbeatData(
+        client_id="c",
+        consumer_data_set=[ConsumerData(group_name="G", subscription_data_set=wanted)],
+    )
+    for _ in range(3):
+        most = max(filtering.turns(34, {}, data.encode()))
+        assert most < MOST_LINES_OF_EXPRESSIONS
+    assert filtering.parts.filters.get("t0", "G") is not None
+    check = CheckClientRequestBody(subscription_data=wanted[4])
+    assert max(filtering.turns(46, {}, check.encode())) < MOST_LINES_OF_EXPRESSIONS
+
+
+@pytest.mark.parametrize("is_equal", [True, False], ids=["equal filters", "different filters"])
+def test_what_arrives_wakes_a_crowd_of_pulls_in_slices(filtering: Scene, is_equal: bool) -> None:
+    """Each of them has much to do with a message, and none of them wants it."""
+    code, fields = LOOKS["a pull by a long expression"]
+    held = {**fields, "queueOffset": str(MANY), "sysFlag": "6", "suspendTimeoutMillis": "60000"}
+    for number in range(60):
+        its = held if is_equal else {**held, "subscription": f"{TERMS} OR b = {number % 10}"}
+        filtering.turns(code, its)
+    assert len(filtering.parts.polling) == 60
+    message = InnerMessage("T", 0, b"", NOW_MS, STORE_HOST, STORE_HOST, {"a": "5"}).to_put()
+    filtering.parts.polling.arrived("T", 0, filtering.put(message))
+    turns = filtering.run()
+    assert len(filtering.parts.polling) == 60
+    assert max(turns) < MOST_LINES_OF_EXPRESSIONS
+    assert (sum(turns) < 60 * 500) == is_equal, "equal filters judge a message once"
+
+
+def test_what_arrives_wakes_pops_of_a_crowd_of_groups_in_slices(scene: Scene) -> None:
+    for number in range(200):
+        scene.turns(200050, {**POP, "consumerGroup": f"g{number}", "topic": "t0"})
+    assert len(scene.parts.pop.polling) == 200
+    message = InnerMessage("t0", 0, b"", NOW_MS, STORE_HOST, STORE_HOST, {}).to_put()
+    top = scene.put(message)
+    turns = [lines_of(lambda: scene.parts.pop.polling.arrived("t0", 0, top))]
+    turns += scene.run()
+    assert turns[0] < 20, "the send that wakes them does not wait"
+    assert max(turns) < MOST_LINES_OF_LOOKS
+    assert len(scene.parts.pop.polling) == 0
 
 
 def test_a_loop_over_everything_is_found() -> None:
@@ -300,7 +423,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     reactor.advance(NOW_MS / 1000)
     monkeypatch.setattr(service, "Parts", lambda **_: parts)
     broker = Broker(parts.config, parts.store.config, Clock(reactor))
-    parts.polling = LongPolling(parts.store, broker._wake_soon)
+    parts.polling = LongPolling(parts.store, broker._wake_soon, scene._timer)
     parts.call_soon = parts.group_changes._call_soon = scene.later.append
     broker._threads.run = lambda *_: None  # type: ignore[method-assign]
     broker._flush = lambda: flushed(parts)  # type: ignore[method-assign]

@@ -8,11 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes import outcome_of, refused
+from txrocketmq.broker import walks
 from txrocketmq.broker.store.in_memory import ColdRead
-from txrocketmq.broker.walks import MAX_WALKS, PIECE_BYTES, SLICE_S, Pieces, Walk, Walks
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.walks import (
+    MAX_WALKS,
+    PIECE_BYTES,
+    SLICE_S,
+    BodyPieces,
+    Pieces,
+    Walk,
+    Walks,
+)
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.serialize.json import HOLE
 
 STEPS = 4
 """Steps that a slice has here."""
@@ -196,3 +207,37 @@ def test_walks_that_wait_for_the_disk_count(scene: Scene, monkeypatch: pytest.Mo
     scene.walks.answer(walk())
     with refused(ResponseCode.SYSTEM_BUSY, ""):
         scene.walks.answer(walk())
+
+
+def test_no_more_pieces_are_collected_than_an_answer_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walks, "MAX_FRAME_BYTES", 1_000)
+    body = BodyPieces({"list": HOLE}, "[]")
+    with refused(ResponseCode.SYSTEM_ERROR, "the answer is too long"):
+        for _ in range(11):
+            body.add(b"x" * 100)
+
+
+def test_what_is_begun_runs_a_slice_at_once_and_the_rest_in_turns() -> None:
+    later: list[Callable[[], None]] = []
+    now_s = iter(range(1_000))
+    engine = Walks(later.append, lambda: next(now_s) * SLICE_S / 2)
+    outcomes: list[object] = []
+
+    def steps(count: int) -> Steps[int]:
+        for _ in range(count):
+            yield
+        if count == 7:
+            raise ValueError("a defect")
+        return count
+
+    assert engine.begin(steps(1), outcomes.append)
+    assert not engine.begin(steps(5), outcomes.append)
+    assert not engine.begin(steps(7), outcomes.append)
+    assert engine.begin(steps(0), outcomes.append), "it does not wait for the others"
+    assert outcomes == [1, 0]
+    while later:
+        later.pop(0)()
+    assert outcomes[2] == 5
+    assert str(outcomes[3]) == "a defect"

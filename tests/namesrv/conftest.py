@@ -17,7 +17,9 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_table import Registration, RouteTable
+from txrocketmq.namesrv.registration import Registration
+from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.call import Call, Reply, Request
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
@@ -51,10 +53,12 @@ class Names:
         self.kv = KvConfig(Path(config.kv_config_path))
         self.notes: list[str] = []
         self.changes = 0
+        self.later: list[Callable[[], None]] = []
+        self.turns = Turns(self.later.append, lambda: 0.0)
         self.registry = Registry(
-            RegisterProcessor(self.table, self.kv, self.configuration, self._changed),
+            RegisterProcessor(self.table, self.kv, self.configuration, self._changed, self.turns),
             RouteProcessor(self.table, self.kv, self.configuration, NOW_MS),
-            TopicProcessor(self.table, self.configuration, self.notes.append),
+            TopicProcessor(self.table, self.configuration, self.notes.append, self.turns),
             ConfigProcessor(self.kv, self.configuration, self.notes.append),
         )
 

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
+from txrocketmq.broker.store.steps import finished
+from txrocketmq.namesrv.registration import Registered
 from txrocketmq.namesrv.route_events import (
     BrokerJoined,
     BrokerLeft,
@@ -17,7 +21,6 @@ from txrocketmq.namesrv.route_events import (
 )
 from txrocketmq.namesrv.route_table import (
     BROKER_EXPIRED_MS,
-    Registered,
     RouteTable,
 )
 from txrocketmq.remoting.protocol.body.route import QueueData
@@ -289,13 +292,13 @@ def test_the_cluster_goes_with_its_last_broker(table: RouteTable) -> None:
 def test_write_permission_is_taken_and_given_in_memory(table: RouteTable) -> None:
     table.register(registration(having=topics("T1", "T2", perm=7)), "c", NOW_MS)
     table.register(registration(name="broker-b", port=20911), "d", NOW_MS)
-    assert table.wipe_write_perm("broker-a") == 2
+    assert finished(table.wipe_write_perm("broker-a")) == 2
     assert perms(table) == {"broker-a": 5, "broker-b": 6}
     table.register(registration(having=topics("T1", "T2", perm=7)), "c", NOW_MS)
     assert perms(table)["broker-a"] == 5, "an unchanged registration does not undo it"
-    assert table.add_write_perm("broker-a") == 2
+    assert finished(table.add_write_perm("broker-a")) == 2
     assert perms(table)["broker-a"] == 6
-    assert table.wipe_write_perm("nobody") == 0
+    assert finished(table.wipe_write_perm("nobody")) == 0
 
 
 def test_deleting_a_topic_everywhere_or_in_a_cluster(table: RouteTable) -> None:
@@ -396,3 +399,39 @@ def _take(table: RouteTable, step: tuple[object, ...]) -> None:
             table.expire(NOW_MS + after_ms)
         case _:
             raise AssertionError(step)
+
+
+_BROKERS = st.sampled_from(["x", "y", "z"])
+_NAMES = st.sampled_from(["T1", "T2", "T3", "T4"])
+_CHANGES = st.one_of(
+    st.tuples(st.just("register"), _BROKERS, st.sets(_NAMES, min_size=2)),
+    st.tuples(st.just("topic"), _BROKERS, _NAMES),
+    st.tuples(st.just("delete"), st.sampled_from([None, "c1"]), _NAMES),
+    st.tuples(st.just("leave"), _BROKERS, st.none()),
+)
+
+
+@given(st.lists(_CHANGES, max_size=30), st.booleans())
+def test_what_brokers_have_is_always_the_reverse_of_what_topics_have(
+    changes: list[tuple[str, Any, Any]], deletes: bool
+) -> None:
+    table = table_with(delete_topic_with_broker_registration=deletes)
+    for count, (what, one, other) in enumerate(changes):
+        port = 10911 + "xyz".find(one or "x")
+        if what == "register":
+            its = registration(name=one, port=port, having=topics(*other), counter=count)
+            table.register(its, one, NOW_MS)
+        elif what == "topic":
+            table.register_topic(other, [QueueData(broker_name=one)])
+        elif what == "delete":
+            table.delete_topic(other, one)
+        else:
+            table.unregister("c1", one, f"10.0.0.1:{port}")
+        reverse: dict[str, set[str]] = {}
+        for topic, queues in table._queues.items():
+            assert queues
+            for broker in queues:
+                reverse.setdefault(broker, set()).add(topic)
+        assert {name: set(its) for name, its in table._topics_of.items()} == reverse
+        assert reverse.keys() <= table._brokers.keys()
+        assert table.encoded_cluster_info() == table.cluster_info().encode()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer
+from txrocketmq.remoting import frame
 from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
@@ -471,3 +472,15 @@ def test_single_requests_are_timed_until_they_are_answered() -> None:
         (MAX.code, 0, False, True): (1, 0),
         (MAX.code, ResponseCode.TOPIC_NOT_EXIST, False, False): (1, 700),
     }
+
+
+def test_an_answer_that_fits_in_no_frame_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame, "MAX_FRAME_BYTES", 500)
+    processor, peer = Processor(), FakePeer()
+    processor.answers_later = True
+    dispatcher = Dispatcher(Registry(processor), lambda: 0, lambda: 0)
+    dispatcher.serve(peer, [RemotingCommand(MAX.code, FIELDS, opaque=7)])
+    processor.pending.resolve(Reply(body=[bytes(300), bytes(300)]))
+    (answer,) = FrameDecoder().receive(b"".join(peer.written))
+    assert (answer.code, answer.opaque, answer.body) == (ResponseCode.SYSTEM_ERROR, 7, b"")
+    assert "the answer is too long" in (answer.remark or "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import FrameError
+from txrocketmq.remoting.errors import FrameError, FrameTooLong
 from txrocketmq.remoting.frame import (
     MAX_FRAME_BYTES,
     FrameDecoder,
@@ -197,3 +197,16 @@ def test_an_unfinished_frame_may_be_kept_and_looked_at_later() -> None:
     decoder.keep(one)
     decoder.drop()
     assert (decoder.is_behind, decoder.held_bytes, decoder.receive(b"")) == (False, 0, [])
+
+
+def test_no_frame_is_longer_than_its_reader_takes() -> None:
+    command = RemotingCommand(0, flag=1)
+    head = sum(map(len, encode_frame(command)))
+    most = MAX_FRAME_BYTES - head
+    frame = b"".join(encode_frame(command, [bytes(most - 1), b"x"]))
+    assert len(frame) == MAX_FRAME_BYTES
+    decoder = FrameDecoder()
+    assert len(decoder.receive(frame)) == 1
+    assert decoder.error is None
+    with pytest.raises(FrameTooLong, match=f"{MAX_FRAME_BYTES + 1} bytes"):
+        encode_frame(command, [bytes(most), b"x"])

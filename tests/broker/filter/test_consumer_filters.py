@@ -16,6 +16,7 @@ from txrocketmq.broker.message_filter import filter_by
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
 from txrocketmq.broker.store.message_store import GetMessageStatus
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import SubscriptionData
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "filter"
@@ -191,10 +192,16 @@ def test_a_file_that_is_something_else(content: str, tmp_path: Path, clock: Cloc
 
 
 def test_one_heartbeat_brings_so_much_and_the_next_the_rest(filters: ConsumerFilters) -> None:
-    long = [sql(f"T{number}", f"a = '{number}{'x' * 20_000}'") for number in range(4)]
-    for count in (1, 2, 3, 4, 4):
-        assert filters.register("g", long) == (count == 4)
+    long = [sql(f"T{number}", f"a = '{number}{'x' * 40_000}'") for number in range(3)]
+    for count in (1, 2, 3, 3):
+        for text in filters.new_texts([("g", long)]):
+            filters.compile(text, "SQL92")
+        assert filters.register("g", long, only_kept=True) == (count == 3)
         assert len(filters) == count
+    many = [(f"g{number}", [sql("T", f"b = {number}")]) for number in range(1_000)]
+    assert len(filters.new_texts(many)) == 256
+    too_long = [sql("T", "c" * 70_000), sql("T", "d > 5")]
+    assert filters.new_texts([("g", too_long)]) == ["d > 5"]
 
 
 def test_the_table_is_bounded(filters: ConsumerFilters, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,15 +296,18 @@ def test_bitmaps_of_the_original_are_made_alike_and_used(version: str, tmp_path:
         wants = filter_by(parts.filters.compiled(data), data)  # type: ignore[arg-type]
         looked_at = 0
 
-        def wants_record(record: memoryview) -> bool:
-            nonlocal looked_at
-            looked_at += 1
-            return wants.wants_record(record)  # type: ignore[misc]  # noqa: B023
+        class Counting:
+            terms = 1
+
+            def wants(self, text: str) -> bool:
+                nonlocal looked_at
+                looked_at += 1
+                return wants.by_properties.wants(text)  # type: ignore[union-attr]  # noqa: B023
 
         found = set()
         for queue_id in (0, 1):
             got = parts.store.get(
-                "Filtered", queue_id, 0, 32, 1 << 20, None, wants_record, wants.wants_ext
+                "Filtered", queue_id, 0, 32, 1 << 20, None, Counting(), wants.wants_ext
             )
             assert got.status is GetMessageStatus.FOUND
             for buffer in got.buffers:
@@ -338,10 +348,13 @@ def test_what_is_put_gets_its_bitmap_and_pulls_use_it(tmp_path: Path) -> None:
     wanted = filter_by(parts.filters.compiled(data), data)  # type: ignore[arg-type]
     seen: list[str] = []
 
-    def wants_record(record: memoryview) -> bool:
-        seen.append(decode_messages(record)[0].body.decode())
-        return True
+    class Seeing:
+        terms = 1
 
-    parts.store.get("T", 0, 0, 32, 1 << 20, None, wants_record, wanted.wants_ext)
+        def wants(self, text: str) -> bool:
+            seen.append(decode_properties(text)["a"])
+            return True
+
+    parts.store.get("T", 0, 0, 32, 1 << 20, None, Seeing(), wanted.wants_ext)
     assert seen == ["6", "7", "8", "9"]
     parts.store.stop(parts.now_ms)

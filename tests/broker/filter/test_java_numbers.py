@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from txrocketmq.broker.filter import java_numbers
 from txrocketmq.broker.filter.java_numbers import (
     NumberFormatError,
     compare_doubles,
@@ -83,3 +84,12 @@ def test_the_order_of_doubles() -> None:
         for other, right in enumerate(rising):
             order = compare_doubles(left, right)
             assert (order > 0) - (order < 0) == (at > other) - (at < other)
+
+
+def test_a_long_number_is_read_once() -> None:
+    digits = "0" * 30_000 + "7"
+    assert long(digits) == integer(digits) == 7
+    assert double(digits) == 7.0
+    hits = java_numbers._long_of_long.cache_info().hits
+    assert [long(digits) for _ in range(3)] == [7, 7, 7]
+    assert java_numbers._long_of_long.cache_info().hits == hits + 3

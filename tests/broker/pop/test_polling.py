@@ -161,3 +161,55 @@ def test_those_whose_time_is_over_are_resumed_once_however_often_time_is_told() 
     waits.tick(6_000)
     assert waits.turn() == ["later"]
     assert not waits._by_second
+
+
+def test_an_arrival_costs_the_same_however_many_groups_wait() -> None:
+    waits = Polling()
+    for number in range(500):
+        waits.wait(f"{number}", group=f"g{number}")
+    waits._places = Watched(waits._places)
+    waits.arrived("T", 0, 1)
+    assert Watched.iterated == 0
+    assert len(waits.turn()) == 500
+
+
+class Watched(dict[str, Any]):
+    """Counts how often the groups of a topic are gone through."""
+
+    iterated = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Watched.iterated += 1
+        return super().get(key, default)
+
+    __getitem__ = get
+
+
+def test_a_turn_ends_when_its_time_is_over() -> None:
+    waits = Polling()
+    now_s = iter(range(1_000))
+    waits._timer = lambda: next(now_s) * 0.4 * polling.SLICE_S
+    for number in range(9):
+        waits.wait(f"{number}", group=f"g{number}")
+    waits.arrived("T", 0, 1)
+    turns = []
+    while waits.later:
+        waits.later.pop(0)()
+        turns.append(len(waits.resumed))
+    assert waits.resumed == [f"{number}" for number in range(9)]
+    assert turns == [2, 5, 8, 9]
+
+
+def test_a_crowd_of_a_peer_is_forgotten_in_slices_and_none_of_it_runs() -> None:
+    waits = Polling()
+    gone = FakePeer(1)
+    for number in range(3 * polling.SLICE):
+        waits.wait(f"{number}", peer=gone)
+    waits.wait("there")
+    waits.disconnected(gone, 0)
+    waits.arrived("T", 0, 1)
+    waits.later.pop(0)()
+    assert len(waits) == 2 * polling.SLICE + 1
+    waits.tick(100_000)
+    assert waits.turn() == ["there"]
+    assert len(waits) == 0

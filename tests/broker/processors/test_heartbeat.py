@@ -7,7 +7,10 @@ import pytest
 
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, refused, reply_of, request
+from txrocketmq.broker.filter.expression import Expressions
 from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
+from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import NoHeader
@@ -57,6 +60,7 @@ def beat(
     reply = processor.heartbeat(
         request(HeartbeatRequestHeader(), data.encode(), peer=peer, version=407, language="GO")
     )
+    assert isinstance(reply, Reply)
     assert reply.code == ResponseCode.SUCCESS
     assert reply.ext_fields is not None
     assert reply.ext_fields["IS_SUPPORT_HEART_BEAT_V2"] == "true"
@@ -194,11 +198,11 @@ def test_expressions_that_can_be_served(processor: HeartbeatProcessor, parts: Pa
             group="g",
             subscription_data=SubscriptionData("T", text, expression_type=kind),
         )
-        return processor.check(request(NoHeader(), body.encode())).code
+        return reply_of(processor.check(request(NoHeader(), body.encode()))).code
 
     assert check("TAG") == check("") == ResponseCode.SUCCESS
-    assert processor.check(request(NoHeader())).code == ResponseCode.SUCCESS
-    assert processor.check(request(NoHeader(), b"{}")).code == ResponseCode.SUCCESS
+    assert reply_of(processor.check(request(NoHeader()))).code == ResponseCode.SUCCESS
+    assert reply_of(processor.check(request(NoHeader(), b"{}"))).code == ResponseCode.SUCCESS
     with refused(ResponseCode.SYSTEM_ERROR, "does not support consumer to filter message by SQL92"):
         check(SQL92)
     parts.set(enable_property_filter=True)
@@ -219,6 +223,7 @@ def test_a_heartbeat_tells_what_is_filtered_by(processor: HeartbeatProcessor, pa
         consumer = ConsumerData(group_name="g", subscription_data_set=wanted)
         data = HeartbeatData(client_id="c1", consumer_data_set=[consumer], heartbeat_fingerprint=7)
         answer = processor.heartbeat(request(HeartbeatRequestHeader(), data.encode()))
+        assert isinstance(answer, Reply)
         assert answer.code == ResponseCode.SUCCESS
         assert answer.ext_fields is not None
         return answer.ext_fields["IS_SUB_CHANGE"]
@@ -228,5 +233,39 @@ def test_a_heartbeat_tells_what_is_filtered_by(processor: HeartbeatProcessor, pa
     assert parts.filters.get("T1", "g") is None
     assert beat("a > 5" + " OR a > 5" * 20_000, "(" * 10_000) == "false"
     assert len(parts.filters) == 1
-    long = f"a = '{'x' * 30_000}'"
+    long = f"a = '{'x' * 40_000}'"
     assert beat("a > 5", "a >", long, long.upper()) == "true", "it is to tell the rest again"
+
+
+def test_a_long_expression_is_compiled_in_turns_before_the_heartbeat_is_taken(
+    processor: HeartbeatProcessor, parts: Parts
+) -> None:
+    turns: list[Steps[None]] = []
+    parts.filters.expressions = Expressions(in_turns=turns.append)
+    long = " OR ".join(f"a > {number}" for number in range(500))
+
+    def asks(peer: FakePeer) -> tuple[Any, ...]:
+        wanted = [SubscriptionData("T", long, sub_version=1, expression_type=SQL92)]
+        consumer = ConsumerData(group_name="g", subscription_data_set=wanted)
+        data = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
+        client_request = request(HeartbeatRequestHeader(), data.encode())
+        client_request.peer = peer
+        check = CheckClientRequestBody(subscription_data=wanted[0])
+        parts.set(enable_property_filter=True)
+        return processor.heartbeat(client_request), processor.check(
+            request(NoHeader(), check.encode())
+        )
+
+    there, gone = FakePeer(), FakePeer()
+    answers = [*asks(gone), *asks(there)]
+    gone.close()
+    assert [isinstance(each, PendingReply) and each.done for each in answers] == [False] * 4
+    assert parts.consumers.group("g") is None
+    finished(turns.pop())
+    assert [isinstance(each, PendingReply) and each.done for each in answers] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    found = parts.consumers.group("g")
+    assert found is not None
+    assert [each.peer for each in found.members.values()] == [there]
+    assert parts.filters.get("T", "g") is not None

@@ -2,19 +2,25 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import FakePeer, outcome_of, refused
+from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
 from txrocketmq.broker.cold_reads import ColdReads
+from txrocketmq.broker.filter.expression import NotCompiled
+from txrocketmq.broker.pop.polling import PopPolling, Waiting
 from txrocketmq.broker.processors.pop_checks import (
     MAX_INVISIBLE_MS,
+    Attempts,
+    Held,
     PopChecks,
-    attempt_until_read,
 )
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -85,14 +91,15 @@ def attempted(parts: Parts, *outcomes: object) -> Any:
     found = iter(outcomes)
     pending = PendingReply()
 
-    def attempt(only_in_memory: bool) -> Any:
+    def attempt(only_in_memory: bool) -> Steps[Any]:
+        yield
         outcome = next(found)
         if isinstance(outcome, Exception):
             assert only_in_memory
             raise outcome
         return outcome
 
-    attempt_until_read(parts.cold_reads, PEER, attempt, pending)
+    Attempts(parts.walks, parts.cold_reads).begin(PEER, attempt, pending)
     return outcome_of(pending) if pending.done else None
 
 
@@ -114,3 +121,88 @@ def test_what_goes_wrong_meanwhile(parts: Parts, monkeypatch: pytest.MonkeyPatch
     busy = attempted(parts, cold())
     assert isinstance(busy, ResponseError)
     assert busy.code == ResponseCode.SYSTEM_BUSY
+
+
+class Turns:
+    """A pop of four queues, two of which are looked at in a turn."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.later: list[Callable[[], None]] = []
+        self.looked_at: list[int] = []
+        self.woken: list[str] = []
+        now_s = iter(range(1_000))
+        walks = Walks(self.later.append, lambda: next(now_s) * SLICE_S / 2)
+        self.attempts = Attempts(walks, parts.cold_reads)
+        self.polling = PopPolling(parts.config, self.later.append)
+        self.pending = PendingReply()
+
+    def begin(self, peer: FakePeer) -> None:
+        held = Held(self.polling, "T", "g", -1)
+        self.attempts.begin(peer, lambda _: self._look(peer), self.pending, held)
+
+    def _look(self, peer: FakePeer) -> Steps[None]:
+        for queue_id in range(4):
+            self.looked_at.append(queue_id)
+            yield
+        waiting = Waiting(peer, "T", "g", -1, 0, lambda: self.woken.append("pop"))
+        self.polling.hold(waiting, NOW_MS, 10_000, NOW_MS, 0)
+
+    def turn(self) -> None:
+        later, self.later = self.later, []
+        for each in later:
+            each()
+
+
+def test_an_attempt_goes_on_in_later_turns(parts: Parts) -> None:
+    turns = Turns(parts)
+    turns.begin(FakePeer())
+    seen = [len(turns.looked_at)]
+    while turns.later:
+        turns.turn()
+        seen.append(len(turns.looked_at))
+    assert seen == [2, 4]
+    assert (len(turns.polling), turns.woken) == (1, [])
+    assert not turns.polling._watches
+
+
+@pytest.mark.parametrize("topic", ["T", "%RETRY%g_T", "%RETRY%g+T"])
+def test_what_arrives_behind_an_attempt_wakes_it(parts: Parts, topic: str) -> None:
+    turns = Turns(parts)
+    turns.begin(FakePeer())
+    turns.polling.arrived("U", 0, 1)
+    turns.polling.arrived(topic, 0, 1)
+    turns.polling.arrived(topic, 0, 2)
+    while turns.later:
+        turns.turn()
+    assert turns.woken == ["pop"]
+    assert not turns.polling._watches
+
+
+def test_an_attempt_ends_when_its_peer_has_gone(parts: Parts) -> None:
+    turns = Turns(parts)
+    gone = FakePeer()
+    turns.begin(gone)
+    gone.close()
+    while turns.later:
+        turns.turn()
+    assert turns.looked_at == [0, 1, 2]
+    assert len(turns.polling) == 0
+    assert not turns.polling._watches
+
+
+def test_an_attempt_waits_for_its_expression(parts: Parts) -> None:
+    waiting: list[Callable[[], None]] = []
+    pending, answer = PendingReply(), Reply[Any]()
+    outcomes = iter([NotCompiled(waiting), answer])
+
+    def attempt(_: bool) -> Steps[Any]:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+        yield
+
+    Attempts(parts.walks, parts.cold_reads).begin(FakePeer(), attempt, pending)
+    assert not pending.done
+    waiting.pop()()
+    assert outcome_of(pending) is answer

@@ -62,9 +62,9 @@ def test_a_group_uses_its_bitmaps_and_others_do_not(parts: Parts) -> None:
     subscribe(parts)
     registered = wanted(parts, sys_flag=0, subscription=None)
     own = wanted(parts, subscription="a > 5", expression_type=SQL92)
-    assert registered.wants_record is not None
+    assert registered.by_properties is not None
     assert registered.wants_ext is not None
-    assert own.wants_record == registered.wants_record, "it is compiled once"
+    assert own.by_properties == registered.by_properties, "it is compiled once"
     assert own.wants_ext is None
 
 

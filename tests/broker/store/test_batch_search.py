@@ -73,11 +73,14 @@ def test_filters_see_records(store: MessageStore) -> None:
     assert (got.status, got.next_begin_offset) == (STATUS.NO_MATCHED_MESSAGE, 12)
     seen: list[int] = []
 
-    def wants_none(record: memoryview) -> bool:
-        seen.append(len(record))
-        return False
+    class Nothing:
+        terms = 1
 
-    got = store.get("Batches", 0, 0, 32, 1 << 20, None, wants_none)
+        def wants(self, text: str) -> bool:
+            seen.append(len(text))
+            return False
+
+    got = store.get("Batches", 0, 0, 32, 1 << 20, None, Nothing())
     assert (got.status, got.next_begin_offset, len(seen)) == (STATUS.NO_MATCHED_MESSAGE, 10, 4)
 
 

@@ -20,8 +20,10 @@ from txrocketmq.broker.store.get_message import (
     MessageReader,
     Request,
 )
+from txrocketmq.broker.store.get_result import MOST_WORK, work_of
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.properties import decode_properties
 
 NOW_MS = 1_700_000_000_000
 ALL_RECENT = 1 << 40
@@ -29,6 +31,17 @@ MANY = 1 << 22
 FOUND = GetMessageStatus.FOUND
 NO_MATCH = GetMessageStatus.NO_MATCHED_MESSAGE
 REMOVING = GetMessageStatus.MESSAGE_WAS_REMOVING
+
+
+class ByTags:
+    """A filter of messages by their tags."""
+
+    def __init__(self, wants: Callable[[str], bool], terms: int) -> None:
+        self._wants = wants
+        self.terms = terms
+
+    def wants(self, text: str) -> bool:
+        return self._wants(decode_properties(text)["TAGS"])
 
 
 class Rig:
@@ -54,7 +67,7 @@ class Rig:
         """Messages of (queue id, tags code)."""
         batch = self.log.encode(
             [
-                self._build(queue_id=queue_id, body=bytes(size), tags_code=code)
+                self._build(queue_id=queue_id, body=bytes(size), tags_code=code, tags=str(code))
                 for queue_id, code in messages
             ],
             self.queues,
@@ -73,12 +86,14 @@ class Rig:
         count: int = 32,
         most: int = MANY,
         codes: set[int] | None = None,
-        wants: Callable[[memoryview], bool] | None = None,
+        wants: Callable[[str], bool] | None = None,
         *,
+        terms: int = 1,
         only_in_memory: bool = False,
     ) -> GetResult:
         wanted = None if codes is None else frozenset(codes)
-        request = Request(offset, count, most, wanted, wants, only_in_memory)
+        by_properties = None if wants is None else ByTags(wants, terms)
+        request = Request(offset, count, most, wanted, by_properties, only_in_memory)
         return self.reader.get(self.queue, request)
 
     def offsets(self, result: GetResult) -> list[int]:
@@ -224,20 +239,51 @@ def test_a_code_that_is_lost_is_taken_for_one_that_is_wanted(rig: Rig) -> None:
     assert rig.offsets(rig.get(0, codes={9})) == [1]
 
 
-def test_a_filter_sees_the_record(rig: Rig) -> None:
-    rig.put((0, 1), (0, 2), (0, 1), (0, 1))
-    seen: list[int] = []
+def test_a_filter_sees_the_properties(rig: Rig) -> None:
+    rig.put((0, 1), (0, 2), (0, 3), (0, 1))
+    seen: list[str] = []
 
-    def wants(data: memoryview) -> bool:
-        (found,) = decode_messages(data)
-        seen.append(found.queue_offset)
-        return found.queue_offset != 2
+    def wants(tags: str) -> bool:
+        seen.append(tags)
+        return tags != "3"
 
-    assert rig.offsets(rig.get(0, codes={1}, wants=wants)) == [0, 3]
-    assert seen == [0, 2, 3]
+    assert rig.offsets(rig.get(0, codes={1, 3}, wants=wants)) == [0, 3]
+    assert seen == ["1", "3", "1"]
     assert rig.offsets(rig.get(0, wants=wants)) == [0, 1, 3]
     nothing = rig.get(2, 1, wants=lambda _: False)
     assert (nothing.status, nothing.next_begin_offset) == (NO_MATCH, 4)
+
+
+def test_a_filter_with_much_to_do_looks_at_few_messages_but_at_one_at_least(
+    files: Any, config: Callable[..., StoreConfig], message: Callable[..., PutMessage]
+) -> None:
+    rig = Rig(files, config(mapped_file_size_consume_queue=40_000), message)
+    seen: list[str] = []
+
+    def wants(tags: str) -> bool:
+        seen.append(tags)
+        return tags == "7"
+
+    rig.put(*[(0, 1)] * 99, (0, 7))
+    offset = turns = 0
+    while offset < 99:
+        before = len(seen)
+        result = rig.get(offset, wants=wants, terms=1_000)
+        assert 1 <= len(seen) - before <= 4
+        assert (result.status, result.next_begin_offset) == (
+            NO_MATCH if seen[-1] == "1" else FOUND, len(seen),
+        )  # fmt: skip
+        offset = result.next_begin_offset
+        turns += 1
+    assert turns > 20
+    assert rig.get(0, wants=wants, terms=1_000_000).next_begin_offset == 1
+    assert rig.get(0, wants=wants, terms=1).next_begin_offset == 100
+
+
+def test_long_properties_are_work_too() -> None:
+    assert work_of(1, "") * 400 < MOST_WORK, "what is usual is bounded by the number of units"
+    assert work_of(1, "x" * 32_767) * 20 > MOST_WORK
+    assert work_of(100, "x" * 32_767) > MOST_WORK / 2
 
 
 def test_a_filter_looks_through_so_many_units_and_no_more(
@@ -379,7 +425,7 @@ def test_whatever_is_put_is_got_in_turn(
     for queue_id, code, size in puts:
         rig.put((queue_id, code), size=size)
     codes = data.draw(st.sampled_from([None, {1}, {0, 2}]))
-    wants = data.draw(st.sampled_from([None, lambda view: view[-1] >= 0]))
+    wants = data.draw(st.sampled_from([None, lambda _: True]))
     mine = [code for queue_id, code, _ in puts if queue_id == 0]
     expected = [at for at, code in enumerate(mine) if codes is None or code in codes]
     found: list[int] = []

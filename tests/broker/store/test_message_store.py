@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from txrocketmq.broker.store import stored_messages
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import FileSizeError, StoreError
 from txrocketmq.broker.store.index_file import index_file_name
@@ -196,6 +197,19 @@ def test_messages_are_found_by_key_oldest_first(open_store: OpenStore, message: 
     assert len(finished(store.query("Topic", "t", 99, 0, FAR_MS, "T")).buffers) == 5
     assert finished(store.query("Topic", "t", 99, 0, FAR_MS)).buffers == []
     assert finished(store.query("Other", "k", 99, 0, FAR_MS)).buffers == []
+
+
+def test_no_more_is_found_by_key_than_fits_in_a_frame(
+    open_store: OpenStore, message: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    for each in range(5):
+        store.put([message(keys="k", body=bytes([each]) * 500)], NOW_MS + each)
+    monkeypatch.setattr(stored_messages, "MAX_BODY_BYTES", 1_500)
+    found = finished(store.query("Topic", "k", 9, 0, FAR_MS)).buffers
+    assert [bytes(each)[88:89] for each in found] == [b"\3", b"\4"], "the newest"
+    monkeypatch.setattr(stored_messages, "MAX_BODY_BYTES", 10)
+    assert len(finished(store.query("Topic", "k", 9, 0, FAR_MS)).buffers) == 1
 
 
 def test_what_is_found_and_gone_is_left_out(

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long requests of brokers: slices, the order of a peer, turns of peers, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.counted import lines_of
+from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
+from tests.namesrv.conftest import MakeNames, Names
+from txrocketmq.namesrv import turns
+from txrocketmq.namesrv.turns import SLICE_S, Steps, Turns
+from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.header import Header, NoHeader
+from txrocketmq.remoting.protocol import ha, route, topic
+from txrocketmq.remoting.protocol.body.route import (
+    DataVersion,
+    QueueData,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicRouteData,
+)
+
+MANY = 1_500
+MOST_LINES = 1_500
+"""How many lines of Python may run in one turn; this is less than one for each of MANY topics,
+and of what follows from it."""
+STEPS = 2
+"""Steps in a slice."""
+BULK = {206, 219, 224, 304, 311, 312, 313}
+"""Lists that are made and encoded in one turn: a name costs 0.1 to 0.4 us."""
+OF_SETTINGS = {100, 101, 102, 318, 319}
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+        self.seen: list[str] = []
+        self._now_s = 0.0
+        self.turns = Turns(self.later.append, self._timer)
+
+    def _timer(self) -> float:
+        self._now_s += SLICE_S / STEPS
+        return self._now_s
+
+    def steps(self, name: str, count: int, error: Exception | None = None) -> Steps:
+        for _ in range(count):
+            self.seen.append(name)
+            yield
+        if error is not None:
+            raise error
+        return Reply(remark=name)
+
+    def run(self) -> list[str]:
+        while self.later:
+            self.later.pop(0)()
+        seen, self.seen = self.seen, []
+        return seen
+
+
+def test_short_requests_are_served_at_once_and_long_ones_in_turns() -> None:
+    scene, one, other = Scene(), FakePeer(1), FakePeer(2)
+    short = scene.turns.answer(one, scene.steps("short", 1))
+    assert isinstance(short, Reply)
+    assert short.remark == "short"
+    long = scene.turns.answer(one, scene.steps("a", 6))
+    after = scene.turns.answer(one, scene.steps("b", 1))
+    beside = scene.turns.answer(other, scene.steps("c", 4))
+    at_once = scene.turns.answer(FakePeer(3), scene.steps("d", 0))
+    assert isinstance(at_once, Reply)
+    assert "".join(scene.seen) == "shortaacc"
+    scene.seen.clear()
+    assert "".join(scene.run()) == "aaccaab"
+    for promise, remark in ((long, "a"), (after, "b"), (beside, "c")):
+        assert isinstance(promise, PendingReply)
+        reply = outcome_of(promise)
+        assert isinstance(reply, Reply)
+        assert reply.remark == remark
+    assert not scene.turns._peers
+    assert not scene.turns._bytes
+    assert scene.turns._all_bytes == 0
+
+
+def test_one_that_fails_ends_nobody_else() -> None:
+    scene, peer, error = Scene(), FakePeer(), ValueError("a defect")
+    with pytest.raises(ValueError, match="a defect"):
+        scene.turns.answer(peer, scene.steps("now", 1, error))
+    late = scene.turns.answer(peer, scene.steps("a", 5, error))
+    next_one = scene.turns.answer(peer, scene.steps("b", 1))
+    scene.run()
+    assert isinstance(late, PendingReply)
+    assert outcome_of(late) is error
+    assert isinstance(next_one, PendingReply)
+    assert isinstance(outcome_of(next_one), Reply)
+
+
+def test_what_a_peer_wanted_ends_when_it_has_gone() -> None:
+    scene, gone, there = Scene(), FakePeer(1), FakePeer(2)
+    for name in "ab":
+        scene.turns.answer(gone, scene.steps(name, 9))
+    scene.turns.answer(there, scene.steps("c", 4))
+    gone.close()
+    scene.seen.clear()
+    assert scene.run() == ["c", "c"]
+    assert not scene.turns._peers
+
+
+def test_what_waits_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_BYTES_OF_PEER", 10_000)
+    monkeypatch.setattr(turns, "MAX_BYTES", 15_000)
+    scene, one, other = Scene(), FakePeer(1), FakePeer(2)
+    for peer, size_bytes in ((one, 4_000), (one, 3_000), (other, 3_000)):
+        scene.turns.answer(peer, scene.steps("a", 9), size_bytes)
+    with refused(ResponseCode.SYSTEM_BUSY, "too much waits"):
+        scene.turns.answer(one, scene.steps("b", 9), 1_000)
+    with refused(ResponseCode.SYSTEM_BUSY, "too much waits"):
+        scene.turns.answer(FakePeer(3), scene.steps("b", 9), 3_000)
+    scene.run()
+    assert scene.turns._all_bytes == 0
+
+
+class Large:
+    """A name server on which a broker has many topics, and the requests of a test."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.later = names.later
+        now_s = iter(range(1_000_000))
+        names.turns._timer = lambda: next(now_s) * SLICE_S / STEPS
+        self.broker = FakePeer(1)
+        self.longest = 0
+
+    def ask(self, code: int, header: Header, body: bytes = b"") -> Reply[Any]:
+        """Serves a request to its end; notes the longest turn."""
+        binding = self.names.registry.bindings[code]
+        command = RemotingCommand(code, header.encode(), body, version=MQVersion.V5_4_0)
+        request = Request(header, command, self.broker, NOW_MS, NOW_MS)
+        answers: list[Any] = []
+        handler = binding.handler
+        assert handler is not None
+        self._count(lambda: answers.append(handler(request)))
+        while self.later:
+            self._count(self.later.pop(0))
+        if isinstance(answers[0], PendingReply):
+            answers[0].then(answers.append)
+        assert isinstance(answers[-1], Reply)
+        return answers[-1]
+
+    def _count(self, call: Callable[[], object]) -> None:
+        self.longest = max(self.longest, lines_of(call))
+
+    def register(self, counter: int, count: int = MANY, perm: int = 6) -> Reply[Any]:
+        table = {f"t{each}": TopicConfig(topic_name=f"t{each}", perm=perm) for each in range(count)}
+        body = RegisterBrokerBody(
+            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+                topic_config_table=table, data_version=DataVersion(timestamp=1, counter=counter)
+            )
+        )
+        header = route.RegisterBrokerRequestHeader(
+            broker_name="b", broker_addr="10.0.0.1:10911", cluster_name="c",
+            ha_server_addr="10.0.0.1:10912", broker_id=0,
+        )  # fmt: skip
+        return self.ask(route.REGISTER_BROKER.code, header, body.encode())
+
+
+@pytest.fixture
+def large(make_names: MakeNames) -> Large:
+    """A name server whose codecs have been derived already, with one large broker."""
+    made = Large(make_names(deleteTopicWithBrokerRegistration="true"))
+    made.register(1, count=2)
+    made.register(2)
+    made.ask(
+        route.WIPE_WRITE_PERM_OF_BROKER.code,
+        route.WipeWritePermOfBrokerRequestHeader(broker_name="b"),
+    )
+    made.longest = 0
+    return made
+
+
+def test_a_registration_of_many_topics_never_runs_long_in_one_turn(large: Large) -> None:
+    large.register(3, perm=4)
+    assert len(large.names.table.topics().topic_list) == MANY
+    assert large.names.table.data_version("c", "10.0.0.1:10911") == DataVersion(
+        timestamp=1, counter=3
+    )
+    large.register(4, count=10)
+    assert len(large.names.table.topics().topic_list) == 10
+    assert 100 < large.longest < MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("call", "header", "body"),
+    [
+        (
+            route.WIPE_WRITE_PERM_OF_BROKER,
+            route.WipeWritePermOfBrokerRequestHeader(broker_name="b"),
+            b"",
+        ),
+        (
+            route.ADD_WRITE_PERM_OF_BROKER,
+            route.AddWritePermOfBrokerRequestHeader(broker_name="b"),
+            b"",
+        ),
+        (topic.DELETE_TOPIC_IN_NAMESRV, topic.DeleteTopicFromNamesrvRequestHeader(topic="t1"), b""),
+        (route.GET_ROUTEINFO_BY_TOPIC, route.GetRouteInfoRequestHeader(topic="t1"), b""),
+        (route.GET_BROKER_CLUSTER_INFO, NoHeader(), b""),
+        (
+            ha.GET_BROKER_MEMBER_GROUP,
+            ha.GetBrokerMemberGroupRequestHeader(cluster_name="c", broker_name="b"),
+            b"",
+        ),
+        (
+            topic.REGISTER_TOPIC_IN_NAMESRV,
+            topic.RegisterTopicRequestHeader(topic="new"),
+            TopicRouteData(queue_datas=[QueueData(broker_name="b")]).encode(),
+        ),
+        (
+            route.QUERY_DATA_VERSION,
+            route.QueryDataVersionRequestHeader(
+                broker_name="b", broker_addr="10.0.0.1:10911", cluster_name="c", broker_id=0
+            ),
+            DataVersion().encode(),
+        ),
+        (
+            route.BROKER_HEARTBEAT,
+            route.BrokerHeartbeatRequestHeader(
+                cluster_name="c", broker_addr="10.0.0.1:10911", broker_name="b"
+            ),
+            b"",
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Call) else "",
+)
+def test_no_other_request_does_either(
+    large: Large, call: Call[Any, Any], header: Header, body: bytes
+) -> None:
+    large.ask(call.code, header, body)
+    assert large.longest < MOST_LINES
+
+
+def test_every_request_that_is_served_is_looked_at(names: Names) -> None:
+    looked_at = {103, 104, 105, 106, 205, 216, 217, 322, 327, 901, 904}
+    assert set(names.registry.bindings) == looked_at | BULK | OF_SETTINGS
+
+
+def test_a_broker_that_leaves_costs_what_it_has(large: Large) -> None:
+    """Many small brokers beside a large one: their end does not go through its topics."""
+    table = large.names.table
+    header = route.RegisterBrokerRequestHeader(
+        broker_name="small", broker_addr="10.0.0.2:10911", cluster_name="c",
+        ha_server_addr="", broker_id=0,
+    )  # fmt: skip
+    body = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table={each: TopicConfig(topic_name=each) for each in ("t1", "own")}
+    )
+    large.ask(
+        route.REGISTER_BROKER.code, header,
+        RegisterBrokerBody(topic_config_serialize_wrapper=body).encode(),
+    )  # fmt: skip
+    assert table.route("own") is not None
+    assert lines_of(lambda: table.unregister("c", "small", "10.0.0.2:10911")) < 100
+    assert table.route("own") is None
+    assert table.route("t1") is not None
+
+
+def test_a_registration_that_its_broker_does_not_wait_for_is_not_taken_for_whole(
+    names: Names,
+) -> None:
+    table, seen = names.table, []
+    large = Large(names)
+    count = large._count
+
+    def counted(call: Callable[[], object]) -> None:
+        count(call)
+        seen.append(table.data_version("c", "10.0.0.1:10911"))
+
+    large._count = counted  # type: ignore[method-assign]
+    large.register(1)
+    done = DataVersion(timestamp=1, counter=1)
+    assert seen[-1] == done
+    assert done not in seen[:-1]
+    assert any(version is not None for version in seen[:-1])

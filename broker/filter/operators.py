@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
-from txrocketmq.broker.filter.java_numbers import (
+from txrocketmq.remoting.java_numbers import (
     NumberFormatError,
     compare_doubles,
     double,

@@ -197,7 +197,7 @@ class SendMessageProcessor:
                 if uniq_key is None or not body:
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                 if born != last_born:
-                    if not born.isdigit() or len(born) > _MAX_DIGITS:
+                    if not born.isdecimal() or len(born) > _MAX_DIGITS:
                         raise ValueError  # noqa: TRY301
                     last_born, born_ms = born, int(born)
                 encoded = text.encode() + (own if text[-1] == "\x02" else own_behind)
@@ -252,7 +252,7 @@ class SendMessageProcessor:
         """Makes the message for a header whose place is known; None if it has to be decoded."""
         if not (isinstance(born, str) and isinstance(text, str)):
             return None
-        if not born.isdigit() or len(born) > _MAX_DIGITS:
+        if not born.isdecimal() or len(born) > _MAX_DIGITS:
             return None
         topic, queue_id, _, flag, sys_flag, reconsume_times, limit = place
         return InnerMessage(

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from txrocketmq.broker.filter.java_numbers import (
+from txrocketmq.remoting.java_numbers import (
     NumberFormatError,
     compare_doubles,
     double,

@@ -45,9 +45,8 @@ NO_NUMBERS = ["x", "3x", "4Pinpoint", " 3", "3 ", "1.0", "1_0", "0x1", "+", "-",
 @pytest.mark.parametrize("way", [Way.SEND, Way.BATCH, Way.SEND_BACK, Way.COMMIT, Way.REPLY])
 def test_what_is_no_number_is_refused(level: str, way: Way) -> None:
     for transform in (DELAY, TIMER):
-        properties = {"DELAY": level, "TIMER_DELAY_MS": "1000"}
         with pytest.raises(ResponseError, match="DELAY must be a delay level") as refused:
-            transform.apply(message(way=way, **properties), 100)
+            transform.apply(message(way=way, DELAY=level, TIMER_DELAY_MS="1000"), 100)
         assert refused.value.code == ResponseCode.SYSTEM_ERROR
 
 

@@ -314,23 +314,6 @@ def test_what_is_no_level_does_not_delay(sending: Sending, level: str) -> None:
     assert sent(sending, header(properties={"DELAY": level})).topic == "T"
 
 
-@pytest.mark.parametrize("level", ["4Pinpoint", "3x", "1.0", " 3"])
-@pytest.mark.parametrize("more", [{}, {"TRAN_MSG": "true"}, {"TIMER_DELAY_SEC": "1"}])
-def test_a_level_that_is_no_number_is_refused(
-    sending: Sending, level: str, more: dict[str, str]
-) -> None:
-    delayed, plain = header(properties={"DELAY": level, **more}), header(properties={"A": "b"})
-    commands = [
-        RemotingCommand(310, each.encode_letters(), b"body", opaque=at)
-        for at, each in enumerate((delayed, plain, delayed))
-    ]
-    answers = {each.opaque: each for each in sending.serve(commands)}
-    assert [answers[at].code for at in range(3)] == [1, 0, 1]
-    assert f'For input string: "{level}"' in (answers[0].remark or "")
-    assert len(sending.stored()) == 1
-    assert not sending.failures
-
-
 def test_a_delay_level_takes_the_timer_away(sending: Sending) -> None:
     message = sent(sending, header(properties={"DELAY": "1", "TIMER_DELAY_SEC": "1"}))
     assert "TIMER_DELAY_SEC" not in message.properties

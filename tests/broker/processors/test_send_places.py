@@ -152,3 +152,20 @@ def test_what_is_touched_is_the_same_at_a_place_that_is_known(
         assert each.properties == first.properties
         assert (each.topic, each.queue_id) == (first.topic, first.queue_id)
         assert (each.flag, each.sys_flag, each.born_timestamp) == (3, 1, 1_700_000_000_000)
+
+
+@pytest.mark.parametrize("level", ["4Pinpoint", "3x", "1.0", " 3"])
+@pytest.mark.parametrize("more", [{}, {"TRAN_MSG": "true"}, {"TIMER_DELAY_SEC": "1"}])
+def test_a_level_that_is_no_number_is_refused(
+    sending: Sending, level: str, more: dict[str, str]
+) -> None:
+    delayed, plain = fields_of(DELAY=level, **more), fields_of()
+    commands = [
+        RemotingCommand(RequestCode.SEND_MESSAGE_V2, each, b"body", opaque=at)
+        for at, each in enumerate((delayed, plain, delayed))
+    ]
+    answers = {each.opaque: each for each in sending.serve(commands)}
+    assert [answers[at].code for at in range(3)] == [1, 0, 1]
+    assert f'For input string: "{level}"' in (answers[0].remark or "")
+    assert len(sending.stored()) == 1
+    assert not sending.failures

@@ -156,11 +156,11 @@ class Api:
         return reply.header.offset
 
     async def min_offset(self, address: str, queue: MessageQueue) -> int:
-        """The offset of the first message of a queue."""
+        """The offset of the first message of a queue; brokers say -1 of an empty one of batches."""
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         reply = await self._ask(address, offset.GET_MIN_OFFSET, header)
         assert reply.header is not None
-        return reply.header.offset
+        return max(reply.header.offset, 0)
 
     async def search_offset(self, address: str, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at a time or after it."""

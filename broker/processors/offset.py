@@ -143,11 +143,15 @@ class OffsetProcessor:
     def min_offset(
         self, request: Request[GetMinOffsetRequestHeader]
     ) -> Reply[GetMinOffsetResponseHeader]:
-        """Returns the offset of the oldest message of a queue."""
-        header = request.header
-        return Reply(
-            GetMinOffsetResponseHeader(offset=self._store.min_offset(header.topic, header.queue_id))
-        )
+        """Returns the offset of the oldest message of a queue.
+
+        It is -1 in a queue of batches that never had a message, as by BatchConsumeQueue.
+        """
+        topic, queue_id = request.header.topic, request.header.queue_id
+        offset = self._store.min_offset(topic, queue_id)
+        if not self._store.max_offset(topic, queue_id) and self._topics.has_batches(topic):
+            offset = -1
+        return Reply(GetMinOffsetResponseHeader(offset=offset))
 
     @serves(calls.SEARCH_OFFSET_BY_TIMESTAMP)
     def search(

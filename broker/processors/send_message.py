@@ -143,6 +143,7 @@ class SendMessageProcessor:
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
             self._shapes.forget_places()
+        self._ends.begin()
         messages: list[PutMessage] = []
         sent: list[Sent] = []
         if run.now_ms >= config.start_accept_send_request_time_stamp:
@@ -322,6 +323,7 @@ class SendMessageProcessor:
             messages: list[PutMessage] = []
             its: list[Sent] = []
             ended: list[End] = []
+            self._ends.begin()
             alone = run.alone(command, now_ms)
             if isinstance(outcome, Exception):
                 its.append(Sent(command, 0, 0, instead=outcome))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.broker.conftest import Parts
@@ -132,6 +134,18 @@ def test_tables_for_slaves(parts: Parts, processor: OffsetProcessor) -> None:
     assert b'"T@g":{0:7}' in offsets
     delays = processor.delay_offsets(request(NoHeader())).body_bytes
     assert b'"offsetTable":{1:1}' in delays
+
+
+def test_an_empty_queue_of_batches_begins_nowhere(parts: Parts, processor: OffsetProcessor) -> None:
+    """As in the original, whose tools show it."""
+    parts.topic("B")
+    parts.topics._topics["B"] = replace(
+        parts.topics.all()["B"], attributes={"queue.type": "BatchCQ"}
+    )
+    for topic, least in (("B", -1), ("T", 0)):
+        answer = processor.min_offset(request(GetMinOffsetRequestHeader(topic=topic, queue_id=0)))
+        assert answer.header is not None
+        assert answer.header.offset == least
 
 
 def test_bounds_of_a_queue(parts: Parts, processor: OffsetProcessor) -> None:

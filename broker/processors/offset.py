@@ -15,6 +15,7 @@ from functools import partial
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.schedule import Schedule
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -161,6 +162,7 @@ class OffsetProcessor:
         before.
         """
         header = request.header
+        check_no_lite_topic(header.lite_topic)
 
         def found(*, only_in_memory: bool) -> Reply[SearchOffsetResponseHeader]:
             offset = self._store.offset_by_time(

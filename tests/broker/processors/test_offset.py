@@ -183,6 +183,12 @@ def test_offsets_by_time(parts: Parts, processor: OffsetProcessor) -> None:
     assert search(10, "lower") == 1
 
 
+def test_lite_topics_are_not_searched(processor: OffsetProcessor) -> None:
+    header = SearchOffsetRequestHeader(topic="T", queue_id=0, timestamp=0, lite_topic="l")
+    with refused(ResponseCode.INVALID_PARAMETER, "about the lite topic l"):
+        processor.search(request(header))
+
+
 def test_when_the_oldest_message_was_stored(parts: Parts, processor: OffsetProcessor) -> None:
     def earliest(queue_id: int) -> int:
         header = GetEarliestMsgStoretimeRequestHeader(topic="T", queue_id=queue_id)

@@ -20,8 +20,10 @@ BATCH_QUEUES = "BatchCQ"
 COMPACTION = "COMPACTION"
 MIXED = "MIXED"
 PRIORITY = "PRIORITY"
+LITE = "LITE"
+LITE_BIND_TOPIC = "lite.bind.topic"
 _MESSAGE_TYPES = frozenset(
-    {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", PRIORITY, MIXED}
+    {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", PRIORITY, MIXED, LITE}
 )
 _MAX_NAMED: Final = 5
 _MOST_PRIORITY_FACTOR: Final = 100
@@ -35,11 +37,12 @@ class AttributeChangeError(ValueError):
 class Unserved(NamedTuple):
     """A promise that valid values of an attribute make, and that this broker does not keep.
 
-    `promise` names it in an error text; `instead` is a value that can be used in place of those.
+    `promise` names it in an error text; `instead` is a value that can be used in place of those, if
+    there is one.
     """
 
     promise: str
-    instead: str
+    instead: str = ""
     takes_nothing: bool = False
     """Whether a topic that got such a value from an original broker accepts no messages."""
 
@@ -83,6 +86,8 @@ TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
     MESSAGE_TYPE: Attribute(
         changeable=True,
         is_valid=_MESSAGE_TYPES.__contains__,
+        unserved=Unserved("lite topics (5.5) are not served", "NORMAL", takes_nothing=True),
+        is_served=LITE.__ne__,
     ),
     RESERVE_TIME: Attribute(
         changeable=True,
@@ -99,6 +104,12 @@ GROUP_ATTRIBUTES: Mapping[str, Attribute] = {
     PRIORITY_FACTOR: Attribute(
         changeable=True,
         is_valid=_number(0, _MOST_PRIORITY_FACTOR),
+    ),
+    LITE_BIND_TOPIC: Attribute(
+        changeable=True,
+        is_valid=lambda _: True,
+        unserved=Unserved("lite topics (5.5) are not served"),
+        is_served=lambda _: False,
     ),
 }
 
@@ -213,9 +224,9 @@ def changed(
             raise AttributeChangeError(f"value is not valid: {name}={value}")
         unserved = attribute.promise_of(value)
         if unserved is not None:
+            instead = f"write {name}={unserved.instead} or " if unserved.instead else ""
             raise AttributeChangeError(
-                f"{name}={value}: {unserved.promise}; write {name}={unserved.instead} or leave the"
-                " attribute out"
+                f"{name}={value}: {unserved.promise}; {instead}leave the attribute out"
             )
         result[name] = value
     return result

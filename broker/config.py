@@ -14,10 +14,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from txrocketmq.broker.original_keys import BROKER_KEYS, BROKER_UNSERVED
-from txrocketmq.remoting.config_file import ConfigError, Unserved, setting
+from txrocketmq.remoting.config_file import (
+    LARGEST_PORT,
+    LONG_MAX,
+    ConfigError,
+    Unserved,
+    setting,
+)
+from txrocketmq.remoting.message.pop import ORDER_REVIVE_QUEUE
+from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.metrics_config import MetricsConfig
 
-_PERCENT = 100
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
@@ -35,7 +42,7 @@ class BrokerConfig(MetricsConfig):
     """The name of the broker; a master and its slaves share it."""
     broker_cluster_name: str = setting("DefaultCluster")
     """The name of the cluster in which the broker registers."""
-    broker_id: int = setting(0)
+    broker_id: int = setting(0, most=LONG_MAX)
     """The id of the broker under its name; 0 is the master."""
     broker_ip1: str = setting("", java="brokerIP1")
     """The address or name that clients are told. Empty means the address that faces the name
@@ -47,9 +54,9 @@ class BrokerConfig(MetricsConfig):
     use_tls: bool = setting(False, java="useTLS")
     """Whether connections that the server opens itself are encrypted. It is `true` by default if
     `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
-    listen_port: int = setting(10911)
+    listen_port: int = setting(10911, most=LARGEST_PORT)
     """The main port; the VIP port is two below it. 0 means any free port."""
-    advertised_port: int = setting(0)
+    advertised_port: int = setting(0, most=LARGEST_PORT)
     """The port that clients are told together with brokerIP1, for when another port leads to this
     broker, such as the mapped port of a container. Clients that use the VIP channel connect to the
     port two below it. 0 means listenPort."""
@@ -61,10 +68,10 @@ class BrokerConfig(MetricsConfig):
     """The file given with -c, to which UPDATE_BROKER_CONFIG writes."""
     config_black_list: str = setting("configBlackList;brokerConfigPath")
     """The keys that UPDATE_BROKER_CONFIG refuses, separated by semicolons."""
-    broker_permission: int = setting(6, live=True, least=0)
+    broker_permission: int = setting(6, live=True, most=7)
     """The permission bits of the broker, which limit those of every topic: 4 is reading, 2 is
     writing."""
-    default_topic_queue_nums: int = setting(8)
+    default_topic_queue_nums: int = setting(8, least=1, most=MAX_QUEUES)
     """The number of queues of the topic that serves as a pattern for new ones (TBW102)."""
     auto_create_topic_enable: bool = setting(True, live=True)
     """Whether sending to an unknown topic creates it."""
@@ -78,7 +85,7 @@ class BrokerConfig(MetricsConfig):
     """Whether the trace topic is created at the start."""
     msg_trace_topic_name: str = setting("RMQ_SYS_TRACE_TOPIC")
     """The name of the trace topic."""
-    revive_queue_num: int = setting(8, least=1)
+    revive_queue_num: int = setting(8, least=1, most=ORDER_REVIVE_QUEUE)
     """The number of queues of the revive topic, which records what groups have popped."""
     region_id: str = setting("DefaultRegion", live=True)
     """The region that is stored with each message and told to producers (MSG_REGION)."""
@@ -86,7 +93,7 @@ class BrokerConfig(MetricsConfig):
     """Whether clients may trace messages of this broker (TRACE_ON)."""
     reject_transaction_message: bool = setting(False, live=True)
     """Whether half messages are refused."""
-    transaction_time_out: int = setting(6_000, live=True)
+    transaction_time_out: int = setting(6_000, live=True, most=LONG_MAX)
     """How old a half message is when its producer may first be asked about it."""
     transaction_check_max: int = setting(15, live=True)
     """How often producers are asked about a half message before the broker gives it up."""
@@ -101,7 +108,7 @@ class BrokerConfig(MetricsConfig):
     writing."""
     store_reply_message_enable: bool = setting(True, live=True)
     """Whether replies to requests are stored, besides being passed on to the client that asked."""
-    start_accept_send_request_time_stamp: int = setting(0, live=True, least=0)
+    start_accept_send_request_time_stamp: int = setting(0, live=True, most=LONG_MAX)
     """The time before which sends are refused, in milliseconds since the epoch."""
     long_polling_enable: bool = setting(True, live=True)
     """Whether a pull that finds no message waits as long as it asks to; otherwise it waits for
@@ -117,7 +124,7 @@ class BrokerConfig(MetricsConfig):
     real_time_notify_consumer_change: bool = setting(True, live=True)
     """Whether consumers are told at once of changed members of their group; otherwise every 15
     seconds."""
-    channel_expired_timeout: int = setting(120_000)
+    channel_expired_timeout: int = setting(120_000, least=1)
     """How long after its last heartbeat a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never."""
@@ -128,7 +135,7 @@ class BrokerConfig(MetricsConfig):
     enable_shutdown_gracefully: bool = setting(False, live=True)
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
-    shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
+    shutdown_wait_time_seconds: int = setting(30, live=True)
     """For how many seconds clients are sent away before the server stops
     (enableShutdownGracefully)."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
@@ -158,10 +165,9 @@ class BrokerConfig(MetricsConfig):
     enableConsumeQueueExt."""
     expect_consumer_num_use_filter: int = setting(32, least=1)
     """The number of groups filtering one topic for which the bitmaps are dimensioned."""
-    max_error_rate_of_bloom_filter: int = setting(20, least=1)
-    """How many of 100 messages that a group does not want may pass the bitmap all the same; 1 to
-    99."""
-    filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True)
+    max_error_rate_of_bloom_filter: int = setting(20, least=1, most=99)
+    """How many of 100 messages that a group does not want may pass the bitmap all the same."""
+    filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True, most=LONG_MAX)
     """How long a filter is kept after the last consumer of its group has left."""
     disable_consume_if_consumer_read_slowly: bool = setting(False, effect=False)
     """Whether groups that lag far behind are shut out."""
@@ -186,7 +192,7 @@ class BrokerConfig(MetricsConfig):
     default_message_request_mode: str = setting("PULL", live=True)
     """PULL or POP: how 5.x consumers that ask the broker consume a topic for which no mode was
     set."""
-    default_pop_share_queue_num: int = setting(-1, live=True)
+    default_pop_share_queue_num: int = setting(-1, live=True, least=-1)
     """With how many other members a client that pops shares its queues; -1 means that all members
     pop all queues."""
     revive_interval: int = setting(1_000, least=1)
@@ -195,23 +201,23 @@ class BrokerConfig(MetricsConfig):
     enable_pop_buffer_merge: bool = setting(False, live=True)
     """Whether the check points of popped messages are kept in memory for a while, and are never
     written if everything is acknowledged soon. After a crash, such messages are delivered again."""
-    pop_ck_stay_buffer_time: int = setting(10_000, live=True, least=0)
+    pop_ck_stay_buffer_time: int = setting(10_000, live=True)
     """How long a check point is kept in memory at most."""
-    pop_ck_stay_buffer_time_out: int = setting(3_000, live=True, least=0)
+    pop_ck_stay_buffer_time_out: int = setting(3_000, live=True)
     """How long before the end of its invisible time a check point is written."""
-    pop_ck_max_buffer_size: int = setting(200_000, live=True, least=0)
+    pop_ck_max_buffer_size: int = setting(200_000, live=True)
     """How many check points are kept in memory at most; further ones are written at once."""
-    pop_ck_offset_max_queue_size: int = setting(20_000, live=True, least=0)
+    pop_ck_offset_max_queue_size: int = setting(20_000, live=True)
     """How many check points of one queue and group are kept in memory at most."""
     enable_pop_batch_ack: bool = setting(False, live=True)
     """Whether acknowledgements that were kept in memory are written as one record for each pop."""
-    pop_polling_size: int = setting(1_024, live=True, least=0)
+    pop_polling_size: int = setting(1_024, live=True)
     """How many pops of a group may wait at one queue."""
-    max_pop_polling_size: int = setting(100_000, live=True, least=0)
+    max_pop_polling_size: int = setting(100_000, live=True)
     """How many pops may wait altogether."""
-    pop_from_retry_probability: int = setting(20, live=True, least=0)
+    pop_from_retry_probability: int = setting(20, live=True, most=100)
     """How many of 100 pops take messages that are delivered again before new ones."""
-    pop_from_retry_probability_for_priority: int = setting(0, live=True, least=0)
+    pop_from_retry_probability_for_priority: int = setting(0, live=True, most=100)
     """How many of 100 pops that go by the priority of messages take messages that are delivered
     again before new ones."""
     priority_order_asc: bool = setting(True, live=True)
@@ -234,7 +240,7 @@ class BrokerConfig(MetricsConfig):
     enable_pop_message_threshold: bool = setting(False, live=True)
     """Whether a group gets nothing more from a queue while too many of its messages are not
     acknowledged."""
-    pop_inflight_message_threshold: int = setting(10_000, live=True, least=0)
+    pop_inflight_message_threshold: int = setting(10_000, live=True)
     """How many unacknowledged messages a group may have in a queue with
     enablePopMessageThreshold."""
     skip_when_ck_re_put_reach_max_times: bool = setting(
@@ -258,11 +264,6 @@ class BrokerConfig(MetricsConfig):
                 "defaultMessageRequestMode must be PULL or POP,"
                 f" not {self.default_message_request_mode!r}"
             )
-        if self.max_error_rate_of_bloom_filter >= _PERCENT:
-            raise ConfigError(
-                "maxErrorRateOfBloomFilter must be 1 to 99 percent,"
-                f" not {self.max_error_rate_of_bloom_filter}"
-            )
         if self.listen_port != 0 and not 2 < self.listen_port < 65_535:
             raise ConfigError(
                 "listenPort must be 3 to 65534, or 0 for any free one, since the VIP port is two"
@@ -273,7 +274,10 @@ class BrokerConfig(MetricsConfig):
                 "advertisedPort must be 3 to 65535, or 0 for listenPort, since clients look for"
                 f" the VIP port two below, not {self.advertised_port}"
             )
-        for address in filter(None, map(str.strip, self.namesrv_addr.split(";"))):
+        addresses = [each for each in map(str.strip, self.namesrv_addr.split(";")) if each]
+        if self.namesrv_addr.strip() and not addresses:
+            addresses = [self.namesrv_addr]  # only separators, which name nobody
+        for address in addresses:
             port = _ADDRESS.fullmatch(address)
             if port is None or not 0 < int(port[1]) < 65_536:
                 raise ConfigError(

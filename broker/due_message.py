@@ -166,11 +166,10 @@ def restored(stored: MessageExt) -> InnerMessage | None:
 
     It keeps all its properties, also DELAY and those of its destination, as in the original.
     """
-    topic = stored.properties.get(names.REAL_TOPIC)
-    queue_id = stored.properties.get(names.REAL_QID, "")
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+    place = destination(stored.properties)
+    if place is None:
         return None
-    return InnerMessage.of_stored(stored, topic, int(queue_id), packed(stored.store_host))
+    return InnerMessage.of_stored(stored, *place, packed(stored.store_host))
 
 
 def dead_letter(stored: MessageExt) -> InnerMessage:

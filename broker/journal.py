@@ -176,12 +176,14 @@ class Journal:
         )
 
     def _reconfigured(self, keys: Collection[str]) -> None:
-        properties = self._parts.configuration.properties
-        who = self.who()
+        configuration = self._parts.configuration
+        properties, who = configuration.properties, self.who()
+        idle = configuration.without_effect(keys)
         # What the broker finds out by itself at its start is no news to anybody.
         say = log.debug if who == _BY_ITSELF else log.info
         say(
-            "settings were changed by {who}: {settings}",
+            "settings were changed by {who}: {settings}{idle}",
             who=who,
+            idle=f" (without effect here: {', '.join(idle)})" if idle else "",
             settings=", ".join(f"{key}={properties.get(key, '')}" for key in keys),
         )

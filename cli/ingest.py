@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.spark.errors import (
     BadRecordError,
     DataLossError,
@@ -408,9 +409,9 @@ def _show_plan(plan: Plan | None) -> None:
     splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
     print(f"new: {plan.size_bytes:,} bytes in {splits}")
     for split in plan.splits:
-        print(f"  {split.broker_name} [{split.start}, {split.end})")
+        print(f"  {plain(split.broker_name)} [{split.start}, {split.end})")
     for lost in plan.lost:
-        print(f"  gone before it was taken: {lost}")
+        print(f"  gone before it was taken: {plain(str(lost))}")
 
 
 def _verify(job: Job) -> int:
@@ -429,13 +430,13 @@ def show_verification(found: Verification) -> None:
     """Prints what was compared and what differs."""
     for broker, span in sorted(found.spans.items()):
         beside = "log" if broker in found.without_queues else "log and consume queues"
-        print(f"{broker} [{span.start}, {span.end}): compared with {beside}")
+        print(f"{plain(broker)} [{span.start}, {span.end}): compared with {beside}")
     for broker in found.without_store:
-        print(f"{broker}: not compared, because --store names no store of this broker")
+        print(f"{plain(broker)}: not compared, because --store names no store of this broker")
     if found.unreadable:
-        print(found.unreadable)
+        print(plain(str(found.unreadable)))
     for difference in found.differences[:_DIFFERENCES_SHOWN]:
-        print(difference)
+        print(plain(str(difference)))
     if len(found.differences) > _DIFFERENCES_SHOWN:
         print(f"and {len(found.differences) - _DIFFERENCES_SHOWN:,} more queues")
     outcome = "equal" if found.is_good else "NOT equal"

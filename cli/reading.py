@@ -17,6 +17,7 @@ from txrocketmq.client.errors import NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionError, build_subscription_data
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.remoting.transport.clock import Clock
 
 LOOK_AGAIN_MS: Final = 500
@@ -101,7 +102,7 @@ async def once_there(
             await start()
         except NoRoute as error:
             if not said:
-                print(f"{prog}: {error}; waiting for it", file=sys.stderr)
+                print(f"{prog}: {plain(str(error))}; waiting for it", file=sys.stderr)
             said = True
             on_missing()
             if is_over():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
@@ -20,10 +20,12 @@ from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.console_log import start_logging
 from txrocketmq.remoting.transport.run import run_until_signal, stop_running
 
+_LINE_END: Final = "\n"
 Command = Callable[[ClientInstance], Awaitable[int]]
 
 
@@ -74,7 +76,8 @@ def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | No
         forget_stdout()
         return 0
     if isinstance(error, (MQClientError, RemotingError, ValueError, OSError)):
-        print(f"{prog}: {error}", file=errors)
+        print(f"{prog}: {plain(str(error), keep=_LINE_END)}", file=errors)
         return 1
-    print(f"{prog}: a defect of this program:\n{failure.getTraceback()}", file=errors)
+    trace = plain(failure.getTraceback(), keep=_LINE_END)
+    print(f"{prog}: a defect of this program:\n{trace}", file=errors)
     return 1

@@ -15,6 +15,7 @@ import orjson
 from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import KEYS, SYSTEM_PROPERTIES, TAGS
+from txrocketmq.remoting.plain_text import plain
 
 MAX_BINARY_BYTES: Final = 32
 """How many bytes are shown of a body that is not text."""
@@ -26,7 +27,8 @@ def sent_line(result: SendResult) -> str:
     ids = result.msg_id.split(",")
     what = ids[0] if len(ids) == 1 else f"{len(ids)} messages"
     return (
-        f"{result.status.value} {queue.broker_name}/{queue.queue_id}@{result.queue_offset} {what}"
+        f"{result.status.value} {plain(queue.broker_name)}/{queue.queue_id}@{result.queue_offset}"
+        f" {plain(what)}"
     )
 
 
@@ -48,7 +50,7 @@ def sent_json(result: SendResult) -> str:
 
 def message_line(message: MessageExt) -> str:
     """Returns a message as a line: when and where it was stored, tag, keys, properties, body."""
-    place = f"{message.broker_name}/{message.queue_id}@{message.queue_offset}"
+    place = f"{plain(message.broker_name or '')}/{message.queue_id}@{message.queue_offset}"
     return f"{heading(message, place)} {_body_text(message.body)}"
 
 
@@ -116,16 +118,6 @@ def _body_text(body: bytes) -> str:
     except UnicodeDecodeError:
         rest = "..." if len(body) > MAX_BINARY_BYTES else ""
         return f"<{len(body)} bytes: {body[:MAX_BINARY_BYTES].hex()}{rest}>"
-
-
-def plain(text: str) -> str:
-    """Returns a text without control characters, which are escaped as in Python."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 def _json(value: dict[str, Any]) -> str:

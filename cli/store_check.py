@@ -31,6 +31,7 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.cli.command_line import progress
 from txrocketmq.cli.store_directory import DONE, FAILED, kinds_of_queues, known_topics
 from txrocketmq.remoting.kept_json import read_kept
+from txrocketmq.remoting.plain_text import plain
 
 _CONFIG: Final = "config"
 _NO_SUFFIX: Final = frozenset({"transactionMetrics", "timermetrics"})
@@ -54,7 +55,7 @@ def check_store(config: StoreConfig, root: Path, *, workers: int | None, as_json
         report = _look_at_all(config, root, workers, shows=not as_json, in_pieces=False)
     report.check.findings += config_findings(root)
     report.seconds = time.monotonic() - started
-    print(report.json() if as_json else report.text())
+    print(report.json() if as_json else plain(report.text(), keep="\n"))
     return FAILED if report.check.findings else DONE
 
 

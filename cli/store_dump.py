@@ -25,9 +25,10 @@ from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.steps import finished
-from txrocketmq.cli.show import heading, message_fields, plain
+from txrocketmq.cli.show import heading, message_fields
 from txrocketmq.cli.store_directory import DONE, FAILED, PROG, kinds_of_queues
 from txrocketmq.remoting.message.message import MessageExt, body_crc, decode_messages
+from txrocketmq.remoting.plain_text import plain
 
 _FAR_MS = 1 << 50
 _UNITS_AT_ONCE = 1024

@@ -40,6 +40,7 @@ from txrocketmq.remoting.protocol.heartbeat import (
     UnregisterClientRequestHeader,
 )
 from txrocketmq.remoting.protocol.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
@@ -155,11 +156,11 @@ class Api:
         return reply.header.offset
 
     async def min_offset(self, address: str, queue: MessageQueue) -> int:
-        """The offset of the first message of a queue."""
+        """The offset of the first message of a queue; brokers say -1 of an empty one of batches."""
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         reply = await self._ask(address, offset.GET_MIN_OFFSET, header)
         assert reply.header is not None
-        return reply.header.offset
+        return max(reply.header.offset, 0)
 
     async def search_offset(self, address: str, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at a time or after it."""
@@ -169,6 +170,13 @@ class Api:
         reply = await self._ask(address, offset.SEARCH_OFFSET_BY_TIMESTAMP, header)
         assert reply.header is not None
         return reply.header.offset
+
+    async def earliest_store_time(self, address: str, queue: MessageQueue) -> int:
+        """When the first message of a queue was stored, in ms; -1 if it has none."""
+        header = GetEarliestMsgStoretimeRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
+        reply = await self._ask(address, offset.GET_EARLIEST_MSG_STORETIME, header)
+        assert reply.header is not None
+        return reply.header.timestamp
 
     async def heartbeat(
         self, address: str, data: HeartbeatData, timeout_ms: int | None = None

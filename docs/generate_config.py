@@ -13,7 +13,7 @@ from typing import Any
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import Unserved, as_properties
+from txrocketmq.remoting.config_file import INT_MAX, Unserved, as_properties
 from txrocketmq.remoting.header import camel_case
 from txrocketmq.remoting.tls import TlsConfig
 
@@ -30,11 +30,11 @@ same keys and defaults, in the syntax of Java's properties. `-p` prints all sett
 about TLS and exits; `mqbroker -m` prints the important ones. The file of a broker contains the
 settings of its store as well, and both files may contain those about TLS.
 
-- A value of the wrong form stops the start with a message that names the key and the valid values.
-  (The original ignores most such mistakes.)
+- A value of the wrong form, and a number that is too small or too large, stops the start with a
+  message that names the key and the valid values. (The original ignores most such mistakes.)
 - An unknown key causes a warning that suggests the nearest known one.
-- A key that the original knows and that has no effect here is accepted. The server names these keys
-  when it starts.
+- A key that the original knows and that has no effect here is accepted, at the start and later. The
+  server names these keys when it starts, and logs them when they are changed.
 - A value that promises something which is not served, such as access control or replication, stops
   the start, so that nobody relies on it. Each part of this page lists these values.
 - *Live* settings can be changed with `mqadmin updateBrokerConfig` or `updateNamesrvConfig`, and
@@ -93,8 +93,18 @@ def _table(cls: type) -> list[str]:
         key = spec.metadata.get("java") or camel_case(spec.name)
         default = _default(getattr(instance, spec.name), cls, key)
         live = "yes" if spec.metadata.get("live") else ""
-        lines.append(f"| `{key}` | {default} | {live} | {texts.get(spec.name, '')} |")
+        text = texts.get(spec.name, "") + _range(spec)
+        lines.append(f"| `{key}` | {default} | {live} | {text} |")
     return lines
+
+
+def _range(spec: dataclasses.Field[Any]) -> str:
+    """The bounds of a number that are narrower than those of its type in Java."""
+    is_number = isinstance(spec.default, int) and not isinstance(spec.default, bool)
+    most = spec.metadata.get("most", INT_MAX)
+    if not is_number or most >= INT_MAX:
+        return ""
+    return f" From {spec.metadata['least']} to {most}."
 
 
 def _without_effect(cls: type) -> list[str]:

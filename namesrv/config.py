@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
-from txrocketmq.remoting.config_file import Unserved, setting
+from txrocketmq.remoting.config_file import LARGEST_PORT, Unserved, setting
 from txrocketmq.remoting.metrics_config import MetricsConfig
 
 
@@ -35,7 +35,7 @@ class NamesrvConfig(MetricsConfig):
     use_tls: bool | None = setting(None, java="useTLS")
     """Whether connections that the server opens itself are encrypted. It is `true` by default if
     `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
-    listen_port: int = setting(9876)
+    listen_port: int = setting(9876, most=LARGEST_PORT)
     """The port to listen on; 0 means any free port."""
     kv_config_path: str = setting(lambda: _in_home("kvConfig.json"))
     """The file in which the key-values are kept."""
@@ -64,7 +64,7 @@ class NamesrvConfig(MetricsConfig):
     """The period between two searches for brokers that are no longer heard of."""
     need_wait_for_service: bool = setting(False, live=True)
     """Whether routes are refused until brokers have had time to register."""
-    wait_seconds_for_service: int = setting(45, live=True, least=0)
+    wait_seconds_for_service: int = setting(45, live=True)
     """For how many seconds after the start routes are refused, with needWaitForService."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never."""
@@ -75,7 +75,7 @@ class NamesrvConfig(MetricsConfig):
     enable_shutdown_gracefully: bool = setting(False, live=True)
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
-    shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
+    shutdown_wait_time_seconds: int = setting(30, live=True)
     """For how many seconds clients are sent away before the server stops
     (enableShutdownGracefully)."""
     product_env_name: str = setting("center", effect=False)

@@ -28,6 +28,9 @@ from txrocketmq.remoting.header import camel_case
 C = TypeVar("C")
 
 LIST_SEPARATOR = ";"
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+LARGEST_PORT = 65_535
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
@@ -210,16 +213,18 @@ def setting(
     live: bool = False,
     java: str | None = None,
     effect: bool = True,
-    least: int | None = None,
+    least: int = 0,
+    most: int = INT_MAX,
 ) -> Any:
     """Declares a field that is one key of the configuration file.
 
     `default` may be a function without arguments. `java` is the key if it is not the camel case of
     the field's name. A setting that is `live` may be changed while the server runs. One with
     `effect=False` is read and shown, as administrators' tools expect it, but changes nothing here.
-    `least` is the smallest number that a file may set.
+    `least` and `most` are the smallest and the largest number that may be set; by default, they are
+    those of a Java int without sign.
     """
-    metadata = {"java": java, "live": live, "effect": effect, "least": least}
+    metadata = {"java": java, "live": live, "effect": effect, "least": least, "most": most}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -284,7 +289,8 @@ def _changes(part: object, values: Mapping[str, str], *, at_start: bool) -> dict
     changes = {
         spec.name: typed[spec.name]
         for spec in _fields(type(part)).values()
-        if spec.name in typed and (at_start or spec.metadata.get("live"))
+        if spec.name in typed
+        and (at_start or spec.metadata.get("live") or not spec.metadata.get("effect", True))
     }
     dataclasses.replace(part, **changes)  # type: ignore[type-var] # its own checks
     return changes
@@ -299,7 +305,8 @@ class Configuration:
 
     Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
     change of a setting that is not live is refused with an error, where the original answers
-    success and goes on as before. Java class: common.Configuration.
+    success and goes on as before. What has no effect here may change at any time: it is shown, as
+    if it had been in the file. Java class: common.Configuration.
     """
 
     def __init__(self, parts: Iterable[object], given: Mapping[str, str]) -> None:
@@ -335,6 +342,13 @@ class Configuration:
         """Returns those of these keys that nobody knows."""
         known = {each for cls in self._parts for each in known_keys(cls)}
         return [UnknownKey(key, _nearest(key, known)) for key in values if key not in known]
+
+    def without_effect(self, values: Iterable[str]) -> list[str]:
+        """Returns those of these keys that the original knows and that change nothing here."""
+        idle = {
+            each for cls in self._parts for each in ignored_keys(cls, dict.fromkeys(values, ""))
+        }
+        return [key for key in values if key in idle]
 
     def update(self, values: Mapping[str, str], *, at_start: bool = False) -> list[str]:
         """Takes all of the values or none; returns the keys whose values they change.
@@ -376,7 +390,7 @@ class Configuration:
             if spec is not None and spec.metadata.get("live"):
                 return
             if key in ignored_keys(cls, {key: ""}):
-                raise ConfigError(f"{key} has no effect in this server")
+                return
             if spec is not None:
                 raise ConfigError(
                     f"{key} cannot change while the server runs: set it in the configuration file"
@@ -411,9 +425,12 @@ def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _checked(spec: dataclasses.Field[Any], key: str, value: Any) -> Any:
-    least = spec.metadata.get("least")
-    if least is not None and value < least:
-        raise ConfigError(f"{key} must be at least {least}, not {value}")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        least, most = spec.metadata.get("least", 0), spec.metadata.get("most", INT_MAX)
+        if not value >= least:
+            raise ConfigError(f"{key} must be at least {least}, not {value}")
+        if value > most:
+            raise ConfigError(f"{key} must be at most {most}, not {value}")
     return value
 
 

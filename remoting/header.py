@@ -16,7 +16,6 @@ for SEND_MESSAGE_V2's one-letter form. Counterpart of CommandCustomHeader and it
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
 from typing import (
@@ -34,6 +33,7 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.java_numbers import double, integer, long
 from txrocketmq.remoting.values import Value, value_class
 
 Int = int
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 else:
     Long = NewType("Long", int)
 """Marks a Java long in a declaration: 64 bits, range-checked on decoding. Values are plain ints."""
-
-_INT_MAX = 2**31 - 1
-_LONG_MAX = 2**63 - 1
-_WHOLE = re.compile(r"[+-]?\d{1,99}")
-"""What Integer.parseInt accepts; int() would accept blanks and underscores as well."""
 
 
 def field(*, wire: str, default: Any = dataclasses.MISSING) -> Any:
@@ -228,8 +223,8 @@ def _decoded(spec: HeaderField, ext: Mapping[str, str]) -> Any:
 def _number(spec: HeaderField, text: str) -> int | float:
     try:
         if spec.kind == "double":
-            return float(text)
-        return _int32(text) if spec.kind == "int" else _int64(text)
+            return double(text)
+        return integer(text) if spec.kind == "int" else long(text)
     except ValueError:
         raise HeaderError(
             f'the custom field <{spec.wire}>: For input string: "{text[:80]}"'
@@ -240,9 +235,9 @@ _TEXT = {"str": "{0}", "bool": "('true' if {0} else 'false')"}
 _PARSE = {
     "str": "",
     "bool": "value = value == 'true' or value.lower() == 'true'",
-    "int": "value = int(value) if value.isdigit() and len(value) < 10 else int32(value)",
-    "long": "value = int(value) if value.isdigit() and len(value) < 19 else int64(value)",
-    "double": "value = float(value)",
+    "int": "value = int(value) if value.isdecimal() and len(value) < 10 else integer(value)",
+    "long": "value = int(value) if value.isdecimal() and len(value) < 19 else long(value)",
+    "double": "value = double(value)",
 }
 
 
@@ -266,7 +261,8 @@ def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
     The decoder raises ValueError, TypeError or AttributeError if something is wrong. It fills the
     slots directly, as a frozen dataclass's own constructor does in a roundabout way.
     """
-    scope: dict[str, Any] = {"cls": cls, "new": object.__new__, "int32": _int32, "int64": _int64}
+    scope: dict[str, Any] = {"cls": cls, "new": object.__new__}
+    scope |= {"integer": integer, "long": long, "double": double}
     lines = ["def decode(ext):", "    get = ext.get", "    self = new(cls)"]
     for spec, declared in zip(cls.fields, _in_binary_order(cls), strict=True):
         scope[f"set_{spec.name}"] = getattr(cls, spec.name).__set__
@@ -285,20 +281,6 @@ def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
         lines.append(f"    set_{spec.name}(self, value)")
     lines.append("    return self")
     return _compiled(lines, scope)
-
-
-def _int32(text: str) -> int:
-    return _within(text, _INT_MAX)
-
-
-def _int64(text: str) -> int:
-    return _within(text, _LONG_MAX)
-
-
-def _within(text: str, limit: int) -> int:
-    if _WHOLE.fullmatch(text) and -limit - 1 <= (value := int(text)) <= limit:
-        return value
-    raise ValueError
 
 
 def _compiled(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from txrocketmq.remoting.config_file import ConfigError, setting
+from txrocketmq.remoting.config_file import LARGEST_PORT, ConfigError, setting
 
 DISABLE: Final = "DISABLE"
 PROM: Final = "PROM"
@@ -54,7 +54,7 @@ class MetricsConfig:
 
     metrics_exporter_type: str = setting("DISABLE")
     """DISABLE, or PROM, which opens a port with metrics for Prometheus, /health and /ready."""
-    metrics_prom_exporter_port: int = setting(5_557)
+    metrics_prom_exporter_port: int = setting(5_557, most=LARGEST_PORT)
     """The number of the port with the metrics."""
     metrics_prom_exporter_host: str = setting("")
     """The address on which the port for metrics listens; empty means the same as bindAddress."""

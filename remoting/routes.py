@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from txrocketmq.remoting.message.flags import is_readable, is_writable
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
 
 MASTER_ID = 0
-MAX_QUEUES = 65_536
-"""How many queues of one broker are used at most, however many a route names."""
 _INDEX_MASK = 0x7FFFFFFF
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """DELAY: sends messages with a delay level to the schedule topic; see `schedule.py`.
 
-A level of 0 or less, or one that is not a number, means no delay; one beyond the last is the last.
-A batch cannot be delayed, and the levels of the messages in it are ignored. A half message is
-delayed when its transaction is committed.
+A level of 0 or less means no delay; one beyond the last is the last, and one that is not a number
+is refused (1), as by the original. A batch cannot be delayed, and the levels of the messages in it
+are ignored. A half message is delayed when its transaction is committed.
 
 Java: HookUtils.handleScheduleMessage, transformDelayLevelMessage, CommitLog.asyncPutMessages.
 """

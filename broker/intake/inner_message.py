@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 
 from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.java_numbers import NumberFormatError, integer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, pack_host
@@ -105,12 +108,22 @@ class InnerMessage:
 
     @property
     def delay_level(self) -> int:
-        """The level in DELAY; 0 when there is none, or when it is not a number."""
+        """The level in DELAY; 0 when there is none.
+
+        Raises ResponseError when it is not a number, since a message that was to be delayed must
+        not be delivered at once.
+        """
         text = self.properties.get(names.DELAY)
-        try:
-            return int(text) if text else 0
-        except ValueError:
+        if not text:
             return 0
+        try:
+            return integer(text)
+        except NumberFormatError:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"{names.DELAY} must be a delay level, which is a number such as 3. For input"
+                f' string: "{text:.50}"',
+            ) from None
 
     @property
     def real_queue_id(self) -> int:

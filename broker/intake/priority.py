@@ -12,16 +12,14 @@ Java: SendMessageProcessor.sendMessage, Message.getPriority, TopicMessageType.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 from txrocketmq.broker.intake.inner_message import TIMER_PROPERTIES, InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
+from txrocketmq.remoting.java_numbers import NumberFormatError, integer
 from txrocketmq.remoting.message import properties as names
 
-_INT_MAX: Final = 2**31 - 1
-_NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
 _OTHER_TYPES: Final = frozenset({names.DELAY, names.SHARDING_KEY, *TIMER_PROPERTIES})
 """A message that has one of these properties is of the type DELAY or FIFO."""
 
@@ -49,8 +47,7 @@ class Priority:
 
 def _priority_of(text: str) -> int:
     """Returns the number in the text as an int of Java; -1 if it is not a number."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    try:
+        return integer(text)
+    except NumberFormatError:
         return -1
-    number = int(found[1] + found[2])
-    return number if number <= _INT_MAX else -1

@@ -21,6 +21,7 @@ from txrocketmq.broker.intake.inner_message import TIMER_PROPERTIES, InnerMessag
 from txrocketmq.broker.intake.transform import ActsOn, NotTaken
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.java_numbers import NumberFormatError, long
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
@@ -86,12 +87,7 @@ def _deliver_ms(message: InnerMessage, now_ms: int) -> int | None:
 
 
 def _long(text: str) -> int | None:
-    """A number as Long.parseLong reads it; None for anything else."""
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
+    try:
+        return long(text)
+    except NumberFormatError:
         return None
-    digits = digits.lstrip("0") or "0"
-    if len(digits) > _MAX_DIGITS:
-        return None
-    number = -int(digits) if text[0] == "-" else int(digits)
-    return number if -_MAX_LONG - 1 <= number <= _MAX_LONG else None

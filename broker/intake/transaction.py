@@ -38,7 +38,8 @@ class Transaction:
         """Sends the message to the half topic if it is a half message."""
         if message.properties.get(names.TRAN_MSG, "").lower() != "true":
             return
-        if message.reconsume_times > 0 and message.delay_level > 0:
+        level = message.delay_level  # one that cannot be read is refused now, not at the commit
+        if message.reconsume_times > 0 and level > 0:
             return
         if self._config.reject_transaction_message:
             raise ResponseError(

@@ -53,7 +53,8 @@ class PopCheckPoint(Body):
 
     For a queue of batches, an original broker writes the distances of records, the first of which
     may be negative. Where `is_by_message` is set they are those of messages, as for other queues;
-    an original broker ignores this, and check points of other queues do not have it.
+    an original broker ignores this, and check points of other queues do not have it. With `suspend`
+    (5.5), what comes back was not attempted in vain.
     """
 
     bit_map: int = member(wire="bm", default=0)
@@ -69,6 +70,7 @@ class PopCheckPoint(Body):
     revive_offset: int = member(wire="ro", default=0)
     reput_times: str | None = member(wire="rp", default=None)
     start_offset: int = member(wire="so", default=0)
+    suspend: bool | None = member(wire="sp", default=None)
     topic: str | None = member(wire="t", default=None)
 
     @property
@@ -99,7 +101,12 @@ class PopCheckPoint(Body):
 
 
 def check_point(
-    key: Key, invisible_ms: int, distances: Sequence[int], *, has_batches: bool = False
+    key: Key,
+    invisible_ms: int,
+    distances: Sequence[int],
+    *,
+    has_batches: bool = False,
+    suspend: bool = False,
 ) -> PopCheckPoint:
     """Makes a check point for messages at these distances from the key's offset.
 
@@ -116,6 +123,7 @@ def check_point(
         queue_id=key.queue_id,
         revive_time=key.pop_time + invisible_ms,
         start_offset=key.start_offset,
+        suspend=suspend or None,
         topic=key.topic,
     )
 

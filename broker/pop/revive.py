@@ -390,7 +390,12 @@ class Revive:
         key = point.key._replace(start_offset=point.start_offset + distance)
         longer_ms = REPUT_S[min(times, len(REPUT_S) - 1)] * _SECOND_MS
         again = check_point(key, point.invisible_time + longer_ms, (0,))
-        again = replace(again, reput_times=str(times + 1), is_by_message=point.is_by_message)
+        again = replace(
+            again,
+            reput_times=str(times + 1),
+            is_by_message=point.is_by_message,
+            suspend=point.suspend,
+        )
         record = self._topic.check_point(again, waiting.queue_id, now_ms)
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
@@ -438,7 +443,8 @@ class Revive:
         host = self._topic.store_host()
         message = InnerMessage.of_stored(stored, topic, 0, host, Way.REVIVE)
         message.born_host = host
-        message.reconsume_times += 1
+        if not point.suspend:
+            message.reconsume_times += 1
         if not stored.reconsume_times or names.FIRST_POP_TIME not in message.properties:
             message.properties[names.FIRST_POP_TIME] = str(point.pop_time)
         message.properties[names.ORIGIN_GROUP] = group

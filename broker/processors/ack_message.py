@@ -25,6 +25,7 @@ from txrocketmq.broker.pop.metrics import ACK, CK
 from txrocketmq.broker.pop.order_info import NOT_FOUND
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pop.records import MAX_MESSAGES, Key, check_point
+from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pop_checks import PopChecks
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.walks import Walk, Walks
@@ -108,6 +109,7 @@ class AckMessageProcessor:
         point's name.
         """
         header = AckMessageRequestHeader.decode(command.ext_fields)
+        check_no_lite_topic(header.lite_topic)
         topic, queue_id, offset = header.topic, header.queue_id, header.offset
         self._checks.queue(topic, queue_id, run.peer)
         least, most = (
@@ -191,8 +193,13 @@ class AckMessageProcessor:
     def change_invisible_time(
         self, request: Request[ChangeInvisibleTimeRequestHeader]
     ) -> Reply[ChangeInvisibleTimeResponseHeader]:
-        """Hides a message for another time, which begins now."""
+        """Hides a message for another time, which begins now.
+
+        With `suspend`, it then comes back without another attempt being counted. Messages that are
+        popped in order are counted in any case, as by the original.
+        """
         header, now_ms = request.header, request.now_ms
+        check_no_lite_topic(header.lite_topic)
         topic, group, queue_id = header.topic, header.consumer_group, header.queue_id
         self._checks.queue(topic, queue_id, request.peer)
         least, most = (
@@ -212,7 +219,9 @@ class AckMessageProcessor:
         key = Key(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
         old = key._replace(start_offset=handle.start_offset, pop_time=handle.pop_time)
         has_batches = self._store.has_batches(topic)
-        point = check_point(key, header.invisible_time, (0,), has_batches=has_batches)
+        point = check_point(
+            key, header.invisible_time, (0,), has_batches=has_batches, suspend=bool(header.suspend)
+        )
         revive_queue_id = handle.revive_queue_id
         self._check_revive_queue(revive_queue_id)
         if self._pop.replaced.is_full:

@@ -3,10 +3,11 @@
 
 A setting of the black list is NO_PERMISSION (16) and an invalid value SYSTEM_ERROR (1); then
 nothing is changed at all. What the original reads on each use may change while the broker runs, and
-counts at once. What needs a restart and what has no effect here is refused with SYSTEM_ERROR and a
-sentence; the original answers success. Unknown keys are ignored with SUCCESS, as there, and the
-remark says so. Changes are written to the file given with -c, the rest of which stays as it is; a
-file that cannot be written is SYSTEM_ERROR, too. Java: AdminBrokerProcessor, common.Configuration.
+counts at once. What needs a restart is refused with SYSTEM_ERROR and a sentence; the original
+answers success. What the original knows and has no effect here is accepted, as at a start, and
+unknown keys are ignored; the remark says so of both. Changes are written to the file given with -c,
+the rest of which stays as it is; a file that cannot be written is SYSTEM_ERROR, too. Java:
+AdminBrokerProcessor, common.Configuration.
 """
 
 from __future__ import annotations
@@ -90,7 +91,11 @@ class AdminConfigProcessor:
         if taken:
             self._data_version = self._data_version.next(request.now_ms)
         self._write({key: values[key] for key in taken})
-        return Reply(remark="; ".join(map(str, unknown)) or None)
+        said = [
+            *map(str, unknown),
+            *(f"{key} has no effect here" for key in self._configuration.without_effect(taken)),
+        ]
+        return Reply(remark="; ".join(said) or None)
 
     def _write(self, changes: dict[str, str]) -> None:
         """Writes changes into the file given with -c; the former file is kept as .bak."""

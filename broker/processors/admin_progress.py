@@ -2,13 +2,15 @@
 """How far groups have come: GET_CONSUME_STATS, GET_BROKER_CONSUME_STATS, QUERY_CONSUME_TIME_SPAN.
 
 208 looks at the queues that are read, 303 and 317 at those that are written, as the original does.
-Topics that a group's consumers no longer subscribe to are left out while it has consumers. The pull
-offset, which 5.x shows beside the committed one, is not kept: it is shown as the same. Java:
+Topics that a group's consumers no longer subscribe to are left out while it has consumers. Beside
+the committed offset is the one up to which messages were pulled, as in 5.x; the broker does not
+keep it in files, so that it is the committed one until the group pulls again. Java:
 AdminBrokerProcessor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from txrocketmq.broker.clients import Consumers
@@ -91,8 +93,9 @@ class AdminProgressProcessor:
             yield
         body = BodyPieces({**ConsumeStats(consume_tps=tps).to_json(), "offsetTable": HOLE}, "{}")
         for name, topic in found.items():
+            pulled = self._offsets.pulled_of(group, name)
             for queue_id in range(topic.read_queue_nums):
-                progress = yield from self._progress(group, name, queue_id)
+                progress = yield from self._progress(group, name, queue_id, pulled)
                 body.add(encode_member(self._queue(name, queue_id), progress.to_json()))
                 yield
         return Reply(body=body.end())
@@ -120,8 +123,9 @@ class AdminProgressProcessor:
                     continue
                 stats = ConsumeStats(consume_tps=self._stats.group_get_tps(group, name)).to_json()
                 table = BodyPieces({**stats, "offsetTable": HOLE}, "{}")
+                pulled = self._offsets.pulled_of(group, name)
                 for queue_id in range(topic.write_queue_nums):
-                    progress = yield from self._progress(group, name, queue_id)
+                    progress = yield from self._progress(group, name, queue_id, pulled)
                     lag += progress.broker_offset - progress.consumer_offset
                     table.add(encode_member(self._queue(name, queue_id), progress.to_json()))
                     yield
@@ -187,7 +191,9 @@ class AdminProgressProcessor:
     def _queue(self, topic: str, queue_id: int) -> MessageQueue:
         return MessageQueue(topic, self._config.broker_name, queue_id)
 
-    def _progress(self, group: str, topic: str, queue_id: int) -> Steps[OffsetWrapper]:
+    def _progress(
+        self, group: str, topic: str, queue_id: int, pulled: Mapping[int, int]
+    ) -> Steps[OffsetWrapper]:
         offset = max(self._offsets.query(group, topic, queue_id), 0)
         last_ms = 0
         if offset:
@@ -197,6 +203,6 @@ class AdminProgressProcessor:
         return OffsetWrapper(
             broker_offset=self._store.max_offset(topic, queue_id),
             consumer_offset=offset,
-            pull_offset=offset,
+            pull_offset=max(offset, pulled.get(queue_id, 0)),
             last_timestamp=max(last_ms, 0),
         )

@@ -9,7 +9,7 @@ shown as if they were idle. Java: AdminBrokerProcessor.
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,8 +255,9 @@ def _window(window: Window) -> BrokerStatsItem:
 def _capacity(directory: str) -> str:
     if not Path(directory).is_dir():
         return ""
-    disk = shutil.disk_usage(directory)
-    return f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(disk.free)}."
+    disk = os.statvfs(directory)
+    total, free = disk.f_blocks * disk.f_frsize, disk.f_bfree * disk.f_frsize  # as Java's File
+    return f"Total : {readable_bytes(total)}, Free : {readable_bytes(free)}."
 
 
 def readable_bytes(count: int) -> str:

@@ -34,6 +34,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.protocol import admin, topic
 from txrocketmq.remoting.protocol.admin import GetTopicStatsInfoRequestHeader
 from txrocketmq.remoting.protocol.body.route import (
@@ -53,7 +54,6 @@ from txrocketmq.remoting.protocol.topic import (
 )
 from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
-MAX_QUEUES = 65_536
 """How many queues a topic may have. The original has no limit, and fails when there are too
 many."""
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")

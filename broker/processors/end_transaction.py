@@ -7,7 +7,9 @@ messages of one read go into one write, and the op messages into later ones, whe
 durable. Until then the check knows of it in memory. An undecided end (0) is not answered and
 changes nothing: the check asks again. The half message is found by its offset in the log; producer
 group, queue offset and log offset have to be its own. An end that is no answer to a question comes
-too late when the producer itself has said when it is to be asked (604).
+too late when the producer itself has said when it is to be asked (604). A transaction ends once: a
+second end is refused (1) while the broker remembers the first. It remembers the latest 100,000, in
+memory only; after that, and in the original always, a second commit delivers the message again.
 
 RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Codes: 1;
 11 on a slave; 13, 14 when the store does not take the message; 604.
@@ -17,6 +19,7 @@ Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -25,7 +28,7 @@ from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.intake.usual_record import usual_record
+from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
 from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.transaction import half_message
@@ -52,7 +55,33 @@ from txrocketmq.remoting.protocol.transaction import (
 
 _COMMIT: Final = MessageSysFlag.TRANSACTION_COMMIT_TYPE
 _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
+_ENDED: Final = "the transaction has ended already: it was committed or rolled back before"
 _NOT_FOUND: Final = "Find prepared transaction message failed"
+
+
+_MAX_REMEMBERED: Final = 100_000
+"""How many ends are remembered, with some 150 bytes each."""
+
+
+class RememberedEnds:
+    """Which half messages have ended lately, by their queue and their offset in it."""
+
+    def __init__(self, most: int = _MAX_REMEMBERED) -> None:
+        self._most = most
+        self._in_order: deque[tuple[int, int]] = deque()
+        self._ended: set[tuple[int, int]] = set()
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        return place in self._ended
+
+    def add(self, place: tuple[int, int]) -> None:
+        """Remembers an end, and forgets the oldest one if there are too many."""
+        if place in self._ended:
+            return
+        if len(self._in_order) >= self._most:
+            self._ended.remove(self._in_order.popleft())
+        self._in_order.append(place)
+        self._ended.add(place)
 
 
 class End(NamedTuple):
@@ -89,6 +118,13 @@ class EndTransactionProcessor:
         self._store_host = store_host
         self._now_ms = clock
         self._cold_reads = cold_reads
+        self._remembered = RememberedEnds()
+        self._in_run: set[tuple[int, int]] = set()
+        """The ends of this run, which are remembered only if they take effect."""
+
+    def begin(self) -> None:
+        """Begins a run of requests, whose ends are put together."""
+        self._in_run.clear()
 
     def when_in_memory(
         self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
@@ -140,8 +176,7 @@ class EndTransactionProcessor:
                 " producer will be asked about this one later",
             )
         record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
-        usual = usual_record(record)
-        half = usual or _decoded(record)
+        half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -154,10 +189,19 @@ class EndTransactionProcessor:
                 " will be asked about it",
             )
         _check_owner(half, header)
-        if header.commit_or_rollback != _COMMIT:
-            return End(half, None)
-        if usual is not None:
-            put = half_message.committed_as_it_is(usual, self._intake.transforms)
+        place = half.queue_id, half.queue_offset
+        if place in self._remembered or place in self._in_run:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _ENDED)
+        end = End(half, None)
+        if header.commit_or_rollback == _COMMIT:
+            end = self._commit(half, record, now_ms)
+        self._in_run.add(place)
+        return end
+
+    def _commit(self, half: Half, record: memoryview, now_ms: int) -> End:
+        """Makes the message that the half message has become; raises NotTaken or ResponseError."""
+        if isinstance(half, UsualRecord):
+            put = half_message.committed_as_it_is(half, self._intake.transforms)
             if put is not None:
                 return End(half, put)
         message = half_message.committed(_decoded(record))
@@ -187,11 +231,13 @@ class EndTransactionProcessor:
         """Has op messages put for these ends once their messages are durable: see
         after_durable.py.
         """
-        puts = [
-            op_message(half.queue_id, offset, self._store_host, now_ms)
-            for half in (end.half for end in ends)
-            for offset in self._check.ended(half.queue_id, half.queue_offset)
-        ]
+        puts: list[PutMessage] = []
+        for half, _ in ends:
+            queue_id = half.queue_id
+            self._remembered.add((queue_id, self._check.known_as(queue_id, half.queue_offset)))
+            for offset in self._check.ended(queue_id, half.queue_offset):
+                self._remembered.add((queue_id, offset))
+                puts.append(op_message(queue_id, offset, self._store_host, now_ms))
         self._after_durable.put(puts)
         for end in ends:
             topic = end.half.properties.get(names.REAL_TOPIC, "")

@@ -15,6 +15,7 @@ from functools import partial
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.schedule import Schedule
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -143,11 +144,15 @@ class OffsetProcessor:
     def min_offset(
         self, request: Request[GetMinOffsetRequestHeader]
     ) -> Reply[GetMinOffsetResponseHeader]:
-        """Returns the offset of the oldest message of a queue."""
-        header = request.header
-        return Reply(
-            GetMinOffsetResponseHeader(offset=self._store.min_offset(header.topic, header.queue_id))
-        )
+        """Returns the offset of the oldest message of a queue.
+
+        It is -1 in a queue of batches that never had a message, as by BatchConsumeQueue.
+        """
+        topic, queue_id = request.header.topic, request.header.queue_id
+        offset = self._store.min_offset(topic, queue_id)
+        if not self._store.max_offset(topic, queue_id) and self._topics.has_batches(topic):
+            offset = -1
+        return Reply(GetMinOffsetResponseHeader(offset=offset))
 
     @serves(calls.SEARCH_OFFSET_BY_TIMESTAMP)
     def search(
@@ -157,6 +162,7 @@ class OffsetProcessor:
         before.
         """
         header = request.header
+        check_no_lite_topic(header.lite_topic)
 
         def found(*, only_in_memory: bool) -> Reply[SearchOffsetResponseHeader]:
             offset = self._store.offset_by_time(

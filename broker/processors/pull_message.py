@@ -25,6 +25,7 @@ from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.long_polling import HeldRequest, LongPolling
 from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
@@ -96,6 +97,7 @@ class PullMessageProcessor:
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Answers with messages, or with the reason for none; may wait for suspendTimeoutMillis."""
         header = request.header
+        check_no_lite_topic(header.lite_topic)
         found = self._run(request)
         if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
             self._offsets.commit(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from txrocketmq.broker.attributes import why_nothing_is_taken
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.check import check_topic
 from txrocketmq.broker.intake.inner_message import InnerMessage
@@ -117,6 +118,11 @@ class SendChecks:
                 ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
             )
         topic = self.topics.get(name) or self._create(header)
+        why = why_nothing_is_taken(topic.attributes) if topic.attributes else ""
+        if why:
+            raise ResponseError(
+                ResponseCode.MESSAGE_ILLEGAL, f"the topic {name} takes no messages here: {why}"
+            )
         if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
             # The code is that of 4.9: after SYSTEM_ERROR, clients try again that know an older
             # route, or that believe a topic just created for them to have more queues. After

@@ -143,6 +143,7 @@ class SendMessageProcessor:
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
             self._shapes.forget_places()
+        self._ends.begin()
         messages: list[PutMessage] = []
         sent: list[Sent] = []
         if run.now_ms >= config.start_accept_send_request_time_stamp:
@@ -197,7 +198,7 @@ class SendMessageProcessor:
                 if uniq_key is None or not body:
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                 if born != last_born:
-                    if not born.isdigit() or len(born) > _MAX_DIGITS:
+                    if not born.isdecimal() or len(born) > _MAX_DIGITS:
                         raise ValueError  # noqa: TRY301
                     last_born, born_ms = born, int(born)
                 encoded = text.encode() + (own if text[-1] == "\x02" else own_behind)
@@ -252,7 +253,7 @@ class SendMessageProcessor:
         """Makes the message for a header whose place is known; None if it has to be decoded."""
         if not (isinstance(born, str) and isinstance(text, str)):
             return None
-        if not born.isdigit() or len(born) > _MAX_DIGITS:
+        if not born.isdecimal() or len(born) > _MAX_DIGITS:
             return None
         topic, queue_id, _, flag, sys_flag, reconsume_times, limit = place
         return InnerMessage(
@@ -322,6 +323,7 @@ class SendMessageProcessor:
             messages: list[PutMessage] = []
             its: list[Sent] = []
             ended: list[End] = []
+            self._ends.begin()
             alone = run.alone(command, now_ms)
             if isinstance(outcome, Exception):
                 its.append(Sent(command, 0, 0, instead=outcome))

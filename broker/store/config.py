@@ -14,7 +14,14 @@ from typing import ClassVar, Final
 
 from txrocketmq.broker.store.delay_levels import DEFAULT_LEVELS, DelayLevels
 from txrocketmq.broker.store.original_keys import STORE_KEYS, STORE_UNSERVED
-from txrocketmq.remoting.config_file import ConfigError, Unserved, setting
+from txrocketmq.remoting.config_file import (
+    INT_MAX,
+    LARGEST_PORT,
+    LONG_MAX,
+    ConfigError,
+    Unserved,
+    setting,
+)
 
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
 SYNC_FLUSH: Final = "SYNC_FLUSH"
@@ -68,7 +75,7 @@ class StoreConfig:
     list."""
     enable_multi_dispatch: bool = setting(False)
     """See enableLmq. Each of the two has an effect only with the other, and is refused alone."""
-    max_lmq_consume_queue_num: int = setting(20_000, live=True, least=0)
+    max_lmq_consume_queue_num: int = setting(20_000, live=True)
     """How many light queues there may be; a message that would create one more is refused."""
     auto_message_version_on_topic_len: bool = setting(True, live=True)
     """Whether messages to topics with names of more than 127 bytes are stored, in records that 4.9
@@ -85,9 +92,9 @@ class StoreConfig:
     """Whether messages with a delivery time of their own are accepted."""
     timer_precision_ms: int = setting(1_000)
     """The precision of delivery times of timer messages: 100, 200, 500 or 1000."""
-    timer_max_delay_sec: int = setting(3 * 24 * 3600, live=True, least=0)
+    timer_max_delay_sec: int = setting(3 * 24 * 3600, live=True)
     """How far in the future the delivery time of a timer message may be, in seconds."""
-    timer_roll_window_slot: int = setting(2 * 24 * 3600)
+    timer_roll_window_slot: int = setting(2 * 24 * 3600, least=-INT_MAX - 1)
     """How far ahead a message is put into the timer wheel, in units of timerPrecisionMs; a message
     that is due later is written to the log again on its way. A value below 2 or above 604740 means
     604740."""
@@ -116,7 +123,7 @@ class StoreConfig:
     """How many bytes of older messages a pull returns at most."""
     max_transfer_count_on_message_in_disk: int = setting(8, live=True, least=1)
     """How many older messages a pull returns at most."""
-    access_message_in_memory_max_ratio: int = setting(40, live=True, least=0)
+    access_message_in_memory_max_ratio: int = setting(40, live=True, most=100)
     """A message counts as recent as long as what was stored after it is less than this share of the
     machine's memory, in percent."""
     max_filter_message_size: int = setting(16_000, live=True, least=20)
@@ -140,7 +147,7 @@ class StoreConfig:
     flush_interval_consume_queue: int = setting(1_000, live=True, least=1)
     """The period between two flushes of the queues that have flushConsumeQueueLeastPages new
     pages."""
-    flush_consume_queue_least_pages: int = setting(2, live=True, least=0)
+    flush_consume_queue_least_pages: int = setting(2, live=True)
     """See flushIntervalConsumeQueue; a page has 4096 bytes."""
     flush_consume_queue_thorough_interval: int = setting(60_000, live=True, least=1)
     """The period between two flushes of all queues and the checkpoint."""
@@ -150,7 +157,7 @@ class StoreConfig:
     """Whether recovery computes the CRC of bodies."""
 
     # Retention.
-    file_reserved_time: int = setting(72, live=True, least=0)
+    file_reserved_time: int = setting(72, live=True)
     """How long files of the commit log are kept, in hours."""
     delete_when: str = setting("04", live=True)
     """The hours of the day, in local time and separated by semicolons, at which files are deleted
@@ -159,16 +166,16 @@ class StoreConfig:
     """The period between two searches for files to delete."""
     delete_file_batch_max: int = setting(10, live=True, least=1)
     """How many files of the commit log are deleted at a time."""
-    disk_max_used_space_ratio: int = setting(75, live=True, least=0)
+    disk_max_used_space_ratio: int = setting(75, live=True, most=100)
     """When the disk is fuller than this, old files of the commit log are deleted at any hour."""
-    disk_space_clean_forcibly_ratio: int = setting(85, live=True, least=0)
+    disk_space_clean_forcibly_ratio: int = setting(85, live=True, most=100)
     """When the disk is fuller than this, younger files of the commit log are deleted as well; 30 to
     85."""
-    disk_space_warning_level_ratio: int = setting(90, live=True, least=0)
+    disk_space_warning_level_ratio: int = setting(90, live=True, most=100)
     """When the disk is fuller than this, nothing more is stored; 35 to 90."""
     clean_file_forcibly_enable: bool = setting(True, live=True)
     """Whether diskSpaceCleanForciblyRatio applies."""
-    disk_space_min_free_bytes: int = setting(0, live=True, least=0)
+    disk_space_min_free_bytes: int = setting(0, live=True, most=LONG_MAX)
     """Not a setting of the original. If it is above 0, the three ratios do not apply: nothing more
     is stored when less than this is free; younger files of the commit log are deleted when less
     than twice as much is free, and old files at any hour when less than four times as much is."""
@@ -178,7 +185,7 @@ class StoreConfig:
     """ASYNC_MASTER, SYNC_MASTER or SLAVE."""
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
-    ha_listen_port: int = setting(0)
+    ha_listen_port: int = setting(0, most=LARGEST_PORT)
     """The port for replication that name servers are told; 0 means listenPort + 1."""
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from typing import Final
 
 from txrocketmq.broker.store.batch_queue import MAX_BATCH_MESSAGES, BatchQueue
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
@@ -22,13 +23,16 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 
+_MAX_DIGITS: Final = len(str(MAX_BATCH_MESSAGES))
+
 
 def count_of(sys_flag: int, properties: Mapping[str, str]) -> int:
     """How many messages a record contains; 0 for a batch that does not say it."""
     if not sys_flag & MessageSysFlag.INNER_BATCH:
         return 1
     text = properties.get(names.INNER_NUM, "")
-    count = int(text) if text.isascii() and text.isdecimal() else 0
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    count = int(text) if is_number else 0
     return count if count <= MAX_BATCH_MESSAGES else 0
 
 

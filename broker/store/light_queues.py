@@ -37,6 +37,8 @@ MULTI_DISPATCH: Final = 1 << 32
 """A bit of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
 queues that its properties list."""
 QUEUE_ID: Final = 0
+_MAX_DIGITS: Final = 18
+"""A number of at most this many digits certainly fits into a Java long."""
 _MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _IN_LOG: Final = re.compile(re.escape(_MARK))
 
@@ -73,7 +75,10 @@ def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[
     return [
         (queue, int(number))
         for queue, number in zip(queues, numbers, strict=True)
-        if is_light(queue) and number.isascii() and number.isdecimal()
+        if is_light(queue)
+        and number.isascii()
+        and number.isdecimal()
+        and len(number) <= _MAX_DIGITS
     ]
 
 

@@ -225,7 +225,7 @@ def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
 
 def deliver_time_ms(delay: str, stored_ms: int, delays_ms: dict[int, int]) -> int:
     """When a message of this delay level is due, in ms; 0 when the level is invalid."""
-    level = int(delay) if delay.isascii() and delay.isdecimal() else 0
+    level = int(delay) if delay.isascii() and delay.isdecimal() and len(delay) < 10 else 0
     if level <= 0:
         return 0
     return stored_ms + delays_ms.get(min(level, max(delays_ms, default=0)), 1000)

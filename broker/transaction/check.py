@@ -101,6 +101,10 @@ class TransactionCheck:
         queue.ended.mark(offsets)
         return offsets
 
+    def known_as(self, queue_id: int, offset: int) -> int:
+        """Returns the offset by which its producer knows the half message at this one."""
+        return self._queue(queue_id).moves.known_as(offset)
+
     def _queue(self, queue_id: int) -> HalfQueue:
         queue = self._queues.get(queue_id)
         if queue is None:

@@ -18,6 +18,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
 from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.intake.usual_record import UsualRecord, destination, is_plain_place
 from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.remoting.java_numbers import NumberFormatError, long
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageExt
@@ -139,7 +140,7 @@ def prepared_offset(half: MessageExt) -> int:
 
 def number_of(text: str) -> int:
     """A number as Java's Long.parseLong reads it; -1 for anything else."""
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    try:
+        return long(text)
+    except NumberFormatError:
         return -1
-    return int(text)

@@ -36,6 +36,10 @@ class Moves:
         self._now_at[known_as] = to
         self._known_as[to] = known_as
 
+    def known_as(self, offset: int) -> int:
+        """Returns the offset by which the producer knows the message that is at this one now."""
+        return self._known_as.get(offset, offset)
+
     def ended(self, offset: int) -> list[int]:
         """Returns all offsets of the message that ended under this one, and forgets it."""
         known_as = self._known_as.pop(offset, offset)

@@ -133,13 +133,17 @@ class AssignedQueues:
 
     def seek(self, assigned: Assigned, offset: int) -> None:
         """Drops the messages that were pulled from a queue, and pulls from `offset` on."""
-        assigned.process_queue.clear()
-        self._cache = deque(each for each in self._cache if each[0] is not assigned)
-        assigned.seek_offset = offset
+        self._go_back(assigned, offset)
         if assigned.pulling is not None:
             assigned.pulling.cancel()
         if self._running:
             self._begin(assigned)
+
+    def _go_back(self, assigned: Assigned, offset: int) -> None:
+        """Forgets what was pulled of a queue, which is next pulled at `offset`."""
+        assigned.process_queue.clear()
+        self._cache = deque(each for each in self._cache if each[0] is not assigned)
+        assigned.seek_offset = offset
 
     def note_given(self) -> None:
         """Notes the offsets up to which messages were given to the program, to be committed."""
@@ -214,6 +218,7 @@ class AssignedQueues:
             suspend_ms=config.broker_suspend_max_ms,
             timeout_ms=config.timeout_when_suspended_ms,
             batch_size=config.pull_batch_size,
+            marks=self._offsets.marks,
         )
         while self._running and not process_queue.dropped:
             if assigned.is_paused:
@@ -240,6 +245,9 @@ class AssignedQueues:
                 await pause(self._troubled_by(queue, error))
                 continue
             self._troubled.discard(queue.broker_name)
+            if pulled.is_anew or pulled.next_offset < offset:
+                self._go_back(assigned, pulled.next_offset)
+                continue
             self._give(assigned, pulled.messages)
             assigned.pull_offset = pulled.next_offset
             if not pulled.is_found and pulled.next_offset == offset:

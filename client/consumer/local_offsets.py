@@ -3,8 +3,10 @@
 
 The file is `CLIENT_ID/GROUP/offsets.json` in `~/.rocketmq_offsets` or another folder, in the format
 of the Java client, so that either goes on where the other has stopped; the state before it stays as
-`.bak`. The client id in the path is the one that a Java consumer in broadcasting has: `ip@DEFAULT`
-unless the instance has a name, so that it is the same the next time.
+`.bak`. Beside each offset is a message that was seen, by which it is noticed that a topic was made
+anew while the consumer did not run; the Java client ignores it, and leaves it out. The client id in
+the path is the one that a Java consumer in broadcasting has: `ip@DEFAULT` unless the instance has a
+name, so that it is the same the next time.
 
 Java: LocalFileOffsetStore, OffsetSerializeWrapper.
 """
@@ -19,6 +21,7 @@ from twisted.internet.defer import DeferredLock
 from twisted.logger import Logger
 
 from txrocketmq.client.consumer.offset_store import NotedOffsets
+from txrocketmq.client.consumer.queue_life import Seen
 from txrocketmq.client.errors import OffsetsUnreadable
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.kept_json import read_kept
@@ -38,6 +41,9 @@ class OffsetSerializeWrapper(Body):
     """The content of the file."""
 
     offset_table: Mapping[MessageQueue, int] = member(default_factory=dict)
+    seen_table: Mapping[str, str] | None = member(default=None)
+    """Messages that were seen, by queue. Keys are texts, since readers of JSON that pass this over
+    need not know the other form of keys."""
 
 
 class LocalOffsets(NotedOffsets):
@@ -52,7 +58,12 @@ class LocalOffsets(NotedOffsets):
 
     async def load(self) -> None:
         """Reads the file. Raises OffsetsUnreadable when both it and its .bak are damaged."""
-        self._stored = dict(await self._turn.run(self._clock.in_thread, self._read))
+        kept = await self._turn.run(self._clock.in_thread, self._read)
+        self._stored = dict(kept.offset_table)
+        for queue in self._stored:
+            seen = Seen.parse((kept.seen_table or {}).get(_key(queue), ""))
+            if seen is not None:
+                self.marks.setdefault(queue, seen)
 
     async def read(self, queue: MessageQueue) -> int | None:
         """Returns the offset in the file, or None if there is none. Raises OffsetsUnreadable."""
@@ -75,28 +86,38 @@ class LocalOffsets(NotedOffsets):
         noted = {queue: self._noted[queue] for queue in queues if queue in self._noted}
         stored = self._stored or {}
         if any(stored.get(queue) != offset for queue, offset in noted.items()):
-            written = await self._turn.run(self._clock.in_thread, lambda: self._write(noted))
+            seen = {_key(queue): str(self.marks.get(queue, "")) for queue in noted}
+            written = await self._turn.run(self._clock.in_thread, lambda: self._write(noted, seen))
             self._stored = written
 
-    def _read(self) -> Mapping[MessageQueue, int]:
+    def _read(self) -> OffsetSerializeWrapper:
         try:
             kept = read_kept(self.path)
             if kept.warning:
                 log.warn("{warning}", warning=kept.warning)
             if kept.content is None:
-                return {}
-            return OffsetSerializeWrapper.from_json(kept.content).offset_table
+                return OffsetSerializeWrapper()
+            return OffsetSerializeWrapper.from_json(kept.content)
         except (ValueError, BodyError) as error:
             raise OffsetsUnreadable(
                 f"the offsets of the consumer cannot be read: {error}. Remove the file to begin"
                 " where the configuration says"
             ) from error
 
-    def _write(self, noted: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
-        table = {**self._read(), **noted}
-        wrapper = OffsetSerializeWrapper(offset_table=table)
+    def _write(
+        self, noted: Mapping[MessageQueue, int], seen: Mapping[str, str]
+    ) -> dict[MessageQueue, int]:
+        kept = self._read()
+        table = {**kept.offset_table, **noted}
+        marks = {**(kept.seen_table or {}), **seen}
+        marks = {key: text for key, text in marks.items() if text}
+        wrapper = OffsetSerializeWrapper(offset_table=table, seen_table=marks or None)
         write_replacing(self.path, encode_pretty(wrapper.to_json()))
         return table
+
+
+def _key(queue: MessageQueue) -> str:
+    return f"{queue.topic} {queue.queue_id} {queue.broker_name}"
 
 
 def stable_client_id(instance: ClientInstance) -> str:

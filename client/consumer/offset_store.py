@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from txrocketmq.client.consumer.queue_life import Marks
 from txrocketmq.client.errors import MQBrokerError, MQClientError
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.codes import ResponseCode
@@ -21,6 +22,9 @@ from txrocketmq.remoting.message.message import MessageQueue
 
 class OffsetStore(Protocol):
     """Keeps the offsets of one group."""
+
+    marks: Marks
+    """Messages that were seen, which tell whether the offsets count the queues that there are."""
 
     def note(self, queue: MessageQueue, offset: int) -> None:
         """Notes that all messages before `offset` are consumed; never moves an offset back."""
@@ -55,6 +59,7 @@ class NotedOffsets:
 
     def __init__(self) -> None:
         self._noted: dict[MessageQueue, int] = {}
+        self.marks: Marks = {}
 
     def note(self, queue: MessageQueue, offset: int) -> None:
         """Notes that all messages before `offset` are consumed; never moves an offset back."""

@@ -5,7 +5,8 @@ Each queue has one pull under way, which the broker holds while there is nothing
 goes to the listener, and the next pull waits until the listener is done, so a slow listener holds
 little. The loop takes no part in the group it names: it stores no offsets and sends no heartbeats,
 any number of loops read the same messages. Queues that appear later, because brokers or queues were
-added, are read from their start; those that go and come back go on where they were.
+added, are read from their start; those that go and come back go on where they were, unless their
+topic was made anew.
 
 Counterpart of PullAPIWrapper, DefaultMQPullConsumer and the pull tasks of the lite pull consumer.
 """
@@ -21,6 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.consumer.pulled import wanted_messages
+from txrocketmq.client.consumer.queue_life import Marks, QueueLife
 from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.validate import check_group, check_topic
@@ -76,6 +78,7 @@ class PullLoop:
         self._group = group
         self._subscription = build_subscription_data(topic, expression, expression_type)
         self._offsets: dict[MessageQueue, int] = {}
+        self._marks: Marks = {}
         self._reading: dict[MessageQueue, Deferred[None]] = {}
         self._troubled: set[str] = set()
         self._unwatch: Callable[[], None] | None = None
@@ -141,17 +144,29 @@ class PullLoop:
     async def _read_queue(self, queue: MessageQueue) -> None:
         """Pulls until it is cancelled; raises errors that trying again would not mend."""
         broker_id = MASTER_ID
+        life = QueueLife(self._instance, queue, self._marks)
         while not self._stopped:
             offset = self._offsets.get(queue, 0)  # 0 of a new queue is corrected by the broker
             try:
+                start = await life.begins_anew(offset)
+                if start is not None:
+                    self._offsets[queue] = start
+                    continue
                 address = await self._instance.address_to_subscribe(queue, broker_id)
                 reply = await self._instance.api.pull(
                     address, self._header(queue, offset), TIMEOUT_MS
                 )
+                if reply.header is not None and reply.header.max_offset < offset:
+                    life.doubt()
+                    start = await life.begins_anew(offset)
             except (MQClientError, RemotingError) as error:
                 if isinstance(error, MQBrokerError) and error.code not in PASSING:
                     raise
+                life.doubt(error if broker_id == MASTER_ID else None)
                 await self._recover(queue, error)
+                continue
+            if start is not None:
+                self._offsets[queue] = start
                 continue
             if queue.broker_name in self._troubled:
                 self._troubled.discard(queue.broker_name)
@@ -164,6 +179,7 @@ class PullLoop:
             broker_id = answer.suggest_which_broker_id
             if reply.code == ResponseCode.SUCCESS:
                 messages = wanted_messages(reply.body_bytes, queue.broker_name, self._subscription)
+                life.saw(messages)
                 taken = self._listener(queue, messages) if messages else None
                 if taken is not None:
                     await taken

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pull of one queue: the broker to ask, the request and the answer.
 
-A broker may suggest to pull from a slave next; that is remembered by the queue.
+A broker may suggest to pull from a slave next; that is remembered by the queue. When the queue
+turns out to be another one than before, nothing is pulled, and the result says where it begins.
 
 Java: PullAPIWrapper.
 """
@@ -11,7 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from txrocketmq.client.consumer.pulled import wanted_messages
-from txrocketmq.client.errors import MQBrokerError
+from txrocketmq.client.consumer.queue_life import Marks, QueueLife
+from txrocketmq.client.errors import MQBrokerError, MQClientError
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -29,6 +31,8 @@ class Pulled(NamedTuple):
     code: int
     next_offset: int
     messages: list[MessageExt]
+    is_anew: bool = False
+    """Whether the queue was made anew, so that what was pulled of it before is of no use."""
 
     @property
     def is_moved(self) -> bool:
@@ -54,6 +58,7 @@ class QueuePull:
         timeout_ms: int,
         batch_size: int,
         batch_bytes: int | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._instance = instance
         self._group = group
@@ -64,6 +69,7 @@ class QueuePull:
         self._batch_bytes = batch_bytes
         self._broker_id = MASTER_ID
         self._knows_lite = True
+        self._life = QueueLife(instance, queue, {} if marks is None else marks)
 
     async def pull(
         self,
@@ -79,15 +85,11 @@ class QueuePull:
         Raises MQBrokerError, BrokerNotExist, MessageDecodeError and errors of the connection.
         """
         queue = self.queue
+        start = await self._life.begins_anew(offset)
+        if start is not None:
+            return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)
         address = await self._instance.address_to_subscribe(queue, self._broker_id)
         commits = commit_offset > 0 and self._broker_id == MASTER_ID  # slaves keep no offsets
-        flags = PullSysFlag.SUSPEND
-        if commits:
-            flags |= PullSysFlag.COMMIT_OFFSET
-        if posts_subscription:
-            flags |= PullSysFlag.SUBSCRIPTION
-        if is_lite:
-            flags |= PullSysFlag.LITE_PULL
         is_by_tag = subscription.expression_type == TAG
         header = PullMessageRequestHeader(
             consumer_group=self._group,
@@ -95,7 +97,7 @@ class QueuePull:
             queue_id=queue.queue_id,
             queue_offset=offset,
             max_msg_nums=self._batch_size,
-            sys_flag=flags,
+            sys_flag=_flags(commits=commits, posts=posts_subscription, is_lite=is_lite),
             commit_offset=commit_offset if commits else 0,
             suspend_timeout_millis=self._suspend_ms,
             subscription=subscription.sub_string if posts_subscription else None,
@@ -106,8 +108,10 @@ class QueuePull:
         )
         try:
             reply = await self._ask(address, header, is_lite=is_lite)
-        except RemotingError:
-            self._broker_id = MASTER_ID  # a slave may be gone for good
+        except (MQClientError, RemotingError) as error:
+            self._life.doubt(error if self._broker_id == MASTER_ID else None)
+            if isinstance(error, RemotingError):
+                self._broker_id = MASTER_ID  # a slave may be gone for good
             raise
         answer = reply.header
         if answer is None:
@@ -115,9 +119,15 @@ class QueuePull:
                 reply.code, "the answer does not say at which offset to continue", address
             )
         self._broker_id = answer.suggest_which_broker_id
+        if answer.max_offset < offset:
+            self._life.doubt()
+            start = await self._life.begins_anew(offset)
+            if start is not None:
+                return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)
         messages = []
         if reply.code == ResponseCode.SUCCESS:
             messages = wanted_messages(reply.body_bytes, queue.broker_name, subscription)
+            self._life.saw(messages)
         return Pulled(reply.code, answer.next_begin_offset, messages)
 
     async def _ask(
@@ -133,3 +143,14 @@ class QueuePull:
                     raise
                 self._knows_lite = False
         return await pull(address, header, self._timeout_ms)
+
+
+def _flags(*, commits: bool, posts: bool, is_lite: bool) -> int:
+    flags = PullSysFlag.SUSPEND
+    if commits:
+        flags |= PullSysFlag.COMMIT_OFFSET
+    if posts:
+        flags |= PullSysFlag.SUBSCRIPTION
+    if is_lite:
+        flags |= PullSysFlag.LITE_PULL
+    return flags

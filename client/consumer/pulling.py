@@ -65,7 +65,8 @@ class Pulling:
     async def read(self, process_queue: ProcessQueue, offset: int) -> int | None:
         """Pulls a queue from an offset on, until it is dropped.
 
-        Returns the offset to continue at if the broker says that `offset` is outside the queue.
+        Returns the offset to continue at if the broker says that `offset` is outside the queue, or
+        if the queue was made anew.
         """
         pause, queue, config = self._clock.pause, process_queue.queue, self._config
         puller = QueuePull(
@@ -76,6 +77,7 @@ class Pulling:
             timeout_ms=TIMEOUT_MS,
             batch_size=config.pull_batch_size,
             batch_bytes=config.pull_batch_bytes,
+            marks=self._offsets.marks,
         )
         while not process_queue.dropped and not self._troubles.is_over:
             begun_ms = process_queue.last_pull_ms = self._clock.steady_ms()

@@ -3,9 +3,10 @@
 
 A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION
 (16). An invalid value, a setting that cannot change while the server runs and a file that cannot be
-written are SYSTEM_ERROR (1); the original answers success to them. Unknown keys are ignored with
-SUCCESS, as there, and the remark says so. Changed settings are written to configStorePath, the rest
-of which stays as it is. Java: DefaultRequestProcessor, Configuration.
+written are SYSTEM_ERROR (1); the original answers success to them. What the original knows and has
+no effect here is accepted, as at a start, and unknown keys are ignored; the remark says so of both.
+Changed settings are written to configStorePath, the rest of which stays as it is. Java:
+DefaultRequestProcessor, Configuration.
 """
 
 from __future__ import annotations
@@ -125,8 +126,11 @@ class ConfigProcessor:
                 f"changed until the next start: cannot write {config.config_store_path}:"
                 f" {error.strerror}",
             ) from None
-        self._note(f"{request.peer.remote_address} changed {', '.join(taken) or 'no setting'}")
-        return Reply(remark="; ".join(map(str, unknown)) or None)
+        idle = self._configuration.without_effect(taken)
+        changed = [f"{key} (without effect here)" if key in idle else key for key in taken]
+        self._note(f"{request.peer.remote_address} changed {', '.join(changed) or 'no setting'}")
+        said = [*map(str, unknown), *(f"{key} has no effect here" for key in idle)]
+        return Reply(remark="; ".join(said) or None)
 
     @staticmethod
     def _write(path: Path, changes: dict[str, str]) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.java_numbers import integer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
@@ -103,7 +104,7 @@ class Message:
     @property
     def delay_level(self) -> int:
         """The delay level, 0 if there is none. Raises ValueError if it is not a number."""
-        return int(self.properties.get(names.DELAY, "0"))
+        return integer(self.properties.get(names.DELAY, "0"))
 
     @property
     def waits_for_store(self) -> bool:

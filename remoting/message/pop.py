@@ -6,10 +6,11 @@ Handles and offsets are words separated by blanks. Java: ExtraInfoUtil, KeyBuild
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.java_numbers import NumberFormatError, integer, long
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 ORDER_REVIVE_QUEUE: Final = 999
@@ -20,8 +21,6 @@ REVIVE_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
 _SEPARATOR_V1: Final = "_"
 _SEPARATOR_V2: Final = "+"
 _LEAST_WORDS: Final = 6
-_LONG_MAX: Final = 2**63 - 1
-_INT_MAX: Final = 2**31 - 1
 _SURELY_INT: Final = 9
 _SURELY_LONG: Final = 18
 """Numbers of at most this many digits fit into a Java long, those of `_SURELY_INT` into an int."""
@@ -60,12 +59,10 @@ class ReceiptHandle(NamedTuple):
                 f"getBrokerName fail, extraInfoStrs length {len(words)}: a receipt handle has"
                 f" {_LEAST_WORDS} words at least"
             )
-        longs = [_number(word, _LONG_MAX, _SURELY_LONG) for word in words[:3]]
-        revive_queue_id = _number(words[3], _INT_MAX, _SURELY_INT)
-        queue_id = _number(words[6], _INT_MAX, _SURELY_INT) if len(words) > _LEAST_WORDS else -1
-        queue_offset = (
-            _number(words[7], _LONG_MAX, _SURELY_LONG) if len(words) > _LEAST_WORDS + 1 else -1
-        )
+        longs = [_long(word) for word in words[:3]]
+        revive_queue_id = _integer(words[3])
+        queue_id = _integer(words[6]) if len(words) > _LEAST_WORDS else -1
+        queue_offset = _long(words[7]) if len(words) > _LEAST_WORDS + 1 else -1
         return cls(
             longs[0], longs[1], longs[2], revive_queue_id, words[4], words[5], queue_id,
             queue_offset,
@@ -75,15 +72,23 @@ class ReceiptHandle(NamedTuple):
         return " ".join(map(str, self))
 
 
-def _number(word: str, most: int, surely: int) -> int:
-    if word.isdigit() and len(word) <= surely and word.isascii():
+def _integer(word: str) -> int:
+    if word.isdigit() and len(word) <= _SURELY_INT and word.isascii():
         return int(word)
-    digits = word.removeprefix("-")
-    if digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)):
-        value = int(word)
-        if -most - 1 <= value <= most:
-            return value
-    raise ReceiptHandleError(f'For input string: "{word:.40}"')
+    return _number(integer, word)
+
+
+def _long(word: str) -> int:
+    if word.isdigit() and len(word) <= _SURELY_LONG and word.isascii():
+        return int(word)
+    return _number(long, word)
+
+
+def _number(read: Callable[[str], int], word: str) -> int:
+    try:
+        return read(word)
+    except NumberFormatError:
+        raise ReceiptHandleError(f'For input string: "{word:.40}"') from None
 
 
 def retry_topic_v1(topic: str, group: str) -> str:

@@ -10,10 +10,11 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final, NamedTuple
 
+from txrocketmq.remoting.java_numbers import NumberFormatError, long
+
 _VERSION: Final = "v1"
 _BASE64: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
 _GROUP: Final = 4
-_MAX_DIGITS: Final = 18
 
 
 class RecallHandleError(ValueError):
@@ -31,10 +32,10 @@ class RecallHandle(NamedTuple):
     @property
     def time_ms(self) -> int:
         """The time as a number, or -1 if it is not a number."""
-        digits = self.time[1:] if self.time[:1] == "-" else self.time
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > _MAX_DIGITS:
+        try:
+            return long(self.time)
+        except NumberFormatError:
             return -1
-        return int(self.time)
 
     def encode(self) -> str:
         """Returns the handle as text, in base64."""

@@ -33,6 +33,9 @@ LMQ_PREFIX: Final = "%LMQ%"
 LIGHT_SEPARATOR: Final = ","
 """Separates light queues in INNER_MULTI_DISPATCH, and offsets in INNER_MULTI_QUEUE_OFFSET."""
 
+MAX_QUEUES: Final = 65_536
+"""How many queues a topic may have at one broker."""
+
 FORBIDDEN_TO_SEND: Final = frozenset(
     {
         SCHEDULE_TOPIC,

@@ -46,13 +46,15 @@ class UpdateConsumerOffsetRequestHeader(TopicRequestHeader):
 class SearchOffsetRequestHeader(TopicRequestHeader):
     """Asks for the offset in a queue by store time in ms.
 
-    `boundary_type` is "lower" (the default) or "upper", in upper or lower case.
+    `boundary_type` is "lower" (the default) or "upper", in upper or lower case. `lite_topic`
+    names a lite topic (5.5).
     """
 
     topic: str
     queue_id: Int
     timestamp: Long
     boundary_type: str | None = None
+    lite_topic: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.SearchOffsetResponseHeader")

@@ -64,20 +64,25 @@ class PeekMessageRequestHeader(TopicRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.AckMessageRequestHeader")
 class AckMessageRequestHeader(TopicRequestHeader):
-    """Acknowledges a message that was consumed; `extra_info` is its handle."""
+    """Acknowledges a message that was consumed; `extra_info` is its handle.
+
+    `lite_topic` names a lite topic (5.5).
+    """
 
     consumer_group: str
     topic: str
     queue_id: Int
     extra_info: str
     offset: Long
+    lite_topic: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeRequestHeader")
 class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
     """Hides a message for `invisible_time` ms from now.
 
-    The handle in `extra_info` becomes invalid; the answer has what makes a new one.
+    The handle in `extra_info` becomes invalid; the answer has what makes a new one. With `suspend`
+    (5.5), the delivery that follows is not counted as an attempt. `lite_topic` names a lite topic.
     """
 
     consumer_group: str
@@ -86,6 +91,8 @@ class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
     extra_info: str
     offset: Long
     invisible_time: Long
+    lite_topic: str | None = None
+    suspend: bool | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeResponseHeader")

@@ -32,7 +32,7 @@ class PullMessageRequestHeader(TopicRequestHeader):
     """Asks for messages of a queue from `queue_offset` on.
 
     The bits of `sys_flag` are those of PullSysFlag; `suspend_timeout_millis` and `sub_version` are
-    in ms.
+    in ms. `lite_topic` names a lite topic (5.5).
     """
 
     consumer_group: str
@@ -49,6 +49,7 @@ class PullMessageRequestHeader(TopicRequestHeader):
     max_msg_bytes: Int | None = None
     request_source: Int | None = None
     proxy_forward_client_id: str | None = field(wire="proxyFrowardClientId", default=None)
+    lite_topic: str | None = None
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.PullMessageResponseHeader")

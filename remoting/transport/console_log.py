@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from typing import Any, TextIO
 
 import orjson
@@ -33,26 +34,29 @@ from twisted.logger import (
 )
 from zope.interface import provider
 
+from txrocketmq.remoting.plain_text import plain
+
 _NAMES = {"warn": "WARN", "critical": "ERROR"}
 _OF_TWISTED = frozenset({"isError", "system", "format", "why", "failure"})
 """What events of Twisted's older log contain besides the values of their text."""
 
 
-def _one_line(text: str) -> str:
-    """Escapes line ends, so that no text of a peer begins a line that looks like one of ours."""
-    return text.replace("\r", "\\r").replace("\n", "\\n")
-
-
 def format_line(event: LogEvent) -> str:
-    """Returns an event as text; a failure's traceback follows on lines of its own."""
+    """Returns an event as text; a failure's traceback follows on lines of its own, indented.
+
+    Control characters are escaped, and no text of a peer begins a line that looks like one of ours.
+    """
     seconds = event.get("log_time", 0.0)
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     line = (
         f"{stamp}.{int(seconds * 1000) % 1000:03d} {_level(event)} {_where(event)}: "
-        f"{_one_line(formatEvent(event))}"
+        f"{plain(formatEvent(event))}"
     )
     failure = event.get("log_failure")
-    return f"{line}\n{failure.getTraceback().rstrip()}" if failure is not None else line
+    if failure is None:
+        return line
+    traceback = plain(failure.getTraceback().rstrip(), keep="\n")
+    return f"{line}\n{indent(traceback, '  ')}"
 
 
 def format_json(event: LogEvent) -> str:

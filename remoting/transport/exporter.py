@@ -14,11 +14,13 @@ are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, Metric
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from twisted.internet.defer import Deferred
@@ -30,12 +32,19 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 from zope.interface import implementer
 
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.remoting.transport.clock import Clock
 
 SLICE_MS: Final = 2
 """For how many ms collecting goes on while everything else waits."""
 _OWN: Final[Sequence[Collector]] = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 """The collectors of metrics that every process has."""
+MAX_SERIES: Final = 50_000
+"""How many series of one metric are given at most. Names of clients and groups are foreign, so
+nobody knows how many there will be (metricsOtelCardinalityLimit of the original)."""
+LEFT_OUT: Final = "txrocketmq_metrics_left_out_series"
+_CONTROL: Final = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""Control characters, which names may contain and which a terminal would obey."""
 _CHUNK_BYTES: Final = 64 * 1024
 """About how many bytes are written at once."""
 _TEXT: Final = b"text/plain; charset=utf-8"
@@ -68,6 +77,8 @@ class Exporter:
         self._clock = clock
         self._collect = collect
         self._waiting: list[Request] = []
+        self._told: set[str] = set()
+        """The metrics whose series were too many when they were last collected."""
         self._listening: IListeningPort | None = None
         self._is_over = False
         root = _Root()  # type: ignore[no-untyped-call]
@@ -113,10 +124,21 @@ class Exporter:
         except Exception:  # noqa: BLE001 - the next scrape may go well
             self._failed(Failure())
             return
+        self._tell_left_out(text.left_out)
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             if not request._disconnected:
                 _Chunks(self._clock, request, text.chunks())
+
+    def _tell_left_out(self, left_out: Mapping[str, int]) -> None:
+        for name in left_out.keys() - self._told:
+            log.warn(
+                "the metric {name} has more than {most} series: {count} of them are left out",
+                name=name,
+                most=MAX_SERIES,
+                count=left_out[name],
+            )
+        self._told = set(left_out)
 
     def _awaited(self, why: Any, awaited: Awaited, text: _Text) -> None:
         if isinstance(why, Failure):
@@ -168,6 +190,10 @@ class _Text:
         self._pieces: list[bytes] = []
         self._size_bytes = 0
         self._chunks: list[bytes] = []
+        self._series = 0
+        """How many series the metric of the last piece has so far."""
+        self.left_out: dict[str, int] = {}
+        """How many series were too many, by metric."""
 
     def add(self) -> bool | Awaited:
         """Adds the next piece.
@@ -176,11 +202,31 @@ class _Text:
         """
         piece = next(self._collecting, None)
         if piece is None:
+            if self.left_out:
+                self._add(_left_out(self.left_out))
             return False
         if not isinstance(piece, Metric):
             return piece
+        series = len(piece.samples) + (self._series if piece.name == self._name else 0)
+        if series > MAX_SERIES:
+            left_out = self.left_out.get(piece.name, 0)
+            self.left_out[piece.name] = left_out + len(piece.samples)
+        else:
+            self._series = series
+            self._add(piece)
+        return True
+
+    def _add(self, piece: Metric) -> None:
         one: Any = _One(piece)
-        text = bytes(generate_latest(one))
+        try:
+            text = bytes(generate_latest(one))
+        except UnicodeEncodeError:  # a lone surrogate in the name of a client
+            piece.samples = [
+                each._replace(labels={name: plain(its) for name, its in each.labels.items()})
+                for each in piece.samples
+            ]
+            text = bytes(generate_latest(one))
+        text = _CONTROL.sub(_escaped, text)
         if piece.name == self._name:
             while text.startswith(b"#"):  # its type and help were written already
                 text = text.partition(b"\n")[2]
@@ -189,7 +235,6 @@ class _Text:
         self._size_bytes += len(text)
         if self._size_bytes >= _CHUNK_BYTES:
             self._join()
-        return True
 
     def _join(self) -> None:
         self._chunks.append(b"".join(self._pieces))
@@ -199,6 +244,17 @@ class _Text:
         """Returns the whole text, in chunks."""
         self._join()
         return self._chunks
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return rb"\\x%02x" % found[0][-1]
+
+
+def _left_out(series: Mapping[str, int]) -> Metric:
+    gauge = GaugeMetricFamily(LEFT_OUT, "series that were too many", labels=["metric"])
+    for name, count in series.items():
+        gauge.add_metric([name], count)
+    return gauge
 
 
 class _One(NamedTuple):

@@ -23,11 +23,13 @@ SERVED_AND_NOT: dict[str, dict[str, dict[str, bool]]] = {
         "cleanup.policy": {"DELETE": True, "COMPACTION": False},
         "message.type": {
             "UNSPECIFIED": True, "NORMAL": True, "FIFO": True, "DELAY": True, "TRANSACTION": True,
-            "MIXED": True, "PRIORITY": True,
+            "MIXED": True, "PRIORITY": True, "LITE": False,
         },
         "reserve.time": {"-1": True, "3600": False},
     },
-    "group": {"priority.factor": {"100": True, "7": True, "0": True}},
+    "group": {
+        "priority.factor": {"100": True, "7": True, "0": True}, "lite.bind.topic": {"T": False},
+    },
 }  # fmt: skip
 
 
@@ -146,7 +148,8 @@ def test_each_value_is_served_or_refused(known: str, name: str, values: dict[str
             changed(table, None, {f"+{name}": value})
         instead = table[name].unserved
         assert instead is not None
-        assert changed(table, None, {f"+{name}": instead.instead}) == {name: instead.instead}
+        if instead.instead:
+            assert changed(table, None, {f"+{name}": instead.instead}) == {name: instead.instead}
 
 
 def test_what_a_topic_of_another_broker_promises_is_said() -> None:
@@ -157,6 +160,9 @@ def test_what_a_topic_of_another_broker_promises_is_said() -> None:
     assert why_nothing_is_taken({"queue.type": "BatchCQ"}) == ""
     assert why_nothing_is_taken({"cleanup.policy": "COMPACTION"}) == (
         "cleanup.policy=COMPACTION: compaction is not served"
+    )
+    assert why_nothing_is_taken({"message.type": "LITE"}) == (
+        "message.type=LITE: lite topics (5.5) are not served"
     )
     for plain in (None, {}, {"queue.type": "SimpleCQ", "cleanup.policy": "DELETE", "new": "x"}):
         assert why_nothing_is_taken(plain) == ""

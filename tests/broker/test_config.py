@@ -59,6 +59,9 @@ def test_a_value_that_cannot_be_names_its_key() -> None:
         ("listenPort", "65535"),
         ("advertisedPort", "2"),
         ("advertisedPort", "65536"),
+        ("namesrvAddr", ";;;"),
+        ("namesrvAddr", " ; "),
+        ("namesrvAddr", "a:0;b:1"),
     ],
 )
 def test_a_broker_that_nobody_could_reach_is_refused(key: str, value: str) -> None:

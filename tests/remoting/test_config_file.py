@@ -217,8 +217,11 @@ def test_the_originals_keys_are_shown_with_their_defaults() -> None:
     assert configuration.properties["useEpollNativeSelector"] == "false"
     assert "proxy" not in configuration.properties
     assert configuration.update({"useEpollNativeSelector": "false"}) == []
-    with pytest.raises(ConfigError, match="useEpollNativeSelector has no effect in this server"):
-        configuration.update({"useEpollNativeSelector": "true"})
+    assert configuration.update({"useEpollNativeSelector": "true"}) == ["useEpollNativeSelector"]
+    assert configuration.properties["useEpollNativeSelector"] == "true"
+    assert configuration.without_effect(["ratio", "useEpollNativeSelector"]) == [
+        "useEpollNativeSelector"
+    ]
     given = Configuration([Config(), Other()], {"useEpollNativeSelector": "true"})
     assert given.properties["useEpollNativeSelector"] == "true"
 

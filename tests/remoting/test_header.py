@@ -18,6 +18,7 @@ from txrocketmq.remoting.header import (
     field,
     header,
 )
+from txrocketmq.remoting.java_numbers import integer, long
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -55,6 +56,32 @@ EXAMPLES = st.builds(
     broker=st.none() | st.text(),
 )
 SMALLEST = {"topic": "t", "queueId": "1", "ok": "true", "clientID": "c"}
+
+
+@given(
+    st.text("+-0123456789 ._x\u0663\uff13²", max_size=21)
+    | st.builds("{}{:0{}}".format, st.sampled_from(["", "+", "-"]), LONGS, st.integers(1, 120))
+)
+def test_numbers_are_read_as_by_java_or_refused(text: str) -> None:
+    """What is no number is never taken for another one, nor for a field that is absent."""
+    for name, read in (("queueId", integer), ("bornTime", long)):
+        try:
+            expected = read(text)
+        except ValueError:
+            if name == "bornTime" and not text:
+                continue  # an empty field that is not mandatory is absent
+            with pytest.raises(HeaderError, match=f"<{name}>: For input string"):
+                Example.decode({**SMALLEST, name: text})
+        else:
+            found = Example.decode({**SMALLEST, name: text})
+            assert (found.queue_id if name == "queueId" else found.born_time) == expected
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1_0", "x", "0x1"])
+def test_a_double_is_one_of_java(text: str) -> None:
+    with pytest.raises(HeaderError, match="<ratio>"):
+        Example.decode({**SMALLEST, "ratio": text})
+    assert Example.decode({**SMALLEST, "ratio": " 1.5d "}).ratio == 1.5
 
 
 @given(EXAMPLES)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.client.fakes import BROKER_A, BROKER_B, a_route
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.routes import (
-    MAX_QUEUES,
     BrokerAddresses,
     PublishInfo,
     default_route,

@@ -72,7 +72,6 @@ REFUSALS: Final = {
 }
 """Calls that refuse a message or a start, and where they are made."""
 _NOT_TOLD: Final = {
-    "has no effect in this server",
     "cannot change while the server runs",
 }
 """Refusals of changes by mqadmin, which say themselves what to do."""

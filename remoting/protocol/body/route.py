@@ -13,6 +13,7 @@ from typing import Final, Self
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.formats import REGISTRATION_LENGTH
+from txrocketmq.remoting.java_numbers import integer
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
 from txrocketmq.remoting.protocol.body.static_topic import (
@@ -84,7 +85,7 @@ class TopicConfig(Body):
         parts = text.split(" ", 5)
         try:
             name, read, write, perm, filter_type = parts[:5]
-            numbers = (int(read), int(write), int(perm))
+            numbers = (integer(read), integer(write), integer(perm))
         except ValueError:
             raise BodyError(f"{text!r:.200} is not a topic configuration") from None
         if filter_type not in _FILTER_TYPES:

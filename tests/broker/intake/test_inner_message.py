@@ -33,7 +33,7 @@ def test_ipv6_hosts_are_flagged() -> None:
     assert inner.to_put().sys_flag == MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 
 
-@pytest.mark.parametrize(("text", "level"), [("3", 3), ("0", 0), ("-1", -1), ("x", 0), ("", 0)])
+@pytest.mark.parametrize(("text", "level"), [("3", 3), ("0", 0), ("-1", -1), ("+3", 3), ("", 0)])
 def test_the_delay_level(text: str, level: int) -> None:
     assert message(DELAY=text).delay_level == level
     assert message().delay_level == 0

@@ -90,7 +90,7 @@ def test_what_waits_already_is_left_alone() -> None:
         {"TIMER_DELAY_SEC": ""},
         {"TIMER_DELAY_SEC": "soon"},
         {"TIMER_DELAY_SEC": "1.5"},
-        {"TIMER_DELAY_SEC": "\u0661"},
+        {"TIMER_DELAY_SEC": "\u00b2"},
         {"TIMER_DELAY_SEC": "9223372036854775808"},
         {"TIMER_DELAY_SEC": "9" * 5000},
         {"TIMER_DELAY_SEC": "9223372036854775807"},

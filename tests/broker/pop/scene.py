@@ -172,7 +172,9 @@ class Scene:
         assert self.acks().ack(run) == [b"answer"] * len(commands)
         return outcomes
 
-    def hide(self, message: Message, invisible_ms: int) -> ChangeInvisibleTimeResponseHeader:
+    def hide(
+        self, message: Message, invisible_ms: int, **more: Any
+    ) -> ChangeInvisibleTimeResponseHeader:
         """Changes the invisible time of a message, which gets the new handle."""
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=GROUP,
@@ -181,6 +183,7 @@ class Scene:
             extra_info=str(message.handle),
             offset=message.stored.queue_offset,
             invisible_time=invisible_ms,
+            **more,
         )
         reply = self.acks().change_invisible_time(request(header, now_ms=self.parts.now_ms))
         assert reply.header is not None

@@ -17,6 +17,25 @@ def scene_(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     return Scene(tmp_path, enable_pop_buffer_merge=request.param)
 
 
+def test_a_suspension_is_no_attempt(scene: Scene) -> None:
+    """As by 5.5, whose proxy asks for it; an acknowledged one does not come back at all."""
+    for each in "abc":
+        scene.parts.put("T", body=each.encode())
+    suspended, hidden, done = scene.pop()
+    scene.hide(suspended, INVISIBLE_MS, suspend=True)
+    scene.hide(hidden, INVISIBLE_MS, suspend=False)
+    scene.hide(done, INVISIBLE_MS, suspend=True)
+    scene.ack(done)
+    scene.advance(INVISIBLE_MS + 5_000)
+    again = {each.body: each for each in scene.pop()}
+    assert {body: each.stored.reconsume_times for body, each in again.items()} == {"a": 0, "b": 1}
+    scene.hide(again["b"], INVISIBLE_MS, suspend=True)
+    scene.ack(again["a"])
+    scene.advance(INVISIBLE_MS + 5_000)
+    (last,) = scene.pop()
+    assert (last.body, last.stored.reconsume_times) == ("b", 1)
+
+
 def test_what_is_not_acknowledged_comes_back(scene: Scene) -> None:
     for each in "abc":
         scene.parts.put("T", body=each.encode(), TAGS=f"t{each}")

@@ -50,6 +50,7 @@ def come_back(scene: Scene) -> list[str]:
         ({"extra_info": "1 2 3 4 5"}, ResponseCode.SYSTEM_ERROR, "length 5"),
         ({"extra_info": "x 2 3 4 0 b"}, ResponseCode.SYSTEM_ERROR, 'For input string: "x"'),
         ({"extra_info": "1 2 3 8 0 b"}, ResponseCode.MESSAGE_ILLEGAL, "the revive queue 8"),
+        ({"lite_topic": "l"}, ResponseCode.INVALID_PARAMETER, "about the lite topic l"),
         ({"extra_info": "1 2 3 -1 0 b"}, ResponseCode.MESSAGE_ILLEGAL, "the revive queue -1"),
     ],
 )

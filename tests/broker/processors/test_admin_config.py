@@ -28,9 +28,10 @@ class Admin(AdminConfigProcessor):
         self.path.write_text(FILE)
         self.parts = parts
         parts.set(broker_config_path=str(self.path))
+        self.configuration = Configuration((parts.config, parts.store.config), read_file(self.path))
         super().__init__(
             parts.config,
-            Configuration((parts.config, parts.store.config), read_file(self.path)),
+            self.configuration,
             parts.topics,
             parts.store,
             parts.walks,
@@ -76,9 +77,11 @@ def test_live_settings_count_at_once(parts: Parts, admin: Admin) -> None:
     ("text", "why"),
     [
         ("brokerName=other", "brokerName cannot change while the server runs: set it in the"),
-        ("sendMessageThreadPoolNums=9", "sendMessageThreadPoolNums has no effect in this server"),
-        ("popPollingMapSize=2", "popPollingMapSize has no effect in this"),
         ("maxMessageSize=0", "maxMessageSize must be at least 1, not 0"),
+        ("maxMessageSize=99999999999", "maxMessageSize must be at most 2147483647, not 99999"),
+        ("brokerPermission=99", "brokerPermission must be at most 7, not 99"),
+        ("namesrvAddr=;;;", "namesrvAddr must be addresses like 127.0.0.1:9876;192"),
+        ("aclEnable=true", "access control is not served"),
     ],
 )
 def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str, why: str) -> None:
@@ -87,6 +90,20 @@ def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str,
     assert parts.config.long_polling_enable is True
     assert admin.path.read_text() == FILE
     assert admin.settings()[1].counter == 0
+
+
+def test_what_has_no_effect_is_taken_as_at_a_start(parts: Parts, admin: Admin) -> None:
+    heard: list[list[str]] = []
+    admin.configuration.on_change.append(lambda keys: heard.append(list(keys)))
+    remark = admin.update("enableSplitRegistration=true\nrocketmqHom=/x\ntraceOn=false\n")
+    assert remark is not None
+    assert remark.startswith("unknown key rocketmqHom")
+    assert remark.endswith("; enableSplitRegistration has no effect here")
+    assert admin.settings()[0]["enableSplitRegistration"] == "true"
+    assert admin.path.read_text() == FILE + "enableSplitRegistration=true\ntraceOn=false\n"
+    assert heard == [["enableSplitRegistration", "traceOn"]]
+    admin.update("disableConsumeIfConsumerReadSlowly=false\n")
+    assert heard[1:] == [], "it is so already"
 
 
 def test_a_key_that_nobody_knows_is_passed_over(parts: Parts, admin: Admin) -> None:

@@ -68,6 +68,18 @@ def test_how_far_a_group_has_come(parts: Parts, admin: AdminProgressProcessor) -
     assert found.consume_tps == 2.0
 
 
+def test_what_is_in_flight(parts: Parts, admin: AdminProgressProcessor) -> None:
+    """Messages that were pulled and are not committed yet; less pulled than committed is none."""
+    parts.groups.find("g")
+    parts.offsets.pulled("g", "T", 0, 3)
+    its = stats(admin).offset_table[queue("T", 0)]
+    assert (its.broker_offset, its.consumer_offset, its.pull_offset) == (3, 1, 3)
+    (of_g,) = (groups["g"] for groups in everything(admin).consume_stats_list if "g" in groups)
+    assert of_g[0].offset_table[queue("T", 0)].pull_offset == 3
+    parts.offsets.pulled("g", "T", 0, 0)
+    assert stats(admin).offset_table[queue("T", 0)].pull_offset == 1
+
+
 def test_only_topics_that_its_consumers_want(parts: Parts, admin: AdminProgressProcessor) -> None:
     parts.topic("U")
     parts.offsets.commit("g", "U", 0, 0)

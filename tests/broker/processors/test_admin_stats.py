@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.clients import Client
-from txrocketmq.broker.processors.admin_stats import AdminStatsProcessor, readable_bytes
+from txrocketmq.broker.processors.admin_stats import (
+    AdminStatsProcessor,
+    _capacity,
+    readable_bytes,
+)
 from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -182,3 +188,10 @@ def test_connections_of_producers(parts: Parts, admin: AdminStatsProcessor) -> N
             ),
         )
     }
+
+
+def test_free_space_is_that_of_java(monkeypatch: pytest.MonkeyPatch, parts: Parts) -> None:
+    """File.getFreeSpace includes what is reserved for the superuser."""
+    disk = SimpleNamespace(f_blocks=100, f_frsize=1 << 20, f_bfree=50, f_bavail=45)
+    monkeypatch.setattr("os.statvfs", lambda _: disk)
+    assert _capacity(str(parts.folder)) == "Total : 100.0 MiB, Free : 50.0 MiB."

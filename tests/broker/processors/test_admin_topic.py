@@ -8,11 +8,12 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.long_polling import HeldRequest
-from txrocketmq.broker.processors.admin_topic import MAX_QUEUES, AdminTopicProcessor
+from txrocketmq.broker.processors.admin_topic import AdminTopicProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.protocol.admin import GetTopicStatsInfoRequestHeader
 from txrocketmq.remoting.protocol.body.route import (
     TopicConfig,

@@ -9,6 +9,7 @@ import pytest
 
 from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene
 from tests.fakes import refused, request
+from txrocketmq.broker.processors.end_transaction import RememberedEnds
 from txrocketmq.broker.transaction.half_message import given_up
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG
@@ -298,3 +299,63 @@ def test_an_end_is_refused_while_too_many_wait_for_the_disk(
     assert scene.seen() == [b"0", b"1"]
     scene.make_durable()
     assert scene.end(halves[2], COMMIT) == OK
+
+
+ENDED = [(ERROR, "the transaction has ended already: it was committed or rolled back before")]
+
+
+@pytest.mark.parametrize("second", [COMMIT, ROLLBACK])
+@pytest.mark.parametrize("first", [COMMIT, ROLLBACK])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_transaction_ends_once(scene: Scene, first: int, second: int, together: bool) -> None:
+    """The original puts the message again with each commit, even after a rollback."""
+    half, other = scene.begin(b"x"), scene.begin(b"y")
+    ends = [scene.end_command(half, first), scene.end_command(half, second)]
+    if together:
+        answers = scene.serve(*ends)
+    else:
+        answers = [answer for each in ends for answer in scene.serve(each)]
+    assert [(each.code, each.remark) for each in answers] == [*OK, *ENDED]
+    assert scene.end(other, COMMIT) == OK
+    assert scene.seen() == ([b"x", b"y"] if first == COMMIT else [b"y"])
+    assert scene.ops() == [b"0", b"1"]
+    assert scene.end(half, COMMIT) == ENDED
+
+
+def test_a_late_end_of_what_was_asked_about_is_refused(scene: Scene) -> None:
+    """The half message was put again before the question, so its producer knows another place."""
+    producer = scene.joins()
+    half = scene.begin(b"x")
+    scene.parts.now_ms += INTERVAL_MS
+    scene.check()
+    ((header, _),) = scene.asked(producer)
+    again = scene.at(header.commit_log_offset)
+    assert again.queue_offset != half.queue_offset
+    assert scene.end(again, COMMIT, from_transaction_check=True) == OK
+    assert scene.end(half, COMMIT) == ENDED
+    assert scene.end(again, ROLLBACK) == ENDED
+    assert scene.seen() == [b"x"]
+
+
+def test_an_end_that_did_not_take_effect_is_not_remembered(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = scene.begin(b"x")
+    with monkeypatch.context() as broken:
+        broken.setattr(type(scene.parts.store), "append", _fails)
+        scene.end(half, COMMIT)
+    scene.failures.clear()
+    assert scene.end(half, COMMIT) == OK
+    assert scene.seen() == [b"x"]
+
+
+def _fails(*_: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
+    ends = RememberedEnds(most=3)
+    for offset in (0, 1, 1, 2, 3):
+        ends.add((0, offset))
+    assert [offset for offset in range(5) if (0, offset) in ends] == [1, 2, 3]
+    assert (1, 3) not in ends

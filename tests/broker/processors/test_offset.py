@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.broker.conftest import Parts
@@ -134,6 +136,18 @@ def test_tables_for_slaves(parts: Parts, processor: OffsetProcessor) -> None:
     assert b'"offsetTable":{1:1}' in delays
 
 
+def test_an_empty_queue_of_batches_begins_nowhere(parts: Parts, processor: OffsetProcessor) -> None:
+    """As in the original, whose tools show it."""
+    parts.topic("B")
+    parts.topics._topics["B"] = replace(
+        parts.topics.all()["B"], attributes={"queue.type": "BatchCQ"}
+    )
+    for topic, least in (("B", -1), ("T", 0)):
+        answer = processor.min_offset(request(GetMinOffsetRequestHeader(topic=topic, queue_id=0)))
+        assert answer.header is not None
+        assert answer.header.offset == least
+
+
 def test_bounds_of_a_queue(parts: Parts, processor: OffsetProcessor) -> None:
     def bounds(topic: str, queue_id: int) -> tuple[int, int]:
         low = processor.min_offset(
@@ -167,6 +181,12 @@ def test_offsets_by_time(parts: Parts, processor: OffsetProcessor) -> None:
     assert [search(step) for step in (-5, 0, 5, 10, 20, 30)] == [0, 0, 1, 1, 3, 4]
     assert search(10, "upper") == search(10, "UPPER") == 2
     assert search(10, "lower") == 1
+
+
+def test_lite_topics_are_not_searched(processor: OffsetProcessor) -> None:
+    header = SearchOffsetRequestHeader(topic="T", queue_id=0, timestamp=0, lite_topic="l")
+    with refused(ResponseCode.INVALID_PARAMETER, "about the lite topic l"):
+        processor.search(request(header))
 
 
 def test_when_the_oldest_message_was_stored(parts: Parts, processor: OffsetProcessor) -> None:

@@ -148,7 +148,7 @@ def test_each_message_of_a_run_has_its_own_time(sending: Sending) -> None:
     assert [each.born_timestamp for each in sending.stored()] == times
 
 
-@pytest.mark.parametrize("born", ["", "x", "-1x"])
+@pytest.mark.parametrize("born", ["", "x", "-1x", "²"])
 def test_a_time_that_is_none_is_refused(sending: Sending, born: str) -> None:
     good = header().encode_letters()
     bad = {**good, "g": born}
@@ -309,7 +309,7 @@ def test_levels_beyond_the_last_mean_the_last(sending: Sending, level: str, queu
     assert sent(sending, header(properties={"DELAY": level})).queue_id == queue
 
 
-@pytest.mark.parametrize("level", ["0", "-1", "x"])
+@pytest.mark.parametrize("level", ["0", "-1"])
 def test_what_is_no_level_does_not_delay(sending: Sending, level: str) -> None:
     assert sent(sending, header(properties={"DELAY": level})).topic == "T"
 

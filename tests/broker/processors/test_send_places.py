@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.broker.processors.sends import Sending
 from txrocketmq.broker.processors import send_places as module
 from txrocketmq.broker.processors.send_places import Place, Shapes
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
@@ -129,8 +130,15 @@ def test_the_code_counts_more_than_the_header(sending: Sending) -> None:
     assert [each.body for each in sending.stored()] == [body, b"1", b"2"]
 
 
-@pytest.mark.parametrize("name", ["DELAY", "TRAN_MSG", "POP_CK", "CLUSTER"])
-@pytest.mark.parametrize("value", ["1", "true"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in ("DELAY", "TRAN_MSG", "POP_CK", "CLUSTER")
+        for value in ("1", "true")
+        if (name, value) != ("DELAY", "true")
+    ],
+)
 def test_what_is_touched_is_the_same_at_a_place_that_is_known(
     sending: Sending, name: str, value: str
 ) -> None:
@@ -145,3 +153,37 @@ def test_what_is_touched_is_the_same_at_a_place_that_is_known(
         assert each.properties == first.properties
         assert (each.topic, each.queue_id) == (first.topic, first.queue_id)
         assert (each.flag, each.sys_flag, each.born_timestamp) == (3, 1, 1_700_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("message.type", "LITE"), ("cleanup.policy", "COMPACTION")]
+)
+def test_a_topic_that_promises_what_is_not_served_takes_nothing(
+    sending: Sending, name: str, value: str
+) -> None:
+    """An original broker has made it; here its messages would get into no light queue."""
+    topics = sending.parts.topics
+    topics._topics["T"] = replace(topics.all()["T"], attributes={name: value})
+    command = RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields_of(), b"body")
+    for _ in range(2):
+        (answer,) = sending.serve([command])
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+        assert f"takes no messages here: {name}={value}" in (answer.remark or "")
+    assert sending.stored() == []
+
+
+@pytest.mark.parametrize("level", ["4Pinpoint", "3x", "1.0", " 3"])
+@pytest.mark.parametrize("more", [{}, {"TRAN_MSG": "true"}, {"TIMER_DELAY_SEC": "1"}])
+def test_a_level_that_is_no_number_is_refused(
+    sending: Sending, level: str, more: dict[str, str]
+) -> None:
+    delayed, plain = fields_of(DELAY=level, **more), fields_of()
+    commands = [
+        RemotingCommand(RequestCode.SEND_MESSAGE_V2, each, b"body", opaque=at)
+        for at, each in enumerate((delayed, plain, delayed))
+    ]
+    answers = {each.opaque: each for each in sending.serve(commands)}
+    assert [answers[at].code for at in range(3)] == [1, 0, 1]
+    assert f'For input string: "{level}"' in (answers[0].remark or "")
+    assert len(sending.stored()) == 1
+    assert not sending.failures

@@ -130,7 +130,16 @@ def test_the_time_before_the_first_question(text: str | None, wanted_ms: int | N
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("12", 12), ("+12", 12), ("-12", -12), ("", -1), ("1 2", -1), ("٣", -1), ("1_0", -1)],
+    [
+        ("12", 12),
+        ("+12", 12),
+        ("-12", -12),
+        ("", -1),
+        ("1 2", -1),
+        ("٣", 3),
+        ("1_0", -1),
+        ("9" * 19, -1),
+    ],
 )
 def test_numbers_are_read_as_by_java(text: str, number: int) -> None:
     assert half_message.number_of(text) == number

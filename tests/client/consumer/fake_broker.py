@@ -19,6 +19,7 @@ from txrocketmq.remoting.protocol.body.heartbeat import (
     UnlockBatchRequestBody,
 )
 from txrocketmq.remoting.protocol.offset import (
+    GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
     QueryConsumerOffsetResponseHeader,
@@ -40,6 +41,8 @@ class Broker:
         self.scene = scene
         self.members = [scene.client.client_id]
         self.offset: int | None = 5
+        self.earliest_ms = 0
+        """When the first message of each queue was stored."""
         self.answers: list[Any] = []
         self.open: list[PendingReply] = []
         self.others_have: set[MessageQueue] = set()
@@ -56,6 +59,7 @@ class Broker:
             lambda _, header, __: Reply(SearchOffsetResponseHeader(offset=header.timestamp)),
         )
         on(BROKER_A, offset.GET_MIN_OFFSET, Reply(GetMinOffsetResponseHeader(offset=0)))
+        on(BROKER_A, offset.GET_EARLIEST_MSG_STORETIME, self._earliest)
         on(BROKER_A, offset.UPDATE_CONSUMER_OFFSET, Reply())
         on(BROKER_A, pull.PULL_MESSAGE, self._pull)
         on(BROKER_A, pull.LITE_PULL_MESSAGE, self._pull)
@@ -78,6 +82,9 @@ class Broker:
             return self.answers.pop(0)
         self.open.append(PendingReply())
         return self.open[-1]
+
+    def _earliest(self, *_: Any) -> Reply[Any]:
+        return Reply(GetEarliestMsgStoretimeResponseHeader(timestamp=self.earliest_ms))
 
     def _lock(self, _: Any, __: Any, body: bytes) -> Reply[Any]:
         wanted = LockBatchRequestBody.decode(body).mq_set

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, found
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
+from txrocketmq.client.consumer.assigned import EXCEPTION_MS
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
 from txrocketmq.client.consumer.lite_pull import FIRST_CHECK_MS, LitePullConsumer
 from txrocketmq.client.errors import (
@@ -21,9 +22,11 @@ from txrocketmq.client.errors import (
     NotRunning,
     OffsetIllegal,
 )
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset
+from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
 
 SECOND = MessageQueue("T", "broker-a", 1)
 
@@ -142,6 +145,30 @@ def test_it_goes_on_elsewhere_and_drops_what_was_pulled(scene: Scene, broker: Br
     assert broker.pulls()[-1].queue_offset == 44
     result_of(consumer.commit())
     assert updated(scene)[-1] == (0, 44)
+    result_of(consumer.stop())
+
+
+@pytest.mark.parametrize("is_shorter", [False, True])
+def test_a_topic_that_is_made_anew_is_read_from_its_first_message(
+    scene: Scene, broker: Broker, is_shorter: bool
+) -> None:
+    broker.answers = [found(7, 5, 6)]
+    consumer = subscribed(scene, auto_commit=False)
+    assert offsets_of(result_of(consumer.poll(0))) == [5, 6]
+    broker.earliest_ms = 1_000
+    broker.answers = [found(0, code=ResponseCode.PULL_OFFSET_MOVED), found(2, 0, 1)]
+    shorter = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=4, min_offset=0, max_offset=4
+    )
+    broker.open[0].resolve(
+        Reply(shorter, b"", ResponseCode.PULL_OFFSET_MOVED)
+        if is_shorter
+        else refusal(ResponseCode.TOPIC_NOT_EXIST)
+    )
+    scene.time.advance(EXCEPTION_MS / 1000)
+    assert offsets_of(result_of(consumer.poll(0))) == [0, 1]
+    result_of(consumer.commit())
+    assert updated(scene) == [(0, 2)]
     result_of(consumer.stop())
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.client.fakes import Scene, result_of
 from tests.examples import examples
 from txrocketmq.client.consumer.local_offsets import LocalOffsets
+from txrocketmq.client.consumer.queue_life import Seen
 from txrocketmq.client.errors import OffsetsUnreadable
 from txrocketmq.remoting.message.message import MessageQueue
 
@@ -53,6 +54,27 @@ def test_it_writes_what_java_reads(scene: Scene, tmp_path: Path) -> None:
     offsets.note(QUEUE, 5)
     result_of(offsets.persist([QUEUE]))
     assert offsets.path.read_text() == OURS
+
+
+def test_what_was_seen_is_kept_beside_the_offset(scene: Scene, tmp_path: Path) -> None:
+    offsets = LocalOffsets(scene.client, "g", tmp_path)
+    offsets.marks[QUEUE] = Seen(4, 700, 1_700_000_000_000)
+    offsets.note(QUEUE, 5)
+    offsets.note(OTHER, 7)
+    result_of(offsets.persist([QUEUE, OTHER]))
+    assert '"seenTable":{\n\t\t"T 0 broker-a":"4 700 1700000000000"' in offsets.path.read_text()
+    again = LocalOffsets(scene.client, "g", tmp_path)
+    result_of(again.load())
+    assert again.marks == {QUEUE: Seen(4, 700, 1_700_000_000_000)}
+    again.note(OTHER, 8)
+    again.marks[OTHER] = Seen(7, 900, 1_700_000_000_001)
+    result_of(again.persist([OTHER]))
+    del again.marks[QUEUE]
+    again.set(QUEUE, 0)  # it was made anew
+    result_of(again.persist([QUEUE]))
+    third = LocalOffsets(scene.client, "g", tmp_path)
+    result_of(third.load())
+    assert third.marks == {OTHER: Seen(7, 900, 1_700_000_000_001)}
 
 
 @pytest.mark.parametrize("release", JAVA)

@@ -35,6 +35,7 @@ from txrocketmq.remoting.message.message import (
 from txrocketmq.remoting.message.tags import SubscriptionError
 from txrocketmq.remoting.protocol import offset, pull
 from txrocketmq.remoting.protocol.offset import (
+    GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
     SearchOffsetResponseHeader,
@@ -66,10 +67,16 @@ class Broker:
         self.scene = scene
         self.address = address
         self.answers: list[Any] = []
+        self.earliest_ms = 0
         self.open: list[PendingReply] = []
         on = scene.connections.on
         on(address, pull.PULL_MESSAGE, self._pull)
         on(address, offset.GET_MIN_OFFSET, Reply(GetMinOffsetResponseHeader(offset=10)))
+        on(
+            address,
+            offset.GET_EARLIEST_MSG_STORETIME,
+            lambda *_: Reply(GetEarliestMsgStoretimeResponseHeader(timestamp=self.earliest_ms)),
+        )
         on(address, offset.GET_MAX_OFFSET, Reply(GetMaxOffsetResponseHeader(offset=90)))
         on(
             address,
@@ -259,7 +266,6 @@ def test_the_suggested_broker_is_asked_next(scene: Scene, listener: Listener) ->
     [
         (ConnectError("refused"), RETRY_MS),
         (refusal(ResponseCode.SYSTEM_BUSY), RETRY_MS),
-        (refusal(ResponseCode.TOPIC_NOT_EXIST), RETRY_MS),
         (refusal(ResponseCode.FLOW_CONTROL), FLOW_CONTROL_MS),
     ],
 )
@@ -326,6 +332,29 @@ def test_the_listener_may_stop_the_loop(scene: Scene, broker: Broker) -> None:
     broker.open[0].resolve(pulled(0, 91, record(b"one")))
     assert result_of(loop.done) is None
     assert broker.offsets() == [90]
+
+
+def test_a_topic_that_was_missing_is_read_from_its_first_message(
+    scene: Scene, broker: Broker, listener: Listener
+) -> None:
+    broker.answers.append(refusal(ResponseCode.TOPIC_NOT_EXIST))
+    run(scene, listener)
+    scene.time.advance(RETRY_MS / 1000)
+    assert broker.offsets() == [90, 10]
+
+
+def test_a_topic_that_is_made_anew_is_read_from_its_first_message(
+    scene: Scene, broker: Broker, listener: Listener
+) -> None:
+    run(scene, listener)
+    old = encode_message(MessageExt("T", b"old", queue_offset=90))
+    broker.open[0].resolve(pulled(0, 91, old))
+    broker.earliest_ms = 2**50
+    broker.answers = [pulled(ResponseCode.PULL_OFFSET_MOVED, 0), pulled(0, 11, record(b"new"))]
+    broker.open[1].resolve(refusal(ResponseCode.TOPIC_NOT_EXIST))
+    scene.time.advance(RETRY_MS / 1000)
+    assert listener.bodies() == [b"old", b"new"]
+    assert broker.offsets()[-2:] == [10, 11]
 
 
 def test_after_the_stop_nothing_is_asked_and_nothing_told(

@@ -41,6 +41,27 @@ def test_a_suspended_consumer_pulls_no_more_until_it_is_resumed(
     result_of(consumer.stop())
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_topic_that_is_made_anew_is_read_from_its_first_message(
+    scene: Scene, broker: Broker, orderly: bool
+) -> None:
+    """Its offsets begin at 0 again, so going on at 7 would pass over seven messages."""
+    broker.answers = [found(7, 5, 6)]
+    listener = Listener()
+    consumer = started_consumer(scene, listener, orderly=orderly)
+    assert listener.bodies == [b"m5", b"m6"]
+    broker.open[0].resolve(refusal(ResponseCode.TOPIC_NOT_EXIST))
+    broker.earliest_ms = 1_000
+    broker.offset = 0
+    broker.answers = [found(0, code=ResponseCode.PULL_OFFSET_MOVED), found(2, 0, 1)]
+    scene.time.advance(EXCEPTION_MS / 1000)
+    assert broker.committed()[-1] == (0, 0)
+    scene.time.advance(30)
+    assert listener.bodies == [b"m5", b"m6", b"m0", b"m1"]
+    result_of(consumer.stop())
+    assert broker.committed()[-1] == (0, 2)
+
+
 def test_limits_for_a_topic_are_shared_by_its_queues(scene: Scene, broker: Broker) -> None:
     scene.routes["T"] = a_route({"broker-a": 2})
     listener = Listener()

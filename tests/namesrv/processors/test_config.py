@@ -82,7 +82,8 @@ def test_a_live_setting_changes_and_is_written(names: Names, tmp_path: Path) -> 
     ("text", "why"),
     [
         (b"listenPort=9999", "listenPort cannot change while the server runs"),
-        (b"clusterTest=true", "clusterTest has no effect in this server"),
+        (b"waitSecondsForService=99999999999", "waitSecondsForService must be at most 2147483647"),
+        (b"enableControllerInNamesrv=true", "a controller is not served"),
     ],
 )
 def test_what_would_not_change_is_refused(
@@ -93,6 +94,17 @@ def test_what_would_not_change_is_refused(
         update(names, b"orderMessageEnable=true\n" + text)
     assert shown(names) == before
     assert not (tmp_path / "namesrv.properties").exists()
+
+
+def test_what_has_no_effect_is_taken_as_at_a_start(names: Names, tmp_path: Path) -> None:
+    update(names, b"productEnvName=far\nscanAvailableNameSrv=false\norderMessageEnable=true\n")
+    assert names.configuration.get(NamesrvConfig).product_env_name == "far"
+    assert shown(names)["productEnvName"] == "far"
+    assert shown(names)["scanAvailableNameSrv"] == "false"
+    assert "productEnvName=far\n" in (tmp_path / "namesrv.properties").read_text("utf-8")
+    (note,) = names.notes
+    assert "productEnvName (without effect here)" in note
+    assert note.endswith("orderMessageEnable")
 
 
 def test_the_file_keeps_comments_order_and_mode(names: Names, tmp_path: Path) -> None:

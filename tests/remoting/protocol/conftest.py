@@ -69,7 +69,7 @@ def same_headers_as_the_original(golden_version: str) -> Callable[..., None]:
     """Returns a check of all headers of a family against a version.
 
     `lenient` names fields, as "Class.wireName", that are mandatory only in the original, `ours`
-    those that the original's class does not have.
+    those that the original's class does not have in these releases.
     """
 
     def check(family: ModuleType, lenient: str = "", ours: str = "") -> None:

@@ -7,7 +7,7 @@ from txrocketmq.remoting.protocol import offset
 
 
 def test_headers_are_the_originals(same_headers_as_the_original: Callable[..., None]) -> None:
-    same_headers_as_the_original(offset)
+    same_headers_as_the_original(offset, ours="SearchOffsetRequestHeader.liteTopic")
 
 
 def test_a_question_for_the_last_offset_means_the_committed_one() -> None:

@@ -8,14 +8,15 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
 
 
 def test_headers_are_the_originals(same_headers_as_the_original: Callable[..., None]) -> None:
-    same_headers_as_the_original(pull)
+    same_headers_as_the_original(pull, ours="PullMessageRequestHeader.liteTopic")
 
 
 def test_request_in_the_order_of_the_originals_binary_codec() -> None:
     assert [field.wire for field in PullMessageRequestHeader.fields] == [
         "consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag",
         "commitOffset", "suspendTimeoutMillis", "subscription", "subVersion", "expressionType",
-        "maxMsgBytes", "requestSource", "proxyFrowardClientId", "lo", "ns", "nsd", "bname", "oway",
+        "maxMsgBytes", "requestSource", "proxyFrowardClientId", "liteTopic", "lo", "ns", "nsd",
+        "bname", "oway",
     ]  # fmt: skip
 
 

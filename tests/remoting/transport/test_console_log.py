@@ -57,6 +57,14 @@ def test_a_peers_text_starts_no_line_of_its_own() -> None:
     assert line.endswith(r"x\n2026-01-01 00:00:00.000 INFO broker: forged\r\n")
 
 
+def test_what_a_terminal_obeys_is_escaped() -> None:
+    assert format_line(event(address="\x1b[31mred\x9b")).endswith(r"with \x1b[31mred\x9b")
+    forged = ValueError("\x1b[31m\n2026-01-01 00:00:00.000 INFO broker: forged")
+    _, *rest = format_line(event(log_failure=Failure(forged))).splitlines()
+    assert rest[-1] == "  2026-01-01 00:00:00.000 INFO broker: forged"
+    assert rest[-2].endswith(r"\x1b[31m")
+
+
 def test_a_failure_is_followed_by_its_traceback() -> None:
     text = format_line(event(log_failure=Failure(ValueError("oh"))))
     first, *rest = text.splitlines()

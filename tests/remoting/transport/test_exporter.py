@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
+from txrocketmq.remoting.transport import exporter as module
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.exporter import Exporter, exposition
+from txrocketmq.remoting.transport.exporter import LEFT_OUT, Exporter, exposition
 
 
 class Scene:
@@ -175,3 +178,48 @@ def test_after_its_end_nothing_is_collected(scene: Scene) -> None:
 
 def test_an_exposition_without_metrics_of_ours() -> None:
     assert b"process_" in exposition(iter(()))
+
+
+def gauges(count: int, topic: str = "{}") -> Iterator[Metric]:
+    for at in range(count):
+        gauge = GaugeMetricFamily("many", "foreign names", labels=["topic"])
+        gauge.add_metric([topic.format(at)], at)
+        yield gauge
+    yield GaugeMetricFamily("other", "not many", value=1)
+
+
+def test_series_are_bounded_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SERIES", 3)
+    text = exposition(gauges(3)).decode()
+    assert text.count("many{topic=") == 3
+    assert LEFT_OUT not in text
+    text = exposition(gauges(5)).decode()
+    assert text.count("many{topic=") == 3
+    assert "\nother 1.0\n" in text
+    assert f'\n{LEFT_OUT}{{metric="many"}} 2.0\n' in text
+
+
+def test_too_many_series_are_logged_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SERIES", 1)
+    with capturedLogs() as events:
+        for _ in range(3):
+            answer(scene.ask("/metrics"))
+    (event,) = [each for each in events if each.get("name") == "up"]
+    assert formatEvent(event) == ("the metric up has more than 1 series: 1 of them are left out")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\x1b[31m", r"\\x1b[31m"),
+        ("a\r\tb\x7f", r"a\\x0d\\x09b\\x7f"),
+        ("\x9b", r"\\x9b"),
+        ("\ud800", r"\\ud800"),
+        ("Grüße\n", r"Grüße\n"),
+    ],
+)
+def test_names_are_no_commands_to_a_terminal(name: str, shown: str) -> None:
+    text = exposition(gauges(1, name)).decode()
+    assert f'many{{topic="{shown}"}} 0.0' in text
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    assert len(families["many"].samples) == 1

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from txrocketmq.broker.filter import java_numbers
-from txrocketmq.broker.filter.java_numbers import (
+from txrocketmq.remoting import java_numbers
+from txrocketmq.remoting.java_numbers import (
     NumberFormatError,
     compare_doubles,
     double,

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads numbers from text, and compares them, as Java does.
 
-The properties of a message are texts. What a filter compares with a number is read as Java's class
-of that number reads it: nothing around the digits of an Integer or a Long, but digits of any script
-and a sign; of a Double also blanks around it, hexadecimal digits, a type suffix, NaN, Infinity.
+The fields of a header and the properties of a message are texts. Those that mean numbers are read
+as Java's class of that number reads them: nothing around the digits of an Integer or a Long, but
+digits of any script and a sign; of a Double also blanks around it, hexadecimal digits, a type
+suffix, NaN, Infinity. Whatever is no such number is an error, and never counts as absent.
 
-Java: Integer.valueOf, Long.valueOf, Double.valueOf, Double.compareTo.
+Java: Integer.parseInt, Long.parseLong, Double.parseDouble, Double.compareTo.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class NumberFormatError(ValueError):
 
 
 def integer(text: str) -> int:
-    """`Integer.valueOf`."""
+    """`Integer.parseInt`."""
     value = long(text)
     if -_MAX_INTEGER - 1 <= value <= _MAX_INTEGER:
         return value
@@ -47,7 +48,7 @@ def integer(text: str) -> int:
 
 
 def long(text: str) -> int:
-    """`Long.valueOf`."""
+    """`Long.parseLong`."""
     return _long(text) if len(text) <= _MOST_SHORT else _long_of_long(text)
 
 
@@ -73,7 +74,7 @@ def _without_zeros(text: str) -> str:
 
 
 def double(text: str) -> float:
-    """`Double.valueOf`."""
+    """`Double.parseDouble`."""
     return _double(text) if len(text) <= _MOST_SHORT else _double_of_long(text)
 
 

@@ -229,3 +229,13 @@ def test_the_originals_keys_are_shown_with_their_defaults() -> None:
 def test_keys_that_nobody_knows_can_be_told() -> None:
     unknown = Configuration([Config(), Other()], {}).unknown(["listenPrt", "ratio", "proxy"])
     assert [str(each) for each in unknown] == ["unknown key listenPrt (did you mean listenPort?)"]
+
+
+def test_the_text_of_all_settings_is_made_when_they_change() -> None:
+    configuration = Configuration([Config(), Other()], {})
+    first = configuration.text
+    assert read_properties(first) == configuration.properties
+    assert configuration.text is first
+    configuration.update({"ratio": "0.7"})
+    assert read_properties(configuration.text) == configuration.properties
+    assert "ratio=0.7" in configuration.text

@@ -11,6 +11,8 @@ from tests.broker.conftest import Parts
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter import consumer_filters
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
+from txrocketmq.broker.filter.expression import Expression
+from txrocketmq.broker.filter.operators import Properties
 from txrocketmq.broker.json_file import JsonFile, JsonFileError
 from txrocketmq.broker.message_filter import filter_by
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
@@ -333,6 +335,28 @@ def test_filters_of_the_original_go_on(version: str, tmp_path: Path) -> None:
     assert again is not None
     assert (again.born_time, again.is_dead) == (data.born_time, False)
     parts.store.stop(parts.now_ms)
+
+
+def test_a_bitmap_is_bounded_work_and_the_rest_of_the_groups_look_themselves(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts.set(enable_calc_filter_bit_map=True)
+    long = " OR ".join(f"a > {number}" for number in range(100, 300))
+    for number in range(20):
+        parts.filters.register(f"g{number}", [sql("T", f"{long} OR b = {number}")])
+    parts.put(a="6")
+    judged = []
+    matches = Expression.matches
+
+    def counted(self: Expression, properties: Properties) -> bool:
+        judged.append(self)
+        return matches(self, properties)
+
+    monkeypatch.setattr(Expression, "matches", counted)
+    bitmap = parts.filters.bitmap("T", parts.store.message_at(0))
+    assert len(judged) == 3
+    bits = [parts.filters.bloom.data_of(f"g{number}", "T") for number in range(3, 20)]
+    assert bitmap == parts.filters.bloom.bitmap(bits)
 
 
 def test_what_is_put_gets_its_bitmap_and_pulls_use_it(tmp_path: Path) -> None:

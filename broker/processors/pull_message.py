@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from txrocketmq.broker.attributes import has_batch_queues
 from txrocketmq.broker.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
@@ -206,10 +207,13 @@ class PullMessageProcessor:
             )
         if code == ResponseCode.SUCCESS:
             self._stats.got(header.consumer_group, header.topic, result.count, result.size_bytes)
+        least = result.min_offset
+        if not result.max_offset and has_batch_queues(topic.attributes):
+            least = -1  # as by BatchConsumeQueue without any message
         answer = PullMessageResponseHeader(
             suggest_which_broker_id=self._suggested_broker(group, result),
             next_begin_offset=result.next_begin_offset,
-            min_offset=result.min_offset,
+            min_offset=least,
             max_offset=result.max_offset,
             topic_sys_flag=topic.topic_sys_flag,
             group_sys_flag=group.group_sys_flag,

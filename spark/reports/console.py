@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.spark.reports import texts
 from txrocketmq.spark.reports.findings import NO_FINDINGS, Finding
 from txrocketmq.spark.reports.report import Result
@@ -32,7 +33,7 @@ def show(console: Console, found: Sequence[Finding], results: Sequence[Result]) 
         if result.rows:
             console.print(_table(result))
         else:
-            console.print(Text(texts.printable(result.without_rows), style="dim"))
+            console.print(Text(plain(result.without_rows), style="dim"))
 
 
 def _table(result: Result) -> Table:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.spark.reports.report import Result, Row
-from txrocketmq.spark.reports.texts import cell, duration, printable, size
+from txrocketmq.spark.reports.texts import cell, duration, size
 
 NO_FINDINGS: Final = "Nothing stands out in these reports."
 LEVELS: Final = ("problem", "warning", "note")
@@ -49,11 +50,11 @@ def findings(results: Sequence[Result], now: datetime) -> list[Finding]:
         name = result.report.name
         if result.problem:
             text = f"The report {result.report.title} could not be made: {result.problem}"
-            found.append(Finding("warning", printable(text), name))
+            found.append(Finding("warning", plain(text), name))
         said = _overview(result.rows, now) if name == "overview" else iter(())
         if name in _RULES:
             said = _RULES[name](result.rows)
-        found += [Finding(level, text, name) for level, text in said]
+        found += [Finding(level, plain(text), name) for level, text in said]
     return sorted(found, key=lambda each: LEVELS.index(each.level))
 
 

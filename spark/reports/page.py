@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.spark.reports import texts
 from txrocketmq.spark.reports.findings import NO_FINDINGS, Finding
 from txrocketmq.spark.reports.plot import caption, svg
@@ -34,7 +35,7 @@ def page(stores: str, now: datetime, found: Sequence[Finding], results: Sequence
     )
     environment.filters["heading"] = texts.heading
     return environment.get_template(_TEMPLATE).render(
-        stores=texts.printable(stores),
+        stores=plain(stores),
         now=texts.cell("now", now),
         findings=found,
         no_findings=NO_FINDINGS,
@@ -48,7 +49,7 @@ def _section(result: Result) -> dict[str, Any]:
     return {
         "report": result.report,
         "doc": [_inline_code(text) for text in result.report.doc.split("\n\n")],
-        "without_rows": texts.printable(result.without_rows),
+        "without_rows": plain(result.without_rows),
         "columns": [
             {"name": column, "is_number": any(_is_number(row[column]) for row in result.rows)}
             for column in result.columns

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from txrocketmq.remoting.plain_text import plain
 from txrocketmq.spark.reports.report import Row
 
 BYTES_COLUMNS: Final = frozenset(
@@ -28,7 +29,7 @@ def cell(column: str, value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, str):
-        return printable(value)
+        return plain(value)
     if isinstance(value, bool):
         return "yes" if value else ""
     if column in RATE_COLUMNS:
@@ -42,13 +43,6 @@ def cell(column: str, value: Any) -> str:
     if column in SECONDS_COLUMNS:
         return duration(value)
     return f"{value:,}"
-
-
-def printable(text: str) -> str:
-    """Returns the text on one line, with escapes for control characters and lone surrogates."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def size(count: float) -> str:

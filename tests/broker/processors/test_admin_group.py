@@ -8,6 +8,7 @@ from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.admin_group import AdminGroupProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC
 from txrocketmq.remoting.protocol.body.topic import (
     GroupForbidden,
     GroupList,
@@ -158,6 +159,16 @@ def test_who_consumes_a_topic(parts: Parts, admin: AdminGroupProcessor) -> None:
     parts.offsets.commit("other", "U", 0, 1)
     reply = reply_of(admin.groups_of_topic(request(QueryTopicConsumeByWhoRequestHeader(topic="T"))))
     assert GroupList.decode(reply.body_bytes).group_list == ("gone", "here")
+
+
+def test_the_check_of_transactions_is_a_group_of_the_half_topic(
+    parts: Parts, admin: AdminGroupProcessor
+) -> None:
+    """As in the original, once the check has made progress there."""
+    parts.offsets.commit("CID_RMQ_SYS_TRANS", TRANS_HALF_TOPIC, 0, 1)
+    header = QueryTopicConsumeByWhoRequestHeader(topic=TRANS_HALF_TOPIC)
+    reply = reply_of(admin.groups_of_topic(request(header)))
+    assert GroupList.decode(reply.body_bytes).group_list == ("CID_RMQ_SYS_TRANS",)
 
 
 def test_what_a_group_consumes(parts: Parts, admin: AdminGroupProcessor) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.broker.conftest import Parts
@@ -214,3 +216,13 @@ def test_too_many_that_wait_are_refused(pulling: Pulling, slow: SlowDisk) -> Non
                 remark=str(pulling.parts.store.offset_by_time("T", 0, 5, only_in_memory=True))
             ),
         )
+
+
+@pytest.mark.parametrize(("attributes", "least"), [({"queue.type": "BatchCQ"}, -1), ({}, 0)])
+def test_an_empty_queue_of_batches_begins_nowhere(
+    parts: Parts, attributes: dict[str, str], least: int
+) -> None:
+    parts.topic("T")
+    parts.topics._topics["T"] = replace(parts.topics.all()["T"], attributes=attributes)
+    answer = Pulling(parts).pull().header
+    assert (answer.next_begin_offset, answer.min_offset, answer.max_offset) == (0, least, 0)

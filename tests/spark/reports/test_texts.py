@@ -47,14 +47,14 @@ def test_values_are_shown_in_their_unit(column: str, value: Any, text: str) -> N
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_name_fits_on_a_line_and_can_be_encoded(text: str) -> None:
-    shown = texts.printable(text)
+    shown = texts.cell("topic", text)
     assert shown.isprintable()
     shown.encode("utf-8")
 
 
 def test_names_keep_what_can_be_shown() -> None:
-    assert texts.printable("消息 <a>") == "消息 <a>"
-    assert "\\x1b[31m\\u202e\\ud800 消息" in texts.printable(NASTY)
+    assert texts.cell("topic", "消息 <a>") == "消息 <a>"
+    assert "\\x1b[31m\\u202e\\ud800 消息" in texts.cell("topic", NASTY)
 
 
 def test_rows_are_called_by_their_columns() -> None:

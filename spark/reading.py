@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.plan import extents_of, splits, stores_of
@@ -30,13 +29,6 @@ class Reading:
         self._extents = extents_of(stores_of(options), options)
         self._scan = Scan.of(options, output)
         self.schema: pa.Schema = output.schema
-
-    def narrow(self, conditions: Conditions) -> None:
-        """Leaves out what these conditions exclude, as far as that is known beforehand.
-
-        They replace the conditions of an earlier call.
-        """
-        self._extents = [extent.narrowed(conditions) for extent in self._extents]
 
     def parts(self) -> list[Split]:
         """Returns the parts, which can be read in any order and in any process."""

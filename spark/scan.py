@@ -122,6 +122,8 @@ class Rows(Generic[Gone]):
             names.append("tags")
         if wanted.queues:
             names += _PLACE
+        self._conditions = wanted.selection.conditions
+        names += self._conditions.columns
         self._decoder = Decoder(
             tuple(dict.fromkeys(names)),
             broker_name=origin.broker_name,
@@ -145,6 +147,7 @@ class Rows(Generic[Gone]):
                 chosen = chosen.filter(pc.is_in(chosen.column("tags"), value_set=self._tags))
             if self._wanted.queues and _has_inner(records):
                 chosen = chosen.filter(self._offsets_wanted(chosen))
+            chosen = self._conditions.rows(chosen)
             if len(chosen):
                 yield self._output.batch(chosen)
         self._damage.end()

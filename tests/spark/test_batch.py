@@ -71,9 +71,16 @@ def test_the_reader_takes_no_conditions_of_queries() -> None:
     assert StoreReader.pushFilters is DataSourceReader.pushFilters
 
 
-def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
+def test_an_empty_store_has_one_partition_and_no_rows(tmp_path: Path) -> None:
     StoreWriter(tmp_path / "a")
     reader = StoreReader(*_options(tmp_path))
+    assert len(reader.partitions()) == 1, "for what comes later"
+    assert _rows(reader) == []
+
+
+def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "a")
+    reader = StoreReader(*_options(tmp_path, where="brokerName = 'b'"))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
     assert list(reader.read(None)) == [], "as PySpark 4.0 calls it"

@@ -30,8 +30,7 @@ from txrocketmq.spark.offsets import (
     starting_offsets,
 )
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
-from txrocketmq.spark.where import Predicate
-from txrocketmq.spark.where import parse as parse_where
+from txrocketmq.spark.where import Predicate, no_push_down, parse_where
 
 T = TypeVar("T")
 
@@ -92,16 +91,6 @@ def _option(
     usual = values.boolean if isinstance(default, bool) else values.text
     option = Option(name, uses, parse or usual, shown, is_secret)
     return field(default=default, repr=not is_secret, metadata={"option": option})
-
-
-def _no_push_down(name: str, value: str) -> bool:
-    if values.boolean(name, value):
-        raise OptionError(
-            f"option {name}=true is not offered any more, since Spark lets the conditions of one"
-            " query take effect in others: name conditions by the option where, such as"
-            " where=\"topic = 'Orders'\", which count for this load alone"
-        )
-    return False
 
 
 TABLES: Final = (
@@ -220,7 +209,7 @@ class SourceOptions:
     queueId, queueOffset, flag, physicalOffset, storeSize, sysFlag, reconsumeTimes,
     preparedTransactionOffset, bornTimestamp and storeTimestamp. Times are written as in
     startingTimestamp."""
-    push_filters: bool = _option("pushFilters", default=False, uses=_EVERY, parse=_no_push_down)
+    push_filters: bool = _option("pushFilters", default=False, uses=_EVERY, parse=no_push_down)
     """Only `false` is valid: Spark would let the conditions of one query take effect in others.
     Use the option `where`."""
 

@@ -53,9 +53,20 @@ class Predicate(NamedTuple):
     """What the column is compared with; of times, milliseconds since 1970."""
 
 
-def parse(option: str, text: str) -> tuple[Predicate, ...]:
+def parse_where(option: str, text: str) -> tuple[Predicate, ...]:
     """Parses the value of the option. Raises OptionError, which names what is valid."""
     return _Parser(option, text).predicates()
+
+
+def no_push_down(option: str, value: str) -> bool:
+    """Parses the option that `where` takes the place of: only `false` is valid."""
+    if values.boolean(option, value):
+        raise OptionError(
+            f"option {option}=true is not offered any more, since Spark lets the conditions of one"
+            " query take effect in others: name conditions by the option where, such as"
+            " where=\"topic = 'Orders'\", which count for this load alone"
+        )
+    return False
 
 
 class _Token(NamedTuple):

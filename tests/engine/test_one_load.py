@@ -202,6 +202,7 @@ def _is_there(module: str) -> bool:
         return False
 
 
+@pytest.mark.timeout(360)
 @pytest.mark.parametrize(
     "session",
     [
@@ -219,7 +220,7 @@ def test_random_programs_in_other_sessions(
     spark: SparkSession, session: dict[str, str], root: Path, tmp_path: Path
 ) -> None:
     """In a process of its own: Connect, and executors in processes of their own."""
-    steps = program(7, STEPS)
+    steps = program(7, STEPS // 2)
     rows = [row.asDict() for row in _load(spark, root).collect()]
     given = {
         **session, "path": str(root), "scratch": str(tmp_path), "columns": COLUMNS, "steps": steps,

@@ -15,7 +15,7 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.record import MAGIC_V1, build_record
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.where import INTEGERS, TEXTS, TIMES, Predicate, parse
+from txrocketmq.spark.where import INTEGERS, TEXTS, TIMES, Predicate, parse_where
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOST = {"ip": b"\x7f\0\0\1", "port": 1}
@@ -36,7 +36,7 @@ def _records(*changes: dict[str, Any]) -> Records:
 
 
 def _of(text: str) -> Conditions:
-    return Conditions.of(parse("where", text))
+    return Conditions.of(parse_where("where", text))
 
 
 def _passing(text: str, *changes: dict[str, Any]) -> list[bool]:

@@ -153,6 +153,12 @@ def test_errors_come_when_a_source_is_made(path: str) -> None:
         RocketMQSource({}).schema()
 
 
+def test_conditions_are_of_messages_of_stores() -> None:
+    live = RocketMQSource({"nameServer": "127.0.0.1:1", "topic": "t", "where": "queueId = 1"})
+    with pytest.raises(OptionError, match=r"where has no meaning here .batch over a cluster."):
+        live.reader(SCHEMA)
+
+
 def test_errors_come_when_a_reader_is_made(path: str) -> None:
     wrong = StructType([StructField("topic", IntegerType())])
     with pytest.raises(OptionError, match="maxBytesPerTrigger has no meaning here"):

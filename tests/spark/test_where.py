@@ -5,7 +5,15 @@ import pytest
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.schema import KAFKA_NAMES
-from txrocketmq.spark.where import INTEGERS, OF_KAFKA, TEXTS, TIMES, Predicate, columns_of, parse
+from txrocketmq.spark.where import (
+    INTEGERS,
+    OF_KAFKA,
+    TEXTS,
+    TIMES,
+    Predicate,
+    columns_of,
+    parse_where,
+)
 
 NOVEMBER_MS = 1763600400000
 """2025-11-20 01:00 in UTC."""
@@ -35,7 +43,7 @@ NOVEMBER_MS = 1763600400000
     ],
 )
 def test_what_is_understood(text: str, predicates: list[tuple[object, ...]]) -> None:
-    assert [tuple(each) for each in parse("where", text)] == predicates
+    assert [tuple(each) for each in parse_where("where", text)] == predicates
 
 
 @pytest.mark.parametrize(
@@ -71,12 +79,12 @@ def test_what_is_understood(text: str, predicates: list[tuple[object, ...]]) -> 
 )
 def test_what_is_not_understood_is_refused_and_what_is_valid_is_said(text: str, what: str) -> None:
     with pytest.raises(OptionError, match=rf"where=.*: .*{what}.* is not understood; valid: cond"):
-        parse("where", text)
+        parse_where("where", text)
 
 
 def test_times_are_those_of_the_other_options() -> None:
     with pytest.raises(OptionError, match="ISO 8601"):
-        parse("where", "storeTimestamp > 'yesterday'")
+        parse_where("where", "storeTimestamp > 'yesterday'")
 
 
 def test_names_of_kafka() -> None:

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 COLUMNS = "topic,queueId,queueOffset,tags,body,physicalOffset"
 STEPS = 12
+pytestmark = pytest.mark.timeout(300)
 
 
 def _write(root: Path, count: int = 120) -> StoreWriter:
@@ -202,7 +203,6 @@ def _is_there(module: str) -> bool:
         return False
 
 
-@pytest.mark.timeout(360)
 @pytest.mark.parametrize(
     "session",
     [
@@ -240,7 +240,7 @@ def test_random_programs_in_other_sessions(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == expected(rows, steps)

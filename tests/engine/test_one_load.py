@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from tests.engine.programs import Load, expected, program, run
 from tests.examples import examples
 from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.execution import is_later, now_ms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
@@ -156,11 +158,36 @@ def _table(spark: SparkSession, path: Path, table: str) -> DataFrame:
     return spark.read.format("rocketmq").option("table", table).load(str(path))
 
 
-def test_parts_of_one_query_see_the_same_messages(spark: SparkSession, tmp_path: Path) -> None:
-    """The first execution keeps to its plan, also where a scan of it is planned twice."""
-    writer = _write(tmp_path / "s")
-    frame = _load(spark, writer.root)
-    assert frame.union(frame).groupBy("physicalOffset").count().where("count != 2").count() == 0
+def test_tasks_know_whether_their_execution_made_the_plan(
+    spark: SparkSession, pushing: str
+) -> None:
+    """So the first one keeps to it: parts of a query, and repeated tasks, see the same messages."""
+
+    class Reader(DataSourceReader):
+        def __init__(self) -> None:
+            self._planned_ms = now_ms()
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(number) for number in range(3)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[bool]]:
+            yield (is_later(self._planned_ms),)
+
+    class Later(DataSource):
+        def schema(self) -> str:
+            return "later boolean"
+
+        def reader(self, schema: object) -> DataSourceReader:
+            return Reader()
+
+    def answers(frame: DataFrame) -> set[bool]:
+        return {row[0] for row in frame.collect()}
+
+    spark.dataSource.register(Later)
+    frame = spark.read.format("Later").load()
+    both = frame.union(frame.repartition(2)).union(frame.groupBy("later").count().select("later"))
+    assert answers(both) == {False}
+    assert answers(frame) == answers(frame.repartition(2)) == answers(both) == {True}
 
 
 # ------------------------------------------------------------------------ other kinds of sessions

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs over stores and tables in one Spark session, each measured and printed as a line of JSON.
 
-    .venv/bin/python -m benchmarks.spark_jobs --store DIR [--topic NAME] [--parquet DIR] [--cores 2]
+    .venv/bin/python -m benchmarks.spark_jobs --store DIR [--topic NAME [--conditions]]
+        [--parquet DIR] [--cores 2]
 
 CPU is that of this process and of all that descend from it: the JVM and Spark's Python workers.
 A job runs `--rounds` times after one run over a single topic that warms the session up.
@@ -126,6 +127,9 @@ def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str
     def scan(columns: tuple[str, ...], **chosen: str) -> Callable[[], None]:
         return lambda: noop(store_frame(spark, options.store, columns, **chosen))
 
+    def filtered(columns: tuple[str, ...], condition: str) -> Callable[[], None]:
+        return lambda: noop(store_frame(spark, options.store, columns).where(condition))
+
     def parquet_scan(columns: tuple[str, ...]) -> Callable[[], None]:
         return lambda: noop(spark.read.parquet(str(options.parquet)).select(*columns))
 
@@ -134,6 +138,10 @@ def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str
         yield name, scan(COLUMN_SETS[name])
         if options.topic:
             yield f"one topic, {name}", scan(COLUMN_SETS[name], topic=options.topic)
+        if options.topic and options.conditions:
+            condition = f"topic = '{options.topic}'"
+            yield f"option where, {name}", scan(COLUMN_SETS[name], where=condition)
+            yield f"where of the query, {name}", filtered(COLUMN_SETS[name], condition)
         if options.parquet:
             yield f"parquet scan, {name}", parquet_scan(COLUMN_SETS[name])
 
@@ -143,6 +151,9 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--sets", type=some_of(COLUMN_SETS), default=["header+body", "all"])
     parser.add_argument("--topic", help="a topic with a small share, to be selected")
+    parser.add_argument(
+        "--conditions", action="store_true", help="that topic by conditions, too, of both kinds"
+    )
     parser.add_argument("--parquet", type=Path, help="a table of the same rows, to be scanned")
     parser.add_argument("--stream", action="store_true", help="micro-batches, too")
     parser.add_argument("--cores", type=int, default=2)

@@ -13,20 +13,18 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Makes `rocketmq`, and rocketmq-spark's name for it, a format of this session.
 
-    It also lets conditions of queries reach the source (spark.sql.python.filterPushdown.enabled).
-    Where pyspark_rocketmq is installed, Spark finds the format without this call, but conditions do
-    not reach it.
+    It changes no setting of the session. Where pyspark_rocketmq is installed, Spark finds the
+    format `rocketmq` without this call.
     """
     from txrocketmq.spark.needs import check_pyspark  # noqa: PLC0415 - see below
 
     check_pyspark('format("rocketmq")')
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
         OldNameSource,
-        PushdownSource,
+        RocketMQSource,
     )
 
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(PushdownSource)
+    spark.dataSource.register(RocketMQSource)
     spark.dataSource.register(OldNameSource)
 
 

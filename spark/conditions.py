@@ -1,26 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions of a query that limit what is read, as Spark offers them to pushFilters.
+"""The conditions of the option `where`: which records may fulfil them, and which rows do.
 
-They only narrow a read: every record that fulfils the query's conditions passes, and others may
-pass too, since Spark checks every row again. Conditions on columns that cannot narrow a read are
-ignored. The filters of pyspark.sql.datasource are known by their class names; none is imported.
+Before anything is decoded, conditions only narrow a read: every record that fulfils them passes,
+and others may pass too, since a record does not tell everything cheaply. Conditions that cannot
+narrow a read are ignored there. At the end `rows` decides for each decoded row, exactly. So what a
+load gives depends on its own options only, whatever else is asked in the same session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.arrays import numbers_of, of_numbers, of_texts
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.schema import KAFKA_NAMES
+from txrocketmq.spark.where import TEXTS, TIMES, Predicate, columns_of
 
-_INTEGERS: Final = {
+_ATTRIBUTES: Final = {
     "queueId": "queue_id",
     "queueOffset": "queue_offset",
     "flag": "flag",
@@ -29,17 +32,13 @@ _INTEGERS: Final = {
     "sysFlag": "sys_flag",
     "reconsumeTimes": "reconsume_times",
     "preparedTransactionOffset": "prepared_transaction_offset",
+    "bornTimestamp": "born_timestamp",
+    "storeTimestamp": "store_timestamp",
 }
-"""Columns of integers, and the attribute of Records with the same number."""
-_TIMES: Final = {"bornTimestamp": "born_timestamp", "storeTimestamp": "store_timestamp"}
-_TEXTS: Final = frozenset({"topic", "brokerName", "tags"})
-_SAME_FOR_INNER: Final = frozenset({"queueId", "bornTimestamp", "storeTimestamp"})
+"""The attribute of Records that has the numbers of a column."""
+_SAME_FOR_INNER: Final = frozenset({"queueId", *TIMES})
 """Columns that the messages of an inner batch have in common with their record."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
-_COLUMN_OF_KAFKA: Final = {
-    name: column for column, name in KAFKA_NAMES.items() if column not in ("keys", "body")
-}
+_WILDCARDS: Final = ("%", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +68,49 @@ class Conditions:
 
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Allowed values by column: topic, brokerName, tags."""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    """What the values of these columns begin with."""
     numbers: Mapping[str, Bounds] = field(default_factory=dict)
+    predicates: tuple[Predicate, ...] = ()
+    """All conditions, for `rows`."""
 
     @classmethod
-    def of(cls, filters: Iterable[Any]) -> Conditions:
-        """Collects what Spark's filters, which must all hold, say on columns that narrow a read."""
+    def of(cls, predicates: Sequence[Predicate]) -> Conditions:
+        """Takes conditions that must all hold."""
         texts: dict[str, frozenset[str]] = {}
+        prefixes: dict[str, str] = {}
         numbers: dict[str, Bounds] = {}
-        for each in filters:
-            path: tuple[str, ...] = getattr(each, "attribute", ())
-            if len(path) != 1:
-                continue
-            column = _COLUMN_OF_KAFKA.get(path[0], path[0])
-            kind = type(each).__name__
-            value = getattr(each, "value", None)
-            if column in _TEXTS:
-                allowed = _allowed(kind, value)
-                if allowed is not None:
+        for each in predicates:
+            column = each.column
+            if column in TEXTS:
+                if each.operator in ("=", "IN"):
+                    allowed = frozenset(map(str, each.values))
                     texts[column] = allowed & texts.get(column, allowed)
-            elif column in _INTEGERS or column in _TIMES:
-                bounds = _bounds(kind, value)
-                if bounds is not None:
-                    before = numbers.get(column, Bounds())
-                    numbers[column] = before.within(bounds.low, bounds.high)
-        return cls(texts, numbers)
+                elif each.operator == "LIKE":
+                    prefixes[column] = max(
+                        prefixes.get(column, ""), _prefix(str(each.values[0])), key=len
+                    )
+            else:
+                bounds = _bounds(each.operator, [int(value) for value in each.values])
+                before = numbers.get(column, Bounds())
+                numbers[column] = before.within(bounds.low, bounds.high)
+        numbers = {column: bounds for column, bounds in numbers.items() if bounds != Bounds()}
+        prefixes = {column: prefix for column, prefix in prefixes.items() if prefix}
+        return cls(texts, prefixes, numbers, tuple(predicates))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that `rows` looks at."""
+        return columns_of(self.predicates)
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the rows of a batch of decoded messages that fulfil all conditions."""
+        if not self.predicates or not len(batch):
+            return batch
+        wanted = np.ones(len(batch), np.bool_)
+        for each in self.predicates:
+            wanted &= _fulfils(each, batch.column(each.column))
+        return batch if wanted.all() else batch.filter(of_numbers(wanted))
 
     def bounds(self, column: str) -> Bounds:
         """The range of the column's numbers."""
@@ -101,14 +119,16 @@ class Conditions:
     def allows(self, column: str, value: str) -> bool:
         """Whether a column of text may have this value."""
         allowed = self.texts.get(column)
-        return allowed is None or value in allowed
+        if allowed is not None and value not in allowed:
+            return False
+        return value.startswith(self.prefixes.get(column, ""))
 
     def mask(self, records: Records) -> NDArray[np.bool_] | None:
         """Returns which records may fulfil the conditions, by their numbers; None when all may."""
         result: NDArray[np.bool_] | None = None
         inner: NDArray[np.bool_] | None = None
         for column, bounds in self.numbers.items():
-            values = getattr(records, _INTEGERS.get(column) or _TIMES[column])
+            values = getattr(records, _ATTRIBUTES[column])
             passes = bounds.hold(values)
             if column not in _SAME_FOR_INNER:
                 if inner is None:
@@ -118,42 +138,77 @@ class Conditions:
         return result
 
 
-def _allowed(kind: str, value: Any) -> frozenset[str] | None:
-    values = value if kind == "In" else (value,) if kind in ("EqualTo", "EqualNullSafe") else None
-    if values is None or (kind == "EqualNullSafe" and value is None):
-        return None
-    return frozenset(text for text in values if isinstance(text, str))
+def _prefix(pattern: str) -> str:
+    """Returns the part of a pattern of LIKE before its first wildcard."""
+    return pattern[
+        : min((pattern.find(each) for each in _WILDCARDS if each in pattern), default=None)
+    ]
 
 
-def _bounds(kind: str, value: Any) -> Bounds | None:
-    if kind == "In":
-        ranges = [_bounds("EqualTo", each) for each in value if each is not None]
-        known = [each for each in ranges if each is not None]
-        if len(known) < len(ranges) or not known:
-            return None
-        return Bounds(min(each.low for each in known), max(each.high for each in known))
-    floor, ceiling = _whole(value)
-    if floor is None or ceiling is None:
-        return None
-    match kind:
-        case "EqualTo" | "EqualNullSafe":
-            return Bounds(floor, floor + 1)
-        case "GreaterThan":
-            return Bounds(low=floor + 1)
-        case "GreaterThanOrEqual":
-            return Bounds(low=ceiling)
-        case "LessThan":
-            return Bounds(high=ceiling)
-        case "LessThanOrEqual":
-            return Bounds(high=floor + 1)
-    return None
+def _bounds(operator: str, values: Sequence[int]) -> Bounds:
+    """Returns the range of the numbers that may fulfil a condition."""
+    match operator:
+        case "=" | "IN":
+            return Bounds(min(values), max(values) + 1)
+        case ">":
+            return Bounds(low=values[0] + 1)
+        case ">=":
+            return Bounds(low=values[0])
+        case "<":
+            return Bounds(high=values[0])
+        case "<=":
+            return Bounds(high=values[0] + 1)
+    return Bounds()
 
 
-def _whole(value: Any) -> tuple[int | None, int | None]:
-    """Returns the value rounded down and up to whole numbers; times become ms since 1970."""
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MS, -((_EPOCH - moment) // _MS)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value, value
-    return None, None
+_TEXT_ORDERS: Final[Mapping[str, Callable[..., pa.BooleanArray]]] = {
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _fulfils(predicate: Predicate, column: pa.Array) -> NDArray[np.bool_]:
+    """Returns which values fulfil a condition; as in SQL, a null fulfils none but IS NULL."""
+    is_there = numbers_of(pc.is_valid(column))
+    match predicate.operator:
+        case "IS NULL":
+            return ~is_there
+        case "IS NOT NULL":
+            return is_there
+    holds = _of_texts if predicate.column in TEXTS else _of_numbers
+    return is_there & holds(predicate, column)
+
+
+def _of_texts(predicate: Predicate, column: pa.Array) -> NDArray[np.bool_]:
+    texts = [str(value) for value in predicate.values]
+    match predicate.operator:
+        case "=" | "IN":
+            return numbers_of(pc.is_in(column, value_set=of_texts(texts)))
+        case "!=":
+            return ~numbers_of(pc.is_in(column, value_set=of_texts(texts)))
+        case "LIKE":
+            return _known(pc.match_like(column, texts[0]))
+    return _known(_TEXT_ORDERS[predicate.operator](column, of_texts(texts)[0]))
+
+
+def _known(found: pa.BooleanArray) -> NDArray[np.bool_]:
+    """Returns truth values, with false for what is null."""
+    return numbers_of(pc.is_in(found, value_set=of_numbers(np.array([True]))))
+
+
+def _of_numbers(predicate: Predicate, column: pa.Array) -> NDArray[np.bool_]:
+    kind = np.dtype(f"i{column.type.bit_width // 8}")
+    data = column.buffers()[1]  # of nulls, too: they do not matter
+    numbers = np.frombuffer(data, kind)[column.offset : column.offset + len(column)]
+    if predicate.column in TIMES:
+        numbers = numbers // 1000
+    values = [int(value) for value in predicate.values]
+    match predicate.operator:
+        case "!=":
+            return ~_bounds("=", values).hold(numbers)
+        case "IN":
+            in_range = [value for value in values if -(1 << 63) <= value < 1 << 63]
+            return np.isin(numbers, np.array(in_range, np.int64))
+    return _bounds(predicate.operator, values).hold(numbers)

@@ -46,14 +46,14 @@ _HEAD_BYTES: Final = 64
 _MOST_KNOWN: Final = 64
 
 
-class _Tail(NamedTuple):
+class LastRecord(NamedTuple):
     """The last record that was found: where it starts, and its first bytes."""
 
     start: int
     head: bytes
 
 
-_known: dict[str, _Tail] = {}
+_known: dict[str, LastRecord] = {}
 """The last record found, by store: a stream asks again and again, and goes on from there."""
 
 
@@ -66,7 +66,7 @@ def end_of_log(store: Store) -> int:
     segments = store.segments()
     if not segments:
         return 0
-    key = f"{store.uri}\0{store.files}"
+    key = _key(store)
     known = _known.get(key)
     is_known = known is not None and _is_still(store, segments, known)
     dispatched = [] if is_known else newest_units(store)
@@ -77,9 +77,7 @@ def end_of_log(store: Store) -> int:
         end = starts.pop()
         is_torn = True
     if starts:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[key] = _Tail(starts[-1], store.read(starts[-1], _HEAD_BYTES))
+        _keep(key, LastRecord(starts[-1], store.read(starts[-1], _HEAD_BYTES)))
     if is_known and is_torn:
         dispatched = newest_units(store)
     for place, size in dispatched:
@@ -90,6 +88,27 @@ def end_of_log(store: Store) -> int:
         ):
             return place + size
     return end
+
+
+def last_record(store: Store) -> LastRecord | None:
+    """Returns the last record that `end_of_log` has found in this process."""
+    return _known.get(_key(store))
+
+
+def remember(store: Store, last: LastRecord | None) -> None:
+    """Lets `end_of_log` go on from a record that it has found in another process."""
+    if last is not None and _key(store) not in _known:
+        _keep(_key(store), last)
+
+
+def _key(store: Store) -> str:
+    return f"{store.uri}\0{store.files}"
+
+
+def _keep(key: str, last: LastRecord) -> None:
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[key] = last
 
 
 def _is_whole(store: Store, place: int) -> bool:
@@ -130,7 +149,7 @@ def _start(store: Store, segments: list[Segment], dispatched: list[tuple[int, in
     return first
 
 
-def _is_still(store: Store, segments: list[Segment], known: _Tail) -> bool:
+def _is_still(store: Store, segments: list[Segment], known: LastRecord) -> bool:
     """Returns whether the known record is still there; a slave's log may have been written anew."""
     if not segments[0].first_offset <= known.start < segments[-1].end:
         return False

@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 
 from txrocketmq.spark.errors import DataLossError
+from txrocketmq.spark.log_end import end_of_log
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.store import Store
 
 log = logging.getLogger("txrocketmq.spark")
@@ -17,6 +19,20 @@ def loss_text(store: Store, start: int, end: int) -> str:
         f"the commit log of {store.broker_name} ({store.uri}) has no bytes from {start} to {end}:"
         " retention or somebody has deleted them"
     )
+
+
+def names_all(options: SourceOptions, broker_name: str) -> bool:
+    """Returns whether options name offsets of a broker from which everything is wanted."""
+    starting = options.starting_offsets
+    if starting is None or options.starting_timestamp_ms is not None:
+        return False
+    queues = (at for (_, broker, _), at in starting.queues.items() if broker == broker_name)
+    return any(at >= 0 for at in (starting.of_log(broker_name), *queues))
+
+
+def is_outside(store: Store, start: int, end: int) -> bool:
+    """Returns whether a range lies in front of what a log has now, or behind it."""
+    return end <= store.min_offset() or start >= end_of_log(store)
 
 
 def lose(text: str, *, fail: bool) -> None:

@@ -30,6 +30,7 @@ from txrocketmq.spark.offsets import (
     starting_offsets,
 )
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
+from txrocketmq.spark.where import Predicate, no_push_down, parse_where
 
 T = TypeVar("T")
 
@@ -107,7 +108,9 @@ _OF_KAFKA: Final = {
     "subscribepattern": "topicPattern",
     "kafka.bootstrap.servers": "nameServer",
     "kafka.group.id": "group",
-    "filterpushdown": "pushFilters",
+    "filterpushdown": "where",
+    "condition": "where",
+    "filter": "where",
     "namesrvaddr": "nameServer",
     "tags": "subExpression",
     "consumergroup": "group",
@@ -140,7 +143,8 @@ class SourceOptions:
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
-    """Tags separated by `||`; `*` is all. Use `where` for conditions on properties."""
+    """Tags separated by `||`; `*` is all. For conditions on properties, use `where` of the
+    query."""
     sql_expression: str | None = _option("sqlExpression", None, Use.LIVE)
     """An SQL92 expression over the properties of messages, by which brokers choose what they give:
     `a > 5 AND b = 'x'`. They need `enablePropertyFilter=true`. Not together with subExpression."""
@@ -178,7 +182,8 @@ class SourceOptions:
         shown="60000 for the options startingTimestamp and endingTimestamp",
     )  # fmt: skip
     """How far the broker's clock was set back at most, in milliseconds. When it is given,
-    conditions on `storeTimestamp` choose files of the log, as these two options always do."""
+    conditions on `storeTimestamp` in the option `where` choose files of the log, as these two
+    options always do."""
 
     columns: tuple[str, ...] | None = _option("columns", None, _EVERY, values.column_names)
     """The columns in their order, separated by commas. Without it, and with `*`, all columns but
@@ -196,11 +201,17 @@ class SourceOptions:
     kafka_names: bool = _option("kafkaNames", default=False, uses=Use.MESSAGES)
     """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
     timestampType, and headers when `columns` names it."""
-    push_filters: bool | None = _option(
-        "pushFilters", None, Use.STORE_BATCH, values.boolean, shown="true after register()"
-    )
-    """Whether conditions of the query choose what is read. Needs
-    `spark.sql.python.filterPushdown.enabled=true`, which `register(spark)` sets."""
+    where: tuple[Predicate, ...] = _option("where", (), Use.STORE, parse_where, shown="")
+    """Conditions that all rows of this load fulfil, such as `topic = 'Orders' AND queueId IN (0,
+    1)`; other messages are not decoded, and as far as possible not read. Columns are compared with
+    literals by `=`, `<=>`, `!=`, `<`, `<=`, `>`, `>=`, `IN (...)`, `BETWEEN`, `LIKE`, `IS NULL` and
+    `IS NOT NULL`, and conditions are joined by `AND`. The columns are topic, brokerName, tags,
+    queueId, queueOffset, flag, physicalOffset, storeSize, sysFlag, reconsumeTimes,
+    preparedTransactionOffset, bornTimestamp and storeTimestamp. Times are written as in
+    startingTimestamp."""
+    push_filters: bool = _option("pushFilters", default=False, uses=_EVERY, parse=no_push_down)
+    """Only `false` is valid: Spark would let the conditions of one query take effect in others.
+    Use the option `where`."""
 
     broker_name: str | None = _option("brokerName", None, Use.STORE | Use.TABLE)
     """The name of the broker to which the store belongs, if the store does not contain it."""

@@ -7,8 +7,7 @@ its own size and not on that of the log. The records still have to pass the filt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,34 +28,35 @@ _MOST_UNITS: Final = 1 << 20
 
 
 def units_of(
-    split: QueuePicks, wanted: RecordFilter, *, fail_on_data_loss: bool
+    split: QueuePicks, wanted: RecordFilter, *, fail_on_data_loss: bool, is_old: bool = False
 ) -> Iterator[NDArray[Any]]:
     """Yields the split's units that may be wanted, in pieces, sorted by physical offset.
 
     Raises DataLossError, or warns, if a queue or a part of it is gone, or if the beginning of the
-    split's log has been deleted since it was planned.
+    split's log has been deleted since it was planned. An old plan only warns where a new one would
+    not read what is gone.
     """
-    lost = partial(lose, fail=fail_on_data_loss)
     queues = []
     for topic, queue_id in split.queues:
         queue = split.store.queue(topic, queue_id)
         if queue is None:
-            lost(f"queue {queue_id} of {topic} in {split.store.uri} has just been deleted")
+            text = f"queue {queue_id} of {topic} in {split.store.uri} has just been deleted"
+            lose(text, fail=fail_on_data_loss and not is_old)
         else:
             queues.append(queue)
-    yield from _between(queues, split, wanted, lost)
+    yield from _between(queues, split, wanted, fail=fail_on_data_loss, is_old=is_old)
 
 
 def _between(
-    queues: Sequence[Queue], split: QueuePicks, wanted: RecordFilter, lost: Callable[[str], None]
+    queues: Sequence[Queue], split: QueuePicks, wanted: RecordFilter, *, fail: bool, is_old: bool
 ) -> Iterator[NDArray[Any]]:
     """Yields the units of these queues in pieces of limited size, and reports what is lost."""
     store, start, end = split.store, split.start, split.end
     ranges = [(queue, *indexes(queue, start, end, wanted)) for queue in queues]
     middle = (start + end) // 2
     if sum(last - first for _, first, last in ranges) > _MOST_UNITS and start < middle:
-        yield from _between(queues, split._replace(end=middle), wanted, lost)
-        yield from _between(queues, split._replace(start=middle), wanted, lost)
+        yield from _between(queues, split._replace(end=middle), wanted, fail=fail, is_old=is_old)
+        yield from _between(queues, split._replace(start=middle), wanted, fail=fail, is_old=is_old)
         return
     found = []
     for queue, first, last in ranges:
@@ -65,13 +65,13 @@ def _between(
             starts, ends = units["queue_offset"], units["queue_offset"] + units["count"]
             known = int((np.minimum(ends, last) - np.maximum(starts, first)).sum())
             if known < last - first:
-                lost(_missing_text(store, queue, first, last, last - first - known))
+                lose(_missing_text(store, queue, first, last, last - first - known), fail=fail)
             at = units["physical_offset"]
             found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
     # Retention deletes files of the log first, and then those of queues that refer to them.
     least = store.min_offset()
     if start < least:
-        lost(loss_text(store, start, min(least, end)))
+        lose(loss_text(store, start, min(least, end)), fail=fail and not is_old)
     units = np.concatenate(found or [np.empty(0, UNITS)])
     if len(units):
         yield units[np.argsort(units["physical_offset"], kind="stable")]

@@ -6,11 +6,11 @@ that was asked for is gone, `extent_of` reports it before any job starts. `split
 into what tasks read: whole files of the log, or, if topics, queues, tags or offsets are chosen that
 make up less than half of the bytes, the records that the consume queues name.
 
-Only the options decide between these two ways, since they give different rows where queues do not
-know all that is in the log. Conditions of a query leave out what they are known not to want, and
-change nothing else. Where the log would be read, tasks pick records by queues only as far as these
-are proven complete (`spark.covered`), and times choose files only where the option clockStepMs
-vouches for the broker's clock.
+The options that choose messages decide between these two ways, but not the option `where`, since
+they give different rows where queues do not know all that is in the log. Conditions of `where`
+leave out what they are known not to want, and change nothing else. Where the log would be read,
+tasks pick records by queues only as far as these are proven complete (`spark.covered`), and times
+choose files only where the option clockStepMs vouches for the broker's clock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COVERED_BYTES: Final = 4 << 30
 _ASKING_BYTES: Final = 4 << 20
 """The bytes of a remote log that could be read while one queue is asked for its units."""
 _ASKING_LOCALLY_BYTES: Final = 256 << 10
-"""The same for a local log; queues are always asked about the conditions of a query."""
+"""The same for a local log; queues are always asked about the conditions of `where`."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,6 @@ class Extent:
     start: int
     end: int
     wanted: RecordFilter
-
-    def narrowed(self, conditions: Conditions) -> Extent:
-        """Returns the extent with the conditions of a query."""
-        return replace(self, wanted=self.wanted.narrowed(conditions))
 
     def of_log(self) -> Extent:
         """Returns the extent without light queues."""
@@ -261,7 +257,7 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     if extent.wanted.selection.light_queues:
         return [*_with_light_queues(ranges)]
     little = None
-    if extent.wanted.names_queues:
+    if extent.wanted.names_queues or extent.wanted.conditions_name_queues:
         little = _little(extent, options, _ASKING_LOCALLY_BYTES)
     if little is None:
         return [*ranges]
@@ -274,9 +270,9 @@ def _with_light_queues(ranges: Sequence[LogRange]) -> list[LogRange]:
     return [each._replace(with_light_queues=True) for each in ranges]
 
 
-def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = False) -> Extent:
+def _within_times(extent: Extent, options: SourceOptions, *, by_conditions: bool = False) -> Extent:
     start, end = extent.start, extent.end
-    times = extent.wanted.times(with_conditions=by_query)
+    times = extent.wanted.times(with_conditions=by_conditions)
     step_ms = SLACK_MS if options.clock_step_ms is None else options.clock_step_ms
     if start < end and times.low > Bounds().low:
         start = offset_before(extent.store, times.low, start, end, step_ms)
@@ -286,13 +282,13 @@ def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = Fa
 
 
 def _within_conditions(extent: Extent, options: SourceOptions) -> Extent:
-    """Narrows the range to what the query's conditions may want."""
+    """Narrows the range to what the conditions may want."""
     places = extent.wanted.selection.conditions.bounds("physicalOffset")
     start, end = max(extent.start, places.low), min(extent.end, places.high)
     extent = replace(extent, start=start, end=end)
     if options.clock_step_ms is None:
         return extent
-    return _within_times(extent, options, by_query=True)
+    return _within_times(extent, options, by_conditions=True)
 
 
 def _segments(extent: Extent, *, fail: bool) -> list[Segment]:
@@ -409,8 +405,8 @@ def _covered_picks(
     by_options = wanted.names_queues and not wanted.selection.logical
     little = None
     if by_options or wanted.conditions_name_queues:
-        by_query = wanted.conditions_name_queues
-        little = _little(extent, options, 0 if by_query else _ASKING_LOCALLY_BYTES)
+        asking_bytes = 0 if wanted.conditions_name_queues else _ASKING_LOCALLY_BYTES
+        little = _little(extent, options, asking_bytes)
     if little is None:
         return None
     store, size = extent.store, extent.end - extent.start

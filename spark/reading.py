@@ -6,15 +6,21 @@
         for batch in reading.batches(part): ...
 
 A reading can be pickled before and after it is asked for its parts. It does not need pyspark.
+
+Spark uses the parts of a plan again and again (`spark.execution`). In later executions, the last
+part of each store reads what its log has got since (`spark.growth`), and what retention has deleted
+since is left out, as a new load would do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from txrocketmq.spark.conditions import Conditions
+from txrocketmq.spark.execution import is_later, now_ms
+from txrocketmq.spark.growth import Growth
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.plan import extents_of, splits, stores_of
@@ -22,28 +28,47 @@ from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import Split
 
 
+class Part(NamedTuple):
+    """What one task reads."""
+
+    split: Split | None
+    growth: Growth | None = None
+    """What is read after it in later executions."""
+
+
 class Reading:
     """A read of messages according to options, with the columns of an output."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
+        self._planned_ms = now_ms()
         self._options = options
         self._extents = extents_of(stores_of(options), options)
         self._scan = Scan.of(options, output)
         self.schema: pa.Schema = output.schema
 
-    def narrow(self, conditions: Conditions) -> None:
-        """Leaves out what these conditions exclude, as far as that is known beforehand.
-
-        They replace the conditions of an earlier call.
-        """
-        self._extents = [extent.narrowed(conditions) for extent in self._extents]
-
-    def parts(self) -> list[Split]:
+    def parts(self) -> list[Part]:
         """Returns the parts, which can be read in any order and in any process."""
-        return [split for extent in self._extents for split in splits(extent, self._options)]
+        found: list[Part] = []
+        for extent in self._extents:
+            growth = Growth.after(extent)
+            found += _parts(splits(extent, self._options), growth)
+        return found
 
-    def batches(self, part: Split) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""
-        name = part.store.broker_name
-        (extent,) = (each for each in self._extents if each.store.broker_name == name)
-        yield from self._scan.read(part, extent.wanted)
+        is_old = is_later(self._planned_ms)
+        if part.split is not None:
+            name = part.split.store.broker_name
+            (extent,) = (each for each in self._extents if each.store.broker_name == name)
+            yield from self._scan.read(part.split, extent.wanted, is_old=is_old)
+        if part.growth is not None and is_old:
+            for split, wanted in part.growth.splits(self._options):
+                yield from self._scan.read(split, wanted)
+
+
+def _parts(found: Sequence[Split], growth: Growth | None) -> list[Part]:
+    if growth is None:
+        return [Part(split) for split in found]
+    if not found:
+        return [Part(None, growth)]
+    return [*(Part(split) for split in found[:-1]), Part(found[-1], growth)]

@@ -25,7 +25,7 @@ from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.files import files_of
 from txrocketmq.spark.log_reader import Found, Lost, pieces, read_log, read_picks
-from txrocketmq.spark.losses import lose, loss_text
+from txrocketmq.spark.losses import is_outside, lose, loss_text, names_all
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
@@ -33,6 +33,7 @@ from txrocketmq.spark.picks import units_of
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
+from txrocketmq.spark.store import Store
 from txrocketmq.spark.verify import StoreCheck
 
 Gone = TypeVar("Gone")
@@ -54,24 +55,44 @@ class Scan:
             files_of(options.bad_records.path, option="badRecords=quarantine")
         return cls(options, output)
 
-    def read(self, split: Split, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, split: Split, wanted: RecordFilter, *, is_old: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Yields the rows of the split.
 
-        Raises BadRecordError and DataLossError where the options say so.
+        Raises BadRecordError and DataLossError where the options say so. In an old plan, what a new
+        plan would not read is left out with a warning instead.
         """
+        options, store = self.options, split.store
+        is_old = is_old and not names_all(options, store.broker_name)
 
         def lost(found: Lost) -> None:
-            text = loss_text(split.store, found.start, found.end)
-            lose(text, fail=self.options.fail_on_data_loss)
+            is_excused = is_old and is_outside(store, found.start, found.end)
+            text = loss_text(store, found.start, found.end)
+            lose(text, fail=options.fail_on_data_loss and not is_excused)
 
-        yield from Rows(self, split.store, wanted, lost).of(_found(self.options, split, wanted))
+        found = _found(options, split, wanted, is_old=is_old)
+        yield from Rows(self, store, wanted, lost).of(_inside(found, store) if is_old else found)
 
 
-def _found(options: SourceOptions, split: Split, wanted: RecordFilter) -> Iterator[Found]:
+def _inside(reading: Iterable[Found], store: Store) -> Iterator[Found]:
+    """Yields what is read, but as lost what a log no longer has that was cut off."""
+    for each in reading:
+        if isinstance(each, BadRecord):
+            start, end = each.physical_offset, each.physical_offset + each.length
+            if is_outside(store, start, end):
+                yield Lost(start, end)
+                continue
+        yield each
+
+
+def _found(
+    options: SourceOptions, split: Split, wanted: RecordFilter, *, is_old: bool
+) -> Iterator[Found]:
     pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
-        yield from _picked(options, split, wanted, pace)
+        yield from _picked(options, split, wanted, pace, is_old=is_old)
         return
     if not (isinstance(split, LogRange) and split.with_light_queues):
         wanted = wanted.of_log
@@ -91,11 +112,18 @@ def _found(options: SourceOptions, split: Split, wanted: RecordFilter) -> Iterat
 
 
 def _picked(
-    options: SourceOptions, split: QueuePicks, wanted: RecordFilter, pace: Pace | None
+    options: SourceOptions,
+    split: QueuePicks,
+    wanted: RecordFilter,
+    pace: Pace | None,
+    *,
+    is_old: bool,
 ) -> Iterator[Found]:
     light = split.light_queue
     wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
-    for units in units_of(split, wanted, fail_on_data_loss=options.fail_on_data_loss):
+    for units in units_of(
+        split, wanted, fail_on_data_loss=options.fail_on_data_loss, is_old=is_old
+    ):
         for found in read_picks(split.store, units, window_bytes=options.window_bytes, pace=pace):
             if not isinstance(found, Records):
                 yield found
@@ -122,6 +150,8 @@ class Rows(Generic[Gone]):
             names.append("tags")
         if wanted.queues:
             names += _PLACE
+        self._conditions = wanted.selection.conditions
+        names += self._conditions.columns
         self._decoder = Decoder(
             tuple(dict.fromkeys(names)),
             broker_name=origin.broker_name,
@@ -145,6 +175,7 @@ class Rows(Generic[Gone]):
                 chosen = chosen.filter(pc.is_in(chosen.column("tags"), value_set=self._tags))
             if self._wanted.queues and _has_inner(records):
                 chosen = chosen.filter(self._offsets_wanted(chosen))
+            chosen = self._conditions.rows(chosen)
             if len(chosen):
                 yield self._output.batch(chosen)
         self._damage.end()

@@ -29,7 +29,7 @@ from txrocketmq.spark.system_topics import is_system_topic
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What is wanted of all stores, according to the options and the conditions of a query."""
+    """What is wanted of all stores, according to the options."""
 
     topics: frozenset[str] | None = None
     pattern: TopicPattern | None = None
@@ -40,7 +40,7 @@ class Selection:
     logical: bool = True
     """Whether only records that consumers see are wanted."""
     conditions: Conditions = field(default_factory=Conditions)
-    """The conditions of the query, which only narrow what is read."""
+    """The conditions of the option `where`."""
 
     @classmethod
     def of(cls, options: SourceOptions) -> Selection:
@@ -57,6 +57,7 @@ class Selection:
             tags=options.tags,
             times=times,
             logical=options.view == "logical",
+            conditions=Conditions.of(options.where),
         )
 
     @property
@@ -87,14 +88,14 @@ class RecordFilter:
 
     @property
     def pruning_tags(self) -> frozenset[str] | None:
-        """The tags to prune by: those of the options and of the query's conditions."""
+        """The tags to prune by: those of the options and of their conditions."""
         asked = self.selection.conditions.texts.get("tags")
         if asked is None or self.tags is None:
             return asked if self.tags is None else self.tags
         return asked & self.tags
 
     def narrowed(self, conditions: Conditions) -> RecordFilter:
-        """Returns the filter with these conditions of a query in place of its own."""
+        """Returns the filter with these conditions in place of its own."""
         return replace(self, selection=replace(self.selection, conditions=conditions))
 
     @property
@@ -126,13 +127,15 @@ class RecordFilter:
 
     @property
     def conditions_name_queues(self) -> bool:
-        """Whether the query's conditions leave only some topics, queues or tags."""
+        """Whether the conditions leave only some topics, queues or tags."""
         conditions = self.selection.conditions
-        by_text = conditions.texts.keys() & {"topic", "tags"}
+        by_text = conditions.texts.keys() & {"topic", "tags"} | conditions.prefixes.keys() & {
+            "topic"
+        }
         return bool(by_text or conditions.numbers.keys() & {"queueId", "queueOffset"})
 
     def wants_broker(self) -> bool:
-        """Returns whether the query's conditions leave anything of this broker."""
+        """Returns whether the conditions leave anything of this broker."""
         return self.selection.conditions.allows("brokerName", self.broker_name)
 
     def wants_topic(self, topic: str) -> bool:

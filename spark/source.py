@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.needs import STREAM_READER, STREAM_WRITER, check_packages, check_pyspark
 from txrocketmq.spark.options import SourceOptions, Use, of_table
-from txrocketmq.spark.table_options import options_in, with_options
+from txrocketmq.spark.table_options import check_not_changed, options_in, with_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -40,13 +40,10 @@ OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
 
 
 class RocketMQSource(DataSource):
-    """RocketMQ stores and clusters as tables and streams, without push-down of conditions.
+    """RocketMQ stores and clusters as tables and streams.
 
-    Spark finds this class in an installed `pyspark_rocketmq`. It takes no conditions, since Spark
-    refuses readers that do unless spark.sql.python.filterPushdown.enabled is set.
+    `register` makes it known, and Spark also finds it in an installed `pyspark_rocketmq`.
     """
-
-    pushes_filters: ClassVar[bool] = False
 
     @classmethod
     def name(cls) -> str:
@@ -97,10 +94,9 @@ class RocketMQSource(DataSource):
             from txrocketmq.spark.live.batch import LiveReader  # noqa: PLC0415 - only what is used
 
             return LiveReader(options, output)
-        from txrocketmq.spark.batch import PushdownStoreReader, StoreReader  # noqa: PLC0415
+        from txrocketmq.spark.batch import StoreReader  # noqa: PLC0415 - likewise
 
-        pushes = self.pushes_filters if options.push_filters is None else options.push_filters
-        return PushdownStoreReader(options, output) if pushes else StoreReader(options, output)
+        return StoreReader(options, output)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         check_pyspark("reading a stream", STREAM_READER)
@@ -118,12 +114,12 @@ class RocketMQSource(DataSource):
         return StoreStreamReader(options, output)
 
     def _options_with(self, schema: StructType) -> SourceOptions:
-        """Returns the options, with those of the permanent table that is read."""
-        of_table = options_in(schema)
-        if not of_table:
+        """Returns the options, or those of the permanent table that is read."""
+        kept = options_in(schema)
+        if not kept:
             return self.parsed
-        given = {name.lower(): value for name, value in self.options.items()}
-        return SourceOptions.of({**of_table, **given})
+        check_not_changed(kept, self.options)
+        return SourceOptions.of(kept)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         self.parsed.check(Use.SINK)
@@ -145,13 +141,7 @@ class RocketMQSource(DataSource):
         return StreamWriter(self.parsed, schema, overwrite=overwrite)
 
 
-class PushdownSource(RocketMQSource):
-    """The same source for sessions with spark.sql.python.filterPushdown.enabled."""
-
-    pushes_filters = True
-
-
-class OldNameSource(PushdownSource):
+class OldNameSource(RocketMQSource):
     """The same source under the name that programs for rocketmq-spark use."""
 
     @classmethod

@@ -51,7 +51,7 @@ class QueuePicks(NamedTuple):
 
 
 class CoveredPicks(NamedTuple):
-    """The records in [start, end) that the conditions of a query or a stream's options want.
+    """The records in [start, end) that the option `where` or a stream's options want.
 
     The task finds them by all the consume queues, as far as these account for every byte of the
     log, and by the log itself where they do not: see `spark.covered`.

@@ -2,54 +2,95 @@
 """A batch from a live cluster: all messages of some queues between two offsets or times.
 
 The ends are fixed when the query is planned, so messages that arrive later are not read, as with
-Spark's Kafka source.
+Spark's Kafka source. When the same DataFrame or view is used again, its last task asks for the ends
+anew, and reads what has come since the plan (`spark.execution`); messages that have been deleted
+since are left out. So each use sees what a new load would see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.execution import is_later, now_ms
 from txrocketmq.spark.live.bounds import cluster_of, cut, ends, queues_of, starts
+from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.live.task import LiveScan
 from txrocketmq.spark.offsets import EARLIEST
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
+
+Ends = Mapping[MessageQueue, int]
+
+
+class LivePart(NamedTuple):
+    """What one task reads."""
+
+    range: QueueRange | None
+    planned: Ends | None = None
+    """In the last part, where the plan ends; what comes after that is read in later executions."""
 
 
 class LiveReader(DataSourceReader):
     """The batch reader for options with nameServer."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
+        self._planned_ms = now_ms()
         self._options = options
         self._scan = LiveScan.of(options, output)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns what each task reads. Raises OptionError, ClusterError, DataLossError."""
         options = self._options
-        cluster = cluster_of(options)
-        queues = queues_of(cluster, options)
-        first = starts(cluster, queues, options, default=EARLIEST)
-        after = ends(cluster, queues, options)
-        for queue in queues:
-            if first[queue] > after[queue] and options.ending_offsets is not None:
+        ranges = self._ranges()
+        for queue, (first, after) in ranges.items():
+            if first > after and options.ending_offsets is not None:
                 raise OptionError(
                     f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name}: the"
-                    f" read begins at {first[queue]} and ends before, at {after[queue]}: see"
+                    f" read begins at {first} and ends before, at {after}: see"
                     " startingOffsets and endingOffsets"
                 )
         parts = cut(
-            {queue: (first[queue], after[queue]) for queue in queues},
+            ranges,
             min_partitions=options.min_partitions,
             max_records=options.max_records_per_partition,
         )
-        return [InputPartition(part) for part in parts]
+        planned = {queue: after for queue, (_, after) in ranges.items()}
+        last = LivePart(parts[-1] if parts else None, planned)
+        return [*(InputPartition(LivePart(part)) for part in parts[:-1]), InputPartition(last)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
-            return iter(())
-        return self._scan.read(partition.value)
+            return
+        part: LivePart = partition.value
+        is_old = is_later(self._planned_ms)
+        if part.range is not None:
+            yield from self._scan.read(part.range, is_old=is_old)
+        if part.planned is not None and is_old:
+            for each in self._since(part.planned):
+                yield from self._scan.read(each)
+
+    def _ranges(self) -> dict[MessageQueue, tuple[int, int]]:
+        """Returns where the read begins and ends in each queue, as it is now."""
+        options = self._options
+        cluster = cluster_of(options, self._scan.security)
+        queues = queues_of(cluster, options)
+        first = starts(cluster, queues, options, default=EARLIEST)
+        after = ends(cluster, queues, options)
+        return {queue: (first[queue], after[queue]) for queue in queues}
+
+    def _since(self, planned: Ends) -> list[QueueRange]:
+        """Returns what has come since the plan."""
+        ranges = self._ranges()
+        return cut(
+            {
+                queue: (max(first, planned.get(queue, first)), after)
+                for queue, (first, after) in ranges.items()
+            }
+        )

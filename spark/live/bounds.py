@@ -18,11 +18,13 @@ from txrocketmq.spark.split import even_parts
 from txrocketmq.spark.system_topics import is_system_topic
 
 
-def cluster_of(options: SourceOptions) -> Cluster:
-    """The cluster that the options name."""
+def cluster_of(options: SourceOptions, security: Security | None = None) -> Cluster:
+    """The cluster that the options name; tasks give the security that the driver has found."""
     assert options.name_server is not None  # SourceOptions.use has made sure of it
     return Cluster(
-        options.name_server, timeout_ms=options.pull_timeout_ms, security=Security.of(options)
+        options.name_server,
+        timeout_ms=options.pull_timeout_ms,
+        security=security or Security.of(options),
     )
 
 

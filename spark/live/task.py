@@ -41,7 +41,7 @@ from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
 from txrocketmq.spark.live.rpc import Refused
 from txrocketmq.spark.live.security import Security
-from txrocketmq.spark.losses import lose
+from txrocketmq.spark.losses import lose, names_all
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.records import Records
@@ -83,8 +83,11 @@ class LiveScan:
         """Takes what the options say."""
         return cls(Scan.of(options, output), Security.of(options))
 
-    def read(self, part: QueueRange) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
+    def read(self, part: QueueRange, *, is_old: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a range. Raises ClusterError, DataLossError, BadRecordError.
+
+        In an old plan, what a new plan would not read is left out with a warning.
+        """
         queue, options = part.queue, self.scan.options
         assert options.name_server is not None  # SourceOptions.use has made sure of it
         period = int(time.monotonic() // ROUTE_S)
@@ -110,15 +113,24 @@ class LiveScan:
         wanted = selection.on(queue.broker_name, bounds)
         follow = _followed if expression == SUB_ALL else _as_they_are
         is_compacted = cache(cluster.is_compacted)
+        is_old = is_old and not names_all(options, queue.broker_name)
 
         def gone(found: Gone) -> None:
             if found.reason != LEFT_OUT or not is_compacted(queue):
-                lose(str(found), fail=options.fail_on_data_loss)
+                is_excused = is_old and _is_outside(cluster, found)
+                lose(str(found), fail=options.fail_on_data_loss and not is_excused)
 
         answers = follow(part, joined(pulls, options.batch_bytes))
         yield from Rows(self.scan, _origin(cluster, part, options), wanted, gone).of(
             wanted.apply(each) if isinstance(each, Records) else each for each in answers
         )
+
+
+def _is_outside(cluster: Cluster, found: Gone) -> bool:
+    """Returns whether messages lie in front of what a queue has now, or behind it."""
+    queue = found.queue
+    first, end = cluster.min_offsets([queue])[queue], cluster.max_offsets([queue])[queue]
+    return found.end <= first or found.start >= end
 
 
 Answers = Iterable[list[bytes] | Gone]

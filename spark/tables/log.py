@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from txrocketmq.spark import quarantine
@@ -84,6 +85,14 @@ def _ranges(request: Request) -> Sequence[LogRange]:
     return log_ranges(extent_of(request.store, request.options), request.options)
 
 
+def _new_ranges(request: Request, planned: Sequence[LogRange]) -> Sequence[LogRange]:
+    extent = extent_of(request.store, request.options)
+    start = max([extent.start, *(each.end for each in planned)])
+    if start >= extent.end:
+        return []
+    return log_ranges(replace(extent, start=start), request.options)
+
+
 def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
     """Yields damaged records; looks at every record as a read of all columns does."""
     store, options = request.store, request.options
@@ -131,6 +140,7 @@ QUARANTINE: Final = Table(
     quarantine.COLUMNS,
     _damaged,
     _ranges,
+    _new_ranges,
     frozenset(
         {
             "startingOffsets",

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Row, Rows, Table
 
@@ -19,14 +20,14 @@ QueueName = tuple[str, int]
 
 
 def _queues(request: Request, names: Sequence[QueueName]) -> Iterator[Row]:
-    return (_queue(request, *name) for name in names)
+    for topic, queue_id in names:
+        queue = request.store.queue(topic, queue_id)
+        if queue is not None:  # not deleted since it was listed
+            yield _queue(request, queue)
 
 
-def _queue(request: Request, topic: str, queue_id: int) -> Row:
+def _queue(request: Request, queue: Queue) -> Row:
     store = request.store
-    queue = store.queue(topic, queue_id)
-    if queue is None:
-        return topic, queue_id, 0, 0, 0, 0, None, None
     first, end = queue.min_index(store.min_offset()), queue.max_index()
     messages, size, oldest, newest = 0, 0, None, None
     for units in queue.units_in_steps(first, end):
@@ -35,7 +36,7 @@ def _queue(request: Request, topic: str, queue_id: int) -> Row:
         oldest = int(units["physical_offset"][0]) if oldest is None else oldest
         newest = int(units["physical_offset"][-1])
     times = (None if at is None else store.stored_at(at) for at in (oldest, newest))
-    return topic, queue_id, first, end, messages, size, *times
+    return queue.topic, queue.queue_id, first, end, messages, size, *times
 
 
 def _names(request: Request) -> Sequence[Sequence[QueueName]]:
@@ -44,6 +45,13 @@ def _names(request: Request) -> Sequence[Sequence[QueueName]]:
     queues = [(queue.topic, queue.queue_id) for queue in request.store.queues()]
     names = [name for name in queues if request.wanted.wants_queue(*name)]
     return [part for part in (names[start::_TASKS] for start in range(_TASKS)) if part]
+
+
+def _new_names(
+    request: Request, planned: Sequence[Sequence[QueueName]]
+) -> Sequence[Sequence[QueueName]]:
+    known = {name for names in planned for name in names}
+    return [[name for names in _names(request) for name in names if name not in known]]
 
 
 QUEUES: Final = Table(
@@ -62,6 +70,7 @@ QUEUES: Final = Table(
     ),
     _queues,
     _names,
+    _new_names,
     CHOOSING_QUEUES,
 )
 
@@ -99,6 +108,7 @@ CONSUME_QUEUE: Final = Table(
     ),
     _units,
     _names,
+    _new_names,
     CHOOSING_QUEUES,
 )
 
@@ -122,6 +132,10 @@ def _index_names(request: Request) -> Sequence[str]:
     return [file.name for file in request.store.index_files()]
 
 
+def _new_index_names(request: Request, planned: Sequence[str]) -> Sequence[str]:
+    return [name for name in _index_names(request) if name not in planned]
+
+
 INDEX: Final = Table(
     "index",
     "Items of the index of keys.",
@@ -136,4 +150,5 @@ INDEX: Final = Table(
     ),
     _index,
     _index_names,
+    _new_index_names,
 )

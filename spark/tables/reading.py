@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from txrocketmq.spark.execution import is_later, now_ms
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import stores_of
 from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
@@ -26,10 +27,14 @@ TABLES: Final[dict[str, Table]] = {
 
 
 class Part(NamedTuple):
-    """A piece of a store's table, which one task reads."""
+    """What one task reads of a store's table."""
 
     store: Store
-    piece: Any
+    pieces: tuple[Any, ...]
+    """One piece, or none."""
+    planned: Sequence[Any] | None = None
+    """In the last part of a store, all pieces of the plan: in later executions
+    (`spark.execution`), what has come since is read after them."""
 
 
 def table_columns(options: SourceOptions) -> list[Column]:
@@ -46,6 +51,7 @@ class TableReading:
     def __init__(
         self, options: SourceOptions, columns: Sequence[Column], schema: pa.Schema | None = None
     ) -> None:
+        self._planned_ms = now_ms()
         TABLES[options.table].check(options.given)
         self._options = options
         self._columns = list(columns)
@@ -55,14 +61,23 @@ class TableReading:
     def parts(self) -> list[Part]:
         """Returns the parts, which can be read in any order and in any process."""
         table = TABLES[self._options.table]
-        return [
-            Part(store, piece)
-            for store in self._stores
-            for piece in table.pieces(Request(store.at_once(), self._options))
-        ]
+        found: list[Part] = []
+        for store in self._stores:
+            pieces = table.pieces(Request(store.at_once(), self._options))
+            parts = [Part(store, (piece,)) for piece in pieces]
+            if table.since is not None:
+                last = parts.pop() if parts else Part(store, ())
+                parts.append(last._replace(planned=pieces))
+            found += parts
+        return found
 
     def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""
-        request = Request(part.store.at_once(), self._options)
+        is_old = is_later(self._planned_ms)
+        request = Request(part.store.at_once(), self._options, is_old)
         table = TABLES[self._options.table]
-        yield from table.batches(request, part.piece, self._columns, self.schema)
+        pieces: list[Any] = list(part.pieces)
+        if is_old and part.planned is not None and table.since is not None:
+            pieces += table.since(request, part.planned)
+        for piece in pieces:
+            yield from table.batches(request, piece, self._columns, self.schema)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches over stores through Spark: golden stores, push-down, schemas, SQL, early errors."""
+"""Batches over stores through Spark: golden stores, conditions, schemas, SQL, early errors."""
 
 from __future__ import annotations
 
 import base64
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, datasource
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from tests.spark.stores import Draft, StoreWriter
@@ -20,9 +20,6 @@ from txrocketmq.spark import check_workers, needs
 from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.schema import MESSAGES
 
-push_down = pytest.mark.skipif(
-    not hasattr(datasource, "Filter"), reason="PySpark 4.0 pushes no conditions down"
-)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TRANSIENT = {"MIN_OFFSET", "MAX_OFFSET", "CLUSTER"}
 """Properties that the Java client adds to what it pulled."""
@@ -48,15 +45,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.put(Draft(topic, number % 2, b"%d" % number, tags, after_ms=1000))
         writer.write_config()
     return root
-
-
-@pytest.fixture
-def pushdown_off(spark: SparkSession) -> Iterator[None]:
-    """Without push-down, as where nobody called register()."""
-    name = "spark.sql.python.filterPushdown.enabled"
-    spark.conf.set(name, "false")
-    yield
-    spark.conf.set(name, "true")
 
 
 def test_golden_stores_are_what_the_java_client_pulled(
@@ -94,18 +82,20 @@ CONDITIONS = (
     "topic = 'Few'",
     "tags = 'T1'",
     "brokerName = 'broker-b' AND queueOffset >= 3 AND topic = 'Few'",
-    "storeTimestamp >= '2025-11-13 02:13:30' AND storeTimestamp < '2025-11-13 02:14:00.0005'",
-    "topic LIKE 'Fe%' AND tags <=> 'T0' AND keys IS NOT NULL",
+    "storeTimestamp >= '2025-11-13 02:13:30' AND storeTimestamp < '2025-11-13 02:14:00.001'",
+    "topic LIKE 'Fe%' AND tags <=> 'T0' AND flag BETWEEN -1 AND 5",
+    "tags IN ('T0', 'T2') AND queueId != 0 AND topic > 'G'",
 )
 
 
-def test_pushed_conditions_change_no_result(spark: SparkSession, stores: Path) -> None:
-    everything = _load(spark, f"{stores}/*", pushFilters="false").cache()
+def test_conditions_of_a_load_mean_what_they_mean_in_a_query(
+    spark: SparkSession, stores: Path
+) -> None:
+    everything = _load(spark, f"{stores}/*").cache()
     for condition in CONDITIONS:
-        pushed = _load(spark, f"{stores}/*").where(condition)
         expected = sorted(everything.where(condition).collect())
         assert expected, condition
-        assert sorted(pushed.collect()) == expected, condition
+        assert sorted(_load(spark, f"{stores}/*", where=condition).collect()) == expected
     everything.unpersist()
 
 
@@ -122,29 +112,16 @@ def test_a_deleted_topic_is_there_for_a_condition_too(spark: SparkSession, tmp_p
     for condition, count in (
         ("topic = 'Gone'", 100), ("tags = 'A'", 200), (f"storeTimestamp < '{moment}'", late),
     ):  # fmt: skip
-        for pushes in ("true", "false"):
-            frame = _load(
-                spark, writer.root, pushFilters=pushes, columns="topic,tags,storeTimestamp"
-            )
-            assert frame.where(condition).count() == count, (condition, pushes)
+        columns = "topic,tags,storeTimestamp"
+        assert _load(spark, writer.root, columns=columns).where(condition).count() == count
+        assert _load(spark, writer.root, columns=columns, where=condition).count() == count
 
 
-@push_down
 def test_a_condition_on_a_small_topic_reads_little(spark: SparkSession, stores: Path) -> None:
-    frame = _load(spark, stores / "broker-a").where("topic = 'Few'")
+    frame = _load(spark, stores / "broker-a", where="topic = 'Few'")
     assert frame.count() == 10
     assert frame.rdd.getNumPartitions() == 1, "by the queues, not a partition for each file"
     assert _load(spark, stores / "broker-a").rdd.getNumPartitions() > 1
-
-
-@push_down
-def test_without_push_down_the_plain_source_reads(
-    spark: SparkSession, stores: Path, pushdown_off: None
-) -> None:
-    frame = _load(spark, stores / "broker-a", pushFilters="false").where("topic = 'Few'")
-    assert frame.count() == 10
-    with pytest.raises(PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
-        _load(spark, stores / "broker-a").count()
 
 
 def test_workers_are_asked_what_they_have(
@@ -285,7 +262,6 @@ def test_tables_of_sql(spark: SparkSession, stores: Path) -> None:
         for table, count in (("permanent", 10), ("located", 100), ("listed", 100), ("queues", 3)):
             assert spark.table(table).count() == count
         assert spark.sql("SELECT * FROM permanent WHERE queueOffset < 3").count() == 3
-        assert spark.sql("SELECT * FROM permanent WITH (topic = 'Many')").count() == 90
         with pytest.raises(PySparkException, match="with a list of columns: create it without one"):
             spark.table("unread").count()
     finally:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
-from pyspark.sql.datasource import EqualTo, GreaterThan, InputPartition
+from pyspark.sql.datasource import InputPartition
 from werkzeug.serving import make_server
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.spark import log_end
-from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
+from txrocketmq.spark.batch import StoreReader
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
@@ -95,29 +95,28 @@ def writer(server: Server, tmp_path_factory: pytest.TempPathFactory) -> StoreWri
     return writer
 
 
-QUERIES: tuple[tuple[dict[str, str], list[Any], int], ...] = (
-    ({}, [], 0),
-    ({"topic": "Topic3"}, [], 8),
-    ({"topic": "Topic0"}, [], 8),
-    ({"topicPattern": "Topic1.*"}, [], 88),
-    ({"subExpression": "A"}, [], 160),
-    ({}, [EqualTo(("topic",), "Topic3")], 8),
-    ({}, [EqualTo(("tags",), "A")], 160),
-    ({"clockStepMs": "0"}, [GreaterThan(("storeTimestamp",), 5)], 0),
-    ({"startingTimestamp": str(START_MS + 5000)}, [], 0),
-    ({"topic": "Topic3", "startingTimestamp": str(START_MS + 500)}, [], 8),
-    ({"topic": "Topic3", "startingOffsets": '{"Topic3": {"broker-a": {"1": 5, "2": -1}}}'}, [], 8),
-    ({"topic": "Topic0", "endingOffsets": '{"Topic0": {"broker-a": {"1": 5}}}'}, [], 8),
-    ({"maxRecordsPerPartition": "100", "topic": "Topic3"}, [], 8),
+QUERIES: tuple[tuple[dict[str, str], int], ...] = (
+    ({}, 0),
+    ({"topic": "Topic3"}, 8),
+    ({"topic": "Topic0"}, 8),
+    ({"topicPattern": "Topic1.*"}, 88),
+    ({"subExpression": "A"}, 160),
+    ({"where": "topic = 'Topic3'"}, 8),
+    ({"where": "tags = 'A'"}, 160),
+    ({"clockStepMs": "0", "where": "storeTimestamp > 0"}, 0),
+    ({"startingTimestamp": str(START_MS + 5000)}, 0),
+    ({"topic": "Topic3", "startingTimestamp": str(START_MS + 500)}, 8),
+    ({"topic": "Topic3", "startingOffsets": '{"Topic3": {"broker-a": {"1": 5, "2": -1}}}'}, 8),
+    ({"topic": "Topic0", "endingOffsets": '{"Topic0": {"broker-a": {"1": 5}}}'}, 8),
+    ({"maxRecordsPerPartition": "100", "topic": "Topic3"}, 8),
 )
 
 
-@pytest.mark.parametrize(("options", "filters", "queues"), QUERIES)
+@pytest.mark.parametrize(("options", "queues"), QUERIES)
 def test_planning_asks_for_little(
     server: Server,
     writer: StoreWriter,
     options: dict[str, str],
-    filters: list[Any],
     queues: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -126,8 +125,7 @@ def test_planning_asks_for_little(
     parsed = SourceOptions.of(
         {"storePath": server.uri("broker-a"), "columns": "topic,physicalOffset", **options}
     )
-    reader = PushdownStoreReader(parsed, Output.of(parsed))
-    reader.pushFilters(filters)
+    reader = StoreReader(parsed, Output.of(parsed))
     partitions = reader.partitions()
     asked = dict(server.requests)
     assert asked["LIST"] <= 12, "one for each folder"

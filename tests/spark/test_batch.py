@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import EqualTo, Filter, InputPartition, IsNotNull
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
+from txrocketmq.spark.batch import StoreReader
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
@@ -57,26 +57,30 @@ def test_offsets_are_those_of_their_broker(root: Path) -> None:
         StoreReader(*_options(root, startingOffsets='{"log": {"c": 0}}'))
 
 
-def test_conditions_only_narrow(root: Path) -> None:
-    reader = PushdownStoreReader(*_options(root))
-    filters: list[Filter] = [IsNotNull(("topic",)), EqualTo(("topic",), "Few")]
-    assert list(reader.pushFilters(filters)) == filters, "Spark checks them all again"
-    assert [row["topic"] for row in _rows(reader)] == ["Few"] * 10
-    reader.pushFilters([EqualTo(("brokerName",), "b")])
-    assert {(row["brokerName"], row["topic"]) for row in _rows(reader)} == {
-        ("b", "Few"), ("b", "Many"),
-    }  # fmt: skip
+def test_conditions_are_those_of_the_load(root: Path) -> None:
+    few = StoreReader(*_options(root, where="topic LIKE 'F%'"))
+    assert [row["topic"] for row in _rows(few)] == ["Few"] * 10
+    of_b = StoreReader(*_options(root, where="brokerName = 'b' AND queueOffset < 2"))
+    assert [tuple(row.values()) for row in _rows(of_b)] == [
+        ("b", "Few", 0), ("b", "Many", 0), ("b", "Many", 1), ("b", "Few", 1),
+    ]  # fmt: skip
 
 
-def test_the_plain_reader_takes_no_conditions(root: Path) -> None:
-    """Spark looks whether the method is overridden, and where push-down is off it refuses then."""
-    assert "pushFilters" not in vars(StoreReader)
-    assert "pushFilters" in vars(PushdownStoreReader)
+def test_the_reader_takes_no_conditions_of_queries() -> None:
+    """What one query pushed would take effect in others, as Spark keeps one reader for a load."""
+    assert StoreReader.pushFilters is DataSourceReader.pushFilters
+
+
+def test_an_empty_store_has_one_partition_and_no_rows(tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "a")
+    reader = StoreReader(*_options(tmp_path))
+    assert len(reader.partitions()) == 1, "for what comes later"
+    assert _rows(reader) == []
 
 
 def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     StoreWriter(tmp_path / "a")
-    reader = StoreReader(*_options(tmp_path))
+    reader = StoreReader(*_options(tmp_path, where="brokerName = 'b'"))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
     assert list(reader.read(None)) == [], "as PySpark 4.0 calls it"

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import operator
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,13 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import datasource as spark_filters
 
 from tests.examples import examples
+from tests.spark.predicates import COMPARE, holds, where
 from tests.spark.stores import LIGHT_LISTS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import covered, plan
-from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.files import LocalFiles
 from txrocketmq.spark.options import SourceOptions
@@ -30,11 +27,10 @@ from txrocketmq.spark.plan import extents_of, splits
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import CoveredPicks, LogRange, Split
 from txrocketmq.spark.store import Store
+from txrocketmq.spark.where import Predicate
 
-Filter = spark_filters.Filter
 Row = dict[str, Any]
 COLUMNS = "topic,queueId,queueOffset,tags,storeTimestamp,physicalOffset,brokerName,reconsumeTimes"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,10 +41,10 @@ def _queues_are_asked_for_little() -> Iterator[None]:
         yield
 
 
-def _planned(root: Path, filters: Sequence[Filter], **options: str) -> tuple[list[Split], Any]:
-    parsed = SourceOptions.of({"storePath": str(root), "columns": COLUMNS, **options})
+def _planned(root: Path, filters: Sequence[Predicate], **options: str) -> tuple[list[Split], Any]:
+    asked = {"storePath": str(root), "columns": COLUMNS, **options, **where(filters)}
+    parsed = SourceOptions.of(asked)
     (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
-    extent = extent.narrowed(Conditions.of(filters))
     scan = Scan.of(parsed, Output.of(parsed))
     found = splits(extent, parsed)
     return found, lambda split: [
@@ -56,26 +52,10 @@ def _planned(root: Path, filters: Sequence[Filter], **options: str) -> tuple[lis
     ]
 
 
-def _rows(root: Path, filters: Sequence[Filter], **options: str) -> list[Row]:
-    """What Spark gets: it looks at all conditions once more."""
+def _rows(root: Path, filters: Sequence[Predicate], **options: str) -> list[Row]:
     found, read = _planned(root, filters, **options)
-    rows = [row for split in found for row in read(split) if all(_holds(f, row) for f in filters)]
+    rows = [row for split in found for row in read(split)]
     return sorted(rows, key=lambda row: (row["physicalOffset"], row["topic"], row["queueOffset"]))
-
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "EqualTo": operator.eq,
-    "GreaterThan": operator.gt,
-    "GreaterThanOrEqual": operator.ge,
-    "LessThan": operator.lt,
-    "LessThanOrEqual": operator.le,
-    "In": lambda value, values: value in values,
-}
-
-
-def _holds(condition: Any, row: Row) -> bool:
-    value = row[condition.attribute[0]]
-    return value is not None and _COMPARE[type(condition).__name__](value, condition.value)
 
 
 # --- random stores ---
@@ -138,30 +118,33 @@ def _damage(root: Path, kind: str, number: int, noise: bytes) -> None:
 
 
 @st.composite
-def _filters(draw: st.DrawFn, writer: StoreWriter) -> list[Filter]:
-    def one() -> Filter:
+def _filters(draw: st.DrawFn, writer: StoreWriter) -> list[Predicate]:
+    def one() -> Predicate:
         stored = draw(st.sampled_from(writer.stored))
-        compare = draw(
-            st.sampled_from([getattr(spark_filters, name) for name in _COMPARE if name != "In"])
-        )
-        kind = draw(st.integers(0, 5))
+        compare = draw(st.sampled_from(sorted(COMPARE)))
+        kind = draw(st.integers(0, 6))
         if kind == 0:
             topics = (*TOPICS, "Batches", "%LMQ%a", "Never")
-            return spark_filters.EqualTo(("topic",), draw(st.sampled_from(topics)))
+            return Predicate("topic", compare, (draw(st.sampled_from(topics)),))
         if kind == 1:
-            return spark_filters.In(("topic",), draw(st.sampled_from((("Few", "Gone"), ("Some",)))))
+            few = draw(st.sampled_from((("Few", "Gone"), ("Some",))))
+            return Predicate("topic", "IN", few)
         if kind == 2:
-            return spark_filters.EqualTo(("tags",), draw(st.sampled_from("AB")))
+            operator = draw(st.sampled_from(("=", "!=", "IS NULL", "IS NOT NULL")))
+            literal = () if "NULL" in operator else (draw(st.sampled_from("AB")),)
+            return Predicate("tags", operator, literal)
         if kind == 3:
-            moment = EPOCH + timedelta(milliseconds=stored.store_timestamp)
-            return compare(("storeTimestamp",), moment)  # type: ignore[no-any-return]
+            return Predicate("storeTimestamp", compare, (stored.store_timestamp,))
+        if kind == 4:
+            pattern = draw(st.sampled_from(("F%", "%e", "So_e", "%LMQ%", "Gone", "_any%")))
+            return Predicate("topic", "LIKE", (pattern,))
         column = draw(st.sampled_from(("queueId", "queueOffset", "physicalOffset")))
         value = {
             "queueId": stored.draft.queue_id,
             "queueOffset": stored.queue_offset,
             "physicalOffset": stored.physical_offset + draw(st.integers(-1, 1)),
         }[column]
-        return compare((column,), value)  # type: ignore[no-any-return]
+        return Predicate(column, compare, (value,))
 
     return [one() for _ in range(draw(st.integers(1, 3)))]
 
@@ -185,7 +168,7 @@ OPTIONS: tuple[dict[str, str], ...] = (
 
 @settings(max_examples=examples(60))
 @given(data=st.data())
-def test_a_pushed_condition_never_changes_an_answer(data: st.DataObject) -> None:
+def test_a_condition_gives_the_rows_that_fulfil_it_whatever_is_skipped(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
         root = Path(name) / "s"
         writer = StoreWriter(root, segment_bytes=data.draw(st.sampled_from((2048, 1 << 20))),
@@ -208,7 +191,7 @@ def test_a_pushed_condition_never_changes_an_answer(data: st.DataObject) -> None
             everything = _rows(root, [], **options)
         except SparkSourceError:
             return
-        expected = [row for row in everything if all(_holds(each, row) for each in filters)]
+        expected = [row for row in everything if all(holds(each, row) for each in filters)]
         assert _rows(root, filters, **options) == expected
 
 
@@ -234,8 +217,8 @@ def _stored(writer: StoreWriter, *topics: str) -> list[int]:
 
 def test_a_deleted_topic_is_found_in_the_log(writer: StoreWriter) -> None:
     for condition, topics in (
-        (spark_filters.EqualTo(("topic",), "Gone"), ("Gone",)),
-        (spark_filters.EqualTo(("tags",), "A"), ("Gone", "Few")),
+        (Predicate("topic", "=", ("Gone",)), ("Gone",)),
+        (Predicate("tags", "=", ("A",)), ("Gone", "Few")),
     ):
         found, _ = _planned(writer.root, [condition])
         assert {type(each) for each in found} == {CoveredPicks}
@@ -249,7 +232,7 @@ def test_only_what_no_queue_accounts_for_is_read_of_the_log(
 ) -> None:
     monkeypatch.setattr(covered, "_NEAR_BYTES", 0)
     monkeypatch.setattr(covered, "_REGION_BYTES", 1000)
-    condition = spark_filters.EqualTo(("topic",), "Few")
+    condition = Predicate("topic", "=", ("Few",))
     ((split,), _) = _planned(writer.root, [condition])
     assert isinstance(split, CoveredPicks)
     wanted = _planned_filter(writer.root, condition)
@@ -277,7 +260,7 @@ def test_a_queue_is_read_on_from_where_it_was_left(
             reads.append((path, offset, len(view)))
         return read_into(self, path, offset, view)
 
-    found, read = _planned(writer.root, [spark_filters.EqualTo(("topic",), "Few")])
+    found, read = _planned(writer.root, [Predicate("topic", "=", ("Few",))])
     monkeypatch.setattr(LocalFiles, "read_into", counted)
     rows = [row for split in found for row in read(split)]
     assert [row["physicalOffset"] for row in rows] == _stored(writer, "Few")
@@ -304,10 +287,10 @@ def test_many_queues_are_not_asked_for_a_small_log(
         assert {type(each) for each in found} == {kind}
 
 
-def _planned_filter(root: Path, condition: Filter) -> Any:
-    parsed = SourceOptions.of({"storePath": str(root)})
+def _planned_filter(root: Path, condition: Predicate) -> Any:
+    parsed = SourceOptions.of({"storePath": str(root), **where([condition])})
     (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
-    return extent.narrowed(Conditions.of([condition])).wanted
+    return extent.wanted
 
 
 def test_a_unit_that_hides_records_is_not_believed(writer: StoreWriter) -> None:
@@ -321,7 +304,7 @@ def test_a_unit_that_hides_records_is_not_believed(writer: StoreWriter) -> None:
     place = at % 1000 + 8
     data[place : place + 4] = (before.size + gone.size - 9).to_bytes(4, "big")
     file.write_bytes(data)
-    rows = _rows(writer.root, [spark_filters.EqualTo(("topic",), "Gone")])
+    rows = _rows(writer.root, [Predicate("topic", "=", ("Gone",))])
     assert [row["physicalOffset"] for row in rows] == _stored(writer, "Gone")
 
 
@@ -330,16 +313,14 @@ def test_times_choose_files_only_by_a_clock_that_is_vouched_for(tmp_path: Path) 
     for number in range(300):
         writer.put(Draft(body=bytes(100), after_ms=-3_600_000 if number == 200 else 1000))
     moment = writer.stored[30].store_timestamp
-    condition = spark_filters.LessThan(("storeTimestamp",), EPOCH + timedelta(milliseconds=moment))
+    condition = Predicate("storeTimestamp", "<", (moment,))
     late = [each for each in writer.stored[200:] if each.store_timestamp < moment]
     assert late
     assert len(_rows(writer.root, [condition])) == 30 + len(late)
     everything, _ = _planned(writer.root, [])
     vouched, _ = _planned(writer.root, [condition], clockStepMs="3600000")
     assert vouched == everything, "the step was an hour"
-    early = spark_filters.LessThan(
-        ("storeTimestamp",), EPOCH + timedelta(milliseconds=writer.stored[0].store_timestamp)
-    )
+    early = Predicate("storeTimestamp", "<", (writer.stored[0].store_timestamp,))
     trusted, _ = _planned(tmp_path / "s", [early], clockStepMs="0")
     assert len(trusted) < len(everything)
     assert all(isinstance(each, LogRange) for each in trusted)
@@ -359,5 +340,5 @@ def test_light_queues_bring_no_message_twice(tmp_path: Path) -> None:
     ]  # fmt: skip
     counts = [len(_rows(writer.root, (), **each)) for each in chosen]
     assert counts == [10, 10, 400, 10]
-    assert len(_rows(writer.root, [spark_filters.EqualTo(("tags",), "R")])) == 10
+    assert len(_rows(writer.root, [Predicate("tags", "=", ("R",))])) == 10
     assert len(_rows(writer.root, (), topic="Few,%LMQ%a")) == 20, "chosen twice"

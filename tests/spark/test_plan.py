@@ -7,12 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import plan
-from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.errors import DataLossError, OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import Extent, extents_of, splits
@@ -180,14 +178,10 @@ def test_times_choose_files(tmp_path: Path) -> None:
         assert len(found) <= len(_splits(writer)) - 2
 
 
-def test_conditions_of_a_query_choose_files(writer: StoreWriter) -> None:
-    options, extent = _options(writer), _extent(writer)
+def test_conditions_choose_files(writer: StoreWriter) -> None:
     low = SEGMENT_BYTES * 2 + 5
-    conditions = Conditions.of([GreaterThanOrEqual(("physicalOffset",), low)])
-    narrowed = extent.narrowed(conditions)
-    assert splits(narrowed, options)[0].start == low
-    conditions = Conditions.of([EqualTo(("brokerName",), "broker-b")])
-    assert splits(extent.narrowed(conditions), options) == []
+    assert _splits(writer, where=f"physicalOffset >= {low}")[0].start == low
+    assert _splits(writer, where="brokerName = 'broker-b'") == []
 
 
 def test_bytes_of_the_log_from_and_to(writer: StoreWriter) -> None:

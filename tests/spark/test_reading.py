@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan
 
 from tests.broker.store.batches import batched, kind_of, plain
 from tests.broker.store.conftest import NOW_MS, SMALL
+from tests.spark.predicates import where
 from tests.spark.stores import Draft, StoreWriter, write_store
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
@@ -25,11 +25,11 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.properties import INNER_MULTI_DISPATCH, encode_properties
-from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
 from txrocketmq.spark.schema import MESSAGES
+from txrocketmq.spark.where import Predicate
 
 
 def _reading(root: Path, **options: str) -> Reading:
@@ -47,16 +47,14 @@ def _topics(reading: Reading) -> list[str]:
     ]
 
 
-def test_parts_are_the_whole_and_conditions_of_a_call_replace_those_before(tmp_path: Path) -> None:
+def test_parts_are_the_whole(tmp_path: Path) -> None:
     write_store(tmp_path, [Draft(topic=topic) for topic in "abab"])
     reading = _reading(tmp_path, minPartitions="3")
     assert len(reading.parts()) > 1
     assert sorted(_topics(reading)) == list("aabb")
     assert reading.schema.names == ["topic"]
-    reading.narrow(Conditions.of([EqualTo(("topic",), "a")]))
-    assert _topics(reading) == ["a", "a"]
-    reading.narrow(Conditions.of([EqualTo(("topic",), "b")]))
-    assert _topics(reading) == ["b", "b"]
+    assert _topics(_reading(tmp_path, where="topic = 'a'")) == ["a", "a"]
+    assert _topics(_reading(tmp_path, where="topic = 'b'")) == ["b", "b"]
 
 
 def test_no_pyspark_is_needed() -> None:
@@ -124,12 +122,13 @@ def light(tmp_path: Path) -> StoreWriter:
 
 
 def _seen(
-    writer: StoreWriter, filters: Sequence[Any] = (), **options: str
+    writer: StoreWriter, filters: Sequence[Predicate] = (), /, **options: str
 ) -> list[tuple[Any, ...]]:
     """Topic, queue, offset and number of each message."""
     columns = "topic,queueId,queueOffset,body"
-    reading = _reading(writer.root, **{"columns": columns, "batchBytes": "4k", **options})
-    reading.narrow(Conditions.of(filters))
+    reading = _reading(
+        writer.root, **{"columns": columns, "batchBytes": "4k", **options, **where(filters)}
+    )
     return [
         (row["topic"], row["queueId"], row["queueOffset"], int(row["body"]))
         for part in reading.parts()
@@ -156,10 +155,10 @@ def test_a_light_queue_is_read_as_its_consumers_see_it(light: StoreWriter) -> No
 def test_conditions_are_of_the_light_queue(light: StoreWriter) -> None:
     everything = _seen(light, topic="T1,%LMQ%b")
     for one, holds in (
-        (EqualTo(("topic",), "%LMQ%b"), lambda row: row[0] == "%LMQ%b"),
-        (EqualTo(("topic",), "T1"), lambda row: row[0] == "T1"),
-        (EqualTo(("queueId",), 0), lambda row: row[1] == 0),
-        (EqualTo(("queueOffset",), 7), lambda row: row[2] == 7),
+        (Predicate("topic", "=", ("%LMQ%b",)), lambda row: row[0] == "%LMQ%b"),
+        (Predicate("topic", "=", ("T1",)), lambda row: row[0] == "T1"),
+        (Predicate("queueId", "=", (0,)), lambda row: row[1] == 0),
+        (Predicate("queueOffset", "=", (7,)), lambda row: row[2] == 7),
     ):
         assert sorted(_seen(light, [one], topic="T1,%LMQ%b")) == sorted(filter(holds, everything))
 
@@ -168,22 +167,21 @@ def test_without_queues_in_files_light_queues_are_read_by_the_log(light: StoreWr
     chosen = [{"topic": "%LMQ%a"}, {"topic": "T1,%LMQ%b"}, {"topic": "%LMQ%b,%LMQ%a"}]
     chosen += [{**each, "subExpression": "A"} for each in chosen]
     chosen += [{**each, "minPartitions": "7"} for each in chosen]
-    by_queues = [sorted(_seen(light, **each)) for each in chosen]
-    beyond = [GreaterThan(("queueOffset",), 9)]
+    by_queues = [sorted(_seen(light, (), **each)) for each in chosen]
+    beyond = [Predicate("queueOffset", ">", (9,))]
     narrowed = sorted(_seen(light, beyond, topic="T1,%LMQ%b"))
     shutil.rmtree(light.root / "consumequeue")
-    assert [sorted(_seen(light, **each)) for each in chosen] == by_queues
+    assert [sorted(_seen(light, (), **each)) for each in chosen] == by_queues
     assert sorted(_seen(light, beyond, topic="T1,%LMQ%b")) == narrowed
 
 
 Shown = list[tuple[str, int, int, bytes]]
 
 
-def _shown(root: Path, filters: Sequence[Any] = (), **options: str) -> Shown:
+def _shown(root: Path, filters: Sequence[Predicate] = (), /, **options: str) -> Shown:
     """As `_seen`, of any store; in the order of the log."""
     columns = "topic,queueId,queueOffset,body,physicalOffset"
-    reading = _reading(root, **{"brokerName": "s", "columns": columns, **options})
-    reading.narrow(Conditions.of(filters))
+    reading = _reading(root, **{"brokerName": "s", "columns": columns, **options, **where(filters)})
     rows = [
         tuple(row.values())
         for part in reading.parts()
@@ -215,16 +213,15 @@ def test_batches_that_a_broker_wrote(tmp_path: Path) -> None:
     store.stop(NOW_MS + 60)
     assert _shown(tmp_path, topic="Batches") == rows
     assert [row for row in _shown(tmp_path) if row[0] == "Batches"] == rows
-    assert _shown(tmp_path, [EqualTo(("topic",), "Batches")]) == rows
+    assert _shown(tmp_path, [Predicate("topic", "=", ("Batches",))]) == rows
     assert _shown(tmp_path, verify="store", topicPattern="B.*") == rows
     for low in (0, 1, 5, 30, 41):
         at = {"startingOffsets": _at(low), "topic": "Batches"}
-        assert _shown(tmp_path, **at) == rows[low:]
+        assert _shown(tmp_path, (), **at) == rows[low:]
         few = {**at, "endingOffsets": _at(low + 7)}
-        assert _shown(tmp_path, **few) == rows[low : low + 7]
-        beyond = [GreaterThan(("queueOffset",), low)]
-        found = _shown(tmp_path, beyond, topic="Batches")
-        assert [row for row in found if row[2] > low] == rows[low + 1 :]
+        assert _shown(tmp_path, (), **few) == rows[low : low + 7]
+        beyond = [Predicate("queueOffset", ">", (low,))]
+        assert _shown(tmp_path, beyond, topic="Batches") == rows[low + 1 :]
 
 
 def test_light_queues_that_a_broker_wrote(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import EqualTo, In
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -16,6 +15,7 @@ from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter, Selection
+from txrocketmq.spark.where import Predicate
 
 DRAFTS = (
     Draft("Orders", 0),
@@ -79,35 +79,37 @@ def test_offsets_of_queues_choose(records: Records) -> None:
     assert wanted.offsets("Payments", 1) == Bounds()
 
 
-def test_conditions_of_a_query_narrow(records: Records) -> None:
-    conditions = Conditions.of([EqualTo(("topic",), "Payments"), In(("queueId",), (0, 1))])
+def test_conditions_narrow(records: Records) -> None:
+    conditions = Conditions.of(
+        [Predicate("topic", "=", ("Payments",)), Predicate("queueId", "IN", (0, 1))]
+    )
     wanted = Selection(conditions=conditions).on("a")
     assert _chosen(records, wanted) == [2]
     assert wanted.conditions_name_queues
-    assert not wanted.names_queues, "only options do"
+    assert not wanted.names_queues, "other options do"
     assert wanted.wants_queue("Payments", 1)
     assert not wanted.wants_queue("Payments", 2)
     assert not wanted.wants_queue("Orders", 0)
 
 
 def test_a_condition_does_not_show_what_the_view_hides(records: Records) -> None:
-    hidden = Conditions.of([EqualTo(("topic",), "SCHEDULE_TOPIC_XXXX")])
+    hidden = Conditions.of([Predicate("topic", "=", ("SCHEDULE_TOPIC_XXXX",))])
     assert _chosen(records, Selection(conditions=hidden).on("a")) == []
 
 
 def test_brokers_are_left_out_by_a_condition() -> None:
-    conditions = Conditions.of([EqualTo(("brokerName",), "b")])
+    conditions = Conditions.of([Predicate("brokerName", "=", ("b",))])
     assert Selection(conditions=conditions).on("b").wants_broker()
     assert not Selection(conditions=conditions).on("a").wants_broker()
 
 
 def test_tags_for_pruning_are_those_that_both_want() -> None:
-    asked = Conditions.of([In(("tags",), ("B", "C"))])
+    asked = Conditions.of([Predicate("tags", "IN", ("B", "C"))])
     wanted = _filter(subExpression="A || B")
     assert wanted.pruning_tags == {"A", "B"}
     narrowed = Selection(tags=wanted.tags).on("a").narrowed(asked)
     assert narrowed.pruning_tags == {"B"}
-    assert narrowed.tags == {"A", "B"}, "what the options say is not Spark's to check again"
+    assert narrowed.tags == {"A", "B"}
     assert Selection(conditions=asked).on("a").pruning_tags == {"B", "C"}
     assert not _filter().names_queues
 

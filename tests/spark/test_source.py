@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from tests.spark.stores import StoreWriter
-from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
+from txrocketmq.spark.batch import StoreReader
 from txrocketmq.spark.errors import NotAStore, OptionError, SparkSourceError
 from txrocketmq.spark.live.batch import LiveReader
 from txrocketmq.spark.live.stream import LiveStreamReader
-from txrocketmq.spark.source import OldNameSource, PushdownSource, RocketMQSource
+from txrocketmq.spark.source import OldNameSource, RocketMQSource
 from txrocketmq.spark.stream import StoreStreamReader
 from txrocketmq.spark.tables.reader import TableReader
 
@@ -101,19 +101,30 @@ def test_all_columns_are_worth_a_warning(path: str, caplog: pytest.LogCaptureFix
 
 
 def test_names() -> None:
-    assert RocketMQSource.name() == PushdownSource.name() == "rocketmq"
+    assert RocketMQSource.name() == "rocketmq"
     assert OldNameSource.name() == "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
 
 
 def test_which_reader(path: str) -> None:
-    def reader(source: type[RocketMQSource], **options: str) -> object:
-        return type(source({"path": path, **options}).reader(SCHEMA))
+    def reader(**options: str) -> object:
+        return type(RocketMQSource({"path": path, **options}).reader(SCHEMA))
 
-    assert reader(RocketMQSource) is StoreReader
-    assert reader(RocketMQSource, pushFilters="true") is PushdownStoreReader
-    assert reader(PushdownSource) is PushdownStoreReader
-    assert reader(PushdownSource, pushFilters="false") is StoreReader
-    assert reader(PushdownSource, table="topics") is TableReader
+    assert reader() is reader(pushFilters="false") is StoreReader
+    assert reader(table="topics") is TableReader
+    with pytest.raises(OptionError, match=r"pushFilters=true is not offered .* option where"):
+        reader(pushFilters="true")
+
+
+def test_options_of_a_permanent_table_are_not_changed_for_one_read(path: str) -> None:
+    """Spark makes one source for all scans of a table in a statement, with options of the first."""
+    of_table = {"provider": "rocketmq", "option.storepath": path, "option.columns": "topic"}
+    schema = RocketMQSource(of_table).schema()
+    for same in ({}, {"storePath": path}):
+        assert isinstance(RocketMQSource(same).reader(schema), StoreReader)
+    for stream in (False, True):
+        source = RocketMQSource({"storePath": path, "topic": "A"})
+        with pytest.raises(OptionError, match=r"option topic is given for .* permanent table"):
+            source.streamReader(schema) if stream else source.reader(schema)
 
 
 def test_which_stream_reader(path: str) -> None:
@@ -140,6 +151,12 @@ def test_errors_come_when_a_source_is_made(path: str) -> None:
         RocketMQSource({"path": f"{path}/none"}).schema()
     with pytest.raises(OptionError, match="storePath .* or nameServer"):
         RocketMQSource({}).schema()
+
+
+def test_conditions_are_of_messages_of_stores() -> None:
+    live = RocketMQSource({"nameServer": "127.0.0.1:1", "topic": "t", "where": "queueId = 1"})
+    with pytest.raises(OptionError, match=r"where has no meaning here .batch over a cluster."):
+        live.reader(SCHEMA)
 
 
 def test_errors_come_when_a_reader_is_made(path: str) -> None:
@@ -170,12 +187,12 @@ def test_errors_come_when_a_reader_is_made(path: str) -> None:
 def test_a_permanent_table_is_read_with_the_options_it_was_created_with(path: str) -> None:
     """As Spark does it: the schema is asked for once, and the reader is given nothing else."""
     told = {"option.storepath": path, "storepath": path, "provider": "rocketmq", "owner": "root"}
-    kept = PushdownSource({**told, "option.columns": "topic"}).schema()
+    kept = RocketMQSource({**told, "option.columns": "topic"}).schema()
     assert kept.names == ["topic"]
-    assert isinstance(PushdownSource({}).reader(kept), PushdownStoreReader)
-    queues = PushdownSource({**told, "option.table": "queues"}).schema()
-    assert isinstance(PushdownSource({}).reader(queues), TableReader)
+    assert isinstance(RocketMQSource({}).reader(kept), StoreReader)
+    queues = RocketMQSource({**told, "option.table": "queues"}).schema()
+    assert isinstance(RocketMQSource({}).reader(queues), TableReader)
     with pytest.raises(OptionError, match="created with a list of columns: create it without one"):
-        PushdownSource({}).reader(SCHEMA)
+        RocketMQSource({}).reader(SCHEMA)
     with pytest.raises(OptionError, match="pullBatchSize has no meaning here"):
-        PushdownSource({**told, "option.pullbatchsize": "1"}).schema()
+        RocketMQSource({**told, "option.pullbatchsize": "1"}).schema()

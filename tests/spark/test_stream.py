@@ -82,6 +82,7 @@ def test_nothing_new_is_no_batch(store: StoreWriter) -> None:
     kill=st.lists(st.booleans(), min_size=5, max_size=5),
     parts=st.sampled_from((1, 5)),
     topic=st.sampled_from((None, None, "Orders", "Batches")),
+    option=st.sampled_from(("topic", "where")),
 )
 def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
     tmp_path_factory: pytest.TempPathFactory,
@@ -90,13 +91,16 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
     kill: list[bool],
     parts: int,
     topic: str | None,
+    option: str,
 ) -> None:
     root = tmp_path_factory.mktemp("stores") / "broker-a"
     writer = StoreWriter(root, segment_bytes=8192)
     options = {
         "startingOffsets": "earliest", "view": "physical", "columns": "physicalOffset",
         "maxBytesPerTrigger": str(most_bytes), "minPartitions": str(parts),
-    } | ({"topic": topic} if topic else {})  # fmt: skip
+    }  # fmt: skip
+    if topic:
+        options[option] = topic if option == "topic" else f"topic = '{topic}'"
     query = Query()
     stream = reader(root, **options)
     for some, killed in zip(puts, kill, strict=False):
@@ -125,8 +129,9 @@ def _queues_are_asked_for_little() -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("chosen", [{"topic": "Few"}, {"where": "topic = 'Few'"}])
 def test_a_small_topic_is_read_by_its_queues_and_by_the_log_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str]
 ) -> None:
     writer = StoreWriter(tmp_path / "broker-a", segment_bytes=8192)
     rare = [
@@ -155,7 +160,7 @@ def test_a_small_topic_is_read_by_its_queues_and_by_the_log_alike(
     monkeypatch.setattr(log_reader, "_GAP_BYTES", 0)
     monkeypatch.setattr(log_reader, "_SLACK_BYTES", 0)
     monkeypatch.setattr(covered, "_NEAR_BYTES", 0)
-    stream = reader(writer.root, startingOffsets="earliest", topic="Few")
+    stream = reader(writer.root, startingOffsets="earliest", **chosen)
     start = stream.initialOffset()
     end = stream.latestOffset(start, ReadAllAvailable())
     kinds = []

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from pyspark.sql.datasource import InputPartition
 
 from tests.spark.live.fakes import BORN_MS, NAME_SERVER, FakeBroker, World
 from txrocketmq.spark.errors import ClusterError, DataLossError, OptionError
+from txrocketmq.spark.live import batch as live_batch
 from txrocketmq.spark.live import bounds, task
 from txrocketmq.spark.live.batch import LiveReader
 from txrocketmq.spark.options import SourceOptions, Use
@@ -20,11 +21,18 @@ MakeWorld = Callable[..., World]
 
 
 @pytest.fixture
-def reader(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., LiveReader]:
+def brokers() -> tuple[FakeBroker, FakeBroker]:
     a, b = FakeBroker("a"), FakeBroker("b")
     a.fill("t", [10, 0], first=3)
     b.fill("t", [5])
-    made = world(a, b)
+    return a, b
+
+
+@pytest.fixture
+def reader(
+    world: MakeWorld, brokers: tuple[FakeBroker, FakeBroker], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., LiveReader]:
+    made = world(*brokers)
     monkeypatch.setattr(bounds, "Cluster", lambda _, **more: made.cluster())
     monkeypatch.setattr(task, "_known_cluster", lambda *_: made.cluster())
 
@@ -39,11 +47,14 @@ def reader(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., L
 MakeReader = Callable[..., LiveReader]
 
 
-def rows(reader: LiveReader) -> list[tuple[str, int, int]]:
+def rows(
+    reader: LiveReader, partitions: Sequence[InputPartition] | None = None
+) -> list[tuple[str, int, int]]:
     """Broker, queue and offset of each row, read as Spark does: pickled before it reads."""
     ours = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own
+    planned = reader.partitions() if partitions is None else partitions
     found: list[Any] = []
-    for partition in pickle.loads(pickle.dumps(reader.partitions())):  # noqa: S301 - our own
+    for partition in pickle.loads(pickle.dumps(planned)):  # noqa: S301 - our own
         for batch in ours.read(partition):
             columns = ("brokerName", "queueId", "queueOffset")
             found += zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
@@ -86,7 +97,8 @@ def test_assigned_queues(reader: MakeReader) -> None:
 
 def test_nothing(reader: MakeReader) -> None:
     ours = reader(startingOffsets="latest")
-    assert ours.partitions() == []
+    (one,) = ours.partitions()
+    assert list(ours.read(one)) == [], "it is for what comes later"
     assert list(ours.read(InputPartition(None))) == [], "as Spark does then"
     assert list(ours.read(None)) == [], "and PySpark 4.0"
 
@@ -110,3 +122,39 @@ def test_batches_have_the_schema_of_the_output(reader: MakeReader) -> None:
     options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", "kafkaNames": "true"})
     assert first.schema == Output.of(options).schema
     assert isinstance(first, pa.RecordBatch)
+
+
+def test_a_plan_that_is_used_again_gives_what_a_new_one_gives(
+    reader: MakeReader, brokers: tuple[FakeBroker, FakeBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [
+        (given, reader(**given), reader(**given).partitions())
+        for given in ({}, {"startingOffsets": "latest"}, {"minPartitions": "7"})
+    ]
+    a, b = brokers
+    a.add("t", 1, 4)
+    a.add("t", 0, 2)
+    b.add("t", 3, 1)  # a queue that is new
+    _, ours, partitions = plans[0]
+    assert rows(ours, partitions) == expected(("a", 0, 3, 13), ("b", 0, 0, 5)), "the first use"
+    monkeypatch.setattr(live_batch, "is_later", lambda _: True)
+    for given, ours, partitions in plans:
+        assert rows(ours, partitions) == rows(reader(**given)), given
+    for queue in (a.queues["t", 0], b.queues["t", 0]):  # retention has come by
+        del queue.messages[:4]
+        queue.first += 4
+    for given, ours, partitions in plans:
+        assert rows(ours, partitions) == rows(reader(**given)), given
+
+
+def test_offsets_that_were_asked_for_are_missed_in_an_old_plan(
+    reader: MakeReader, brokers: tuple[FakeBroker, FakeBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_batch, "is_later", lambda _: True)
+    ours = reader(startingOffsets='{"t": {"a": {"0": 5}}}')
+    partitions = ours.partitions()
+    queue = brokers[0].queues["t", 0]
+    del queue.messages[:4]
+    queue.first += 4
+    with pytest.raises(DataLossError, match="messages 5 to 6 of queue 0"):
+        rows(ours, partitions)

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.spark.stores import Draft, write_store
+from tests.spark.stores import Draft, StoreWriter, write_store
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.tables.reading import TableReading, table_columns
+from txrocketmq.spark.tables import reading
+from txrocketmq.spark.tables.reading import TABLES, Part, TableReading, table_columns
+from txrocketmq.spark.tables.table import Table
 
 
 def test_the_columns_that_are_asked_for(tmp_path: Path) -> None:
@@ -29,3 +34,53 @@ def test_an_option_without_meaning(tmp_path: Path) -> None:
     options = SourceOptions.of({"storePath": str(tmp_path), "table": "index", "topic": "a"})
     with pytest.raises(OptionError, match="topic has no meaning for table=index"):
         TableReading(options, table_columns(options))
+
+
+TABLES_OF_PIECES = ("queues", "consumequeue", "index", "quarantine")
+
+
+def test_only_these_tables_are_planned_in_pieces() -> None:
+    """All others are read as they are when a task reads them."""
+    assert sorted(name for name, table in TABLES.items() if table.since is not None) == sorted(
+        TABLES_OF_PIECES
+    )
+    plain = Table("t", "", (), lambda *_: ()).pieces
+    assert all(table.pieces is plain for table in TABLES.values() if table.since is None)
+
+
+@pytest.mark.parametrize("table", TABLES_OF_PIECES)
+def test_an_old_plan_gives_what_a_new_one_gives(
+    tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StoreWriter(tmp_path / "a", segment_bytes=2048, index_items=15)
+
+    def put(topics: int) -> None:
+        for number in range(40):
+            writer.put(
+                Draft(f"T{number % topics}", body=bytes(90), properties={"KEYS": f"k{number}"})
+            )
+
+    put(4)
+    options = SourceOptions.of({"storePath": str(writer.root), "table": table})
+
+    def made() -> TableReading:
+        return TableReading(options, table_columns(options))
+
+    def rows(reading: TableReading, parts: Sequence[Part]) -> list[str]:
+        batches = [batch for part in parts for batch in reading.batches(part)]
+        return sorted(repr(row) for batch in batches for row in batch.to_pylist())
+
+    old = made()
+    parts = pickle.loads(pickle.dumps(old.parts()))  # noqa: S301 - as they travel
+    monkeypatch.setattr(reading, "is_later", lambda _: True)
+    put(7)
+    writer.delete_segment()
+    shutil.rmtree(writer.root / "consumequeue/T1")
+    damaged = writer.stored[-3].physical_offset
+    segment = writer.segment(damaged // 2048 * 2048)
+    data = bytearray(segment.read_bytes())
+    data[damaged % 2048 + 4] ^= 0xFF
+    segment.write_bytes(data)
+    found = rows(old, parts)
+    assert found == rows(made(), made().parts())
+    assert found

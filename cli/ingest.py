@@ -63,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--store",
         nargs="+",
         action="extend",
-        default=[],
+        required=True,
         metavar="DIR",
         help="the directories of the stores, or URIs",
     )
@@ -79,8 +79,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Returns the options that were given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if not options.store and not options.migrate:
-        parser.error("the following arguments are required: --store")
     if options.dry_run and options.metrics is not None:
         parser.error("argument --metrics: a --dry-run does nothing that could be measured")
     return options
@@ -133,12 +131,6 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--verify-only",
         action="store_true",
         help="compare the table with the stores without copying anything",
-    )
-    kind.add_argument(
-        "--migrate",
-        action="store_true",
-        help="make a Delta table of the Parquet files that an earlier version has written to --out,"
-        " and stop",
     )
     group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
     group.add_argument(
@@ -222,12 +214,6 @@ def _main(options: argparse.Namespace) -> int:
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
-    if options.migrate:
-        from txrocketmq.spark.ingest.migrate import migrate
-
-        done = migrate(options.out)
-        console.print(f"a Delta table of {done.rows:,} messages in {done.files:,} files")
-        return DONE
     with ExitStack() as open_until_end:
         bar = ProgressBar(console)
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))

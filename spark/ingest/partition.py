@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides rows into partitions: by topic, by the day of storing, or by both.
+"""Divides rows into partitions: by topic, by the day of storing, or by both; names their folders.
 
 `dt` is the day in UTC at which the broker stored the message, so that it does not depend on where
 the job runs.
@@ -7,9 +7,10 @@ the job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,11 @@ from txrocketmq.spark.arrays import numbers_of, of_numbers
 
 DAY: Final = "dt"
 PARTITION_COLUMNS: Final = ("topic", DAY)
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands for NULL in the names of folders."""
+NAME_BYTES: Final = 255
+"""The most bytes that file systems allow in the name of a folder."""
+LONG_NAMES: Final = "long"
 _DAY_US: Final = 86_400_000_000
 _BEYOND_US: Final = np.iinfo(np.int64).max
 """Stands for times that are null, since they are beyond the calendar, too."""
@@ -55,6 +61,17 @@ def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
         else:
             # A copy: a view would keep the whole batch for as long as the smallest slice waits.
             yield Slice(partition, _copied(batch.slice(start, end - start)))
+
+
+def folder_of(values: Mapping[str, str | None]) -> str:
+    """Returns the folder of a partition as Hive names it, with a "/" at its end.
+
+    Some engines read the values of a partition from the names of its folders. Values are
+    percent-encoded as the writers of Delta do it. A value that no folder can be named after is left
+    out for the folder LONG_NAMES: only engines that read values from the table's log know it.
+    """
+    names = [f"{column}={quote(value or NO_VALUE, safe='')}" for column, value in values.items()]
+    return "".join(f"{name if len(name) <= NAME_BYTES else LONG_NAMES}/" for name in names)
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the Parquet files of a split into the table, one for each partition, with a size limit.
+"""Writes the Parquet files of a split into the table, each into the folder of its partition.
 
 Files get new names each time, and no file is part of the table before a commit names it. Files that
 a killed run has left are removed by the format's vacuum.
@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from txrocketmq.spark.files import ArrowFiles, files_of
-from txrocketmq.spark.ingest.partition import slices
+from txrocketmq.spark.ingest.partition import folder_of, slices
 
 COMPRESSION: Final = "zstd"
 ROW_GROUP_BYTES: Final = 16 << 20
@@ -78,14 +78,21 @@ class Place:
         )
 
     def open(self, name: str) -> Any:
-        """Opens a new file for writing."""
-        return self._fs.open_output_stream(f"{self._path}/{name}")
+        """Opens a new file for writing, in folders that are made if need be."""
+        path = f"{self._path}/{name}"
+        if self._is_local:
+            self._fs.create_dir(path.rpartition("/")[0])
+        return self._fs.open_output_stream(path)
 
     def settle(self, name: str) -> int:
         """Makes a closed file durable where it is local; returns its size in bytes."""
         path = f"{self._path}/{name}"
         if self._is_local:
             _sync(path)
+            folder, _, _ = name.rpartition("/")
+            while folder:  # the folders may be new, too
+                _sync(f"{self._path}/{folder}")
+                folder, _, _ = folder.rpartition("/")
             _sync(self._path)
         return int(self._fs.get_file_info(path).size)
 
@@ -167,7 +174,7 @@ class Parts:
         if part.writer is None:
             if len(self._open) >= OPEN_FILES:
                 self._close(next(iter(self._open)))
-            part.name = f"part-{uuid.uuid4()}.zstd.parquet"
+            part.name = f"{folder_of(part.values)}part-{uuid.uuid4()}.zstd.parquet"
             part.file = self._place.open(part.name)
             part.writer = _parquet(part.file, self._schema)
             self._open[partition] = part

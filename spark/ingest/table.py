@@ -44,8 +44,6 @@ from txrocketmq.spark.quarantine import COLUMNS
 from txrocketmq.spark.schema import arrow_schema
 
 QUARANTINE: Final = "_quarantine"
-OLD_SETTINGS: Final = "_ingest/table.json"
-"""The settings of a table of Parquet files, as earlier versions wrote it: see `migrate`."""
 _SOURCE: Final = "txrocketmq.source"
 _COLUMNS: Final = "txrocketmq.columns"
 _BROKERS: Final = "txrocketmq.brokers"
@@ -70,15 +68,6 @@ class Table:
 
     def settings(self) -> TableSettings | None:
         """Returns the settings; None if nothing is there. Raises TableError if other things are."""
-        if self._files.exists(f"{self._path}/{OLD_SETTINGS}"):
-            raise TableError(
-                f"{self.name} was written as plain Parquet files by an earlier version:"
-                f" `txrocketmq ingest --migrate --out {self.name}` makes a Delta table of it"
-            )
-        return self.settings_of_delta()
-
-    def settings_of_delta(self) -> TableSettings | None:
-        """Returns the settings of the Delta table, even if an older table is left beside it."""
         if not DeltaTable.is_deltatable(self._at, self._options):
             return None
         metadata = self._delta().metadata()

@@ -42,7 +42,8 @@ def written(
     for batch in batches:
         made.add(batch)
     found = made.finish()
-    assert {part.path for part in found} == {path.name for path in folder.iterdir()}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    assert {part.path for part in found} == files
     return found
 
 

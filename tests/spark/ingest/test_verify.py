@@ -123,7 +123,7 @@ def test_compaction_and_vacuum_change_nothing(store: StoreWriter, table: Path) -
 
 def test_a_file_that_cannot_be_read_is_told(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
-    path = next(table.glob("*.parquet"))
+    path = next(table.rglob("*.parquet"))
     path.write_bytes(path.read_bytes()[:-8] + b"\xff" * 8)
     found = verify(table, store.root)
     assert not found.is_good

@@ -48,6 +48,7 @@ _EXIT_CODES: Final = (
     " 130 interrupted"
 )
 _DIFFERENCES_SHOWN: Final = 20
+_TOPICS_SHOWN: Final = 10
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -418,6 +419,8 @@ def show_verification(found: Verification) -> None:
         print(f"{broker} [{span.start}, {span.end}): compared with {beside}")
     for broker in found.without_store:
         print(f"{broker}: not compared, because --store names no store of this broker")
+    if found.deleted:
+        print(f"deleted, so what is left was compared with the log only: {_some(found.deleted)}")
     if found.unreadable:
         print(found.unreadable)
     for difference in found.differences[:_DIFFERENCES_SHOWN]:
@@ -426,6 +429,11 @@ def show_verification(found: Verification) -> None:
         print(f"and {len(found.differences) - _DIFFERENCES_SHOWN:,} more queues")
     outcome = "equal" if found.is_good else "NOT equal"
     print(f"{outcome}: {found.messages:,} messages in {found.queues:,} queues")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _TOPICS_SHOWN
+    return ", ".join(names[:_TOPICS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
 For each queue, messages are counted and summed in the table, in the log and in the consume queues,
 over the range of each broker's log that the table has and the store still has. Damaged records in
-quarantine are left out everywhere.
+quarantine are left out everywhere. Messages from before their topic was deleted are in the table
+and in the log, but in no queue: see `spark.deleted_topics`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Verification:
     differences: tuple[Difference, ...]
     without_store: tuple[str, ...]
     """Brokers in the table whose stores were not given."""
+    deleted: tuple[str, ...] = ()
+    """Topics with messages that no queue has, since the topics were deleted."""
 
     unreadable: str = ""
     """Why the table cannot be read; empty if it can be."""
@@ -117,10 +120,10 @@ def verify(
     queues = [task for check in checks for task in check.queue_tasks()]
     given = {number: outcome.result() for number, outcome in runner([*logs, *queues])}
     in_table, unreadable = _counted(table, spans)
-    in_log = together(given[number] for number in range(len(logs)))
+    in_log = together(given[number].all for number in range(len(logs)))
+    deleted = together(given[number].deleted for number in range(len(logs)))
     in_queues = together(given[number] for number in range(len(logs), len(given)))
-    with_queues = {check.store.broker_name for check in checks if check.has_queues}
-    beside_queues = {q: c for q, c in in_table.items() if q.broker_name in with_queues}
+    with_queues = frozenset(check.store.broker_name for check in checks if check.has_queues)
     return Verification(
         spans=spans,
         messages=sum(count.messages for count in in_table.values()),
@@ -130,11 +133,30 @@ def verify(
         if unreadable
         else (
             *_differences(in_table, in_log, "log"),
-            *_differences(beside_queues, in_queues, "queue"),
+            *_differences(
+                *_beside_queues(in_table, in_log, deleted, in_queues, with_queues), "queue"
+            ),
         ),
         unreadable=unreadable,
         without_store=tuple(without_store),
+        deleted=tuple(
+            sorted({queue.topic for queue in deleted if queue.broker_name in with_queues})
+        ),
     )
+
+
+def _beside_queues(
+    in_table: Counts, in_log: Counts, deleted: Counts, in_queues: Counts, brokers: frozenset[str]
+) -> tuple[Counts, Counts]:
+    """Returns what is to be compared of the table, and of the queues of these brokers."""
+    # Where the table differs from the log, that is said, and what was deleted cannot be taken away.
+    unclear = {queue for queue in deleted if in_table.get(queue) != in_log.get(queue)}
+    table = {
+        queue: count.minus(deleted.get(queue, Count()))
+        for queue, count in in_table.items()
+        if queue.broker_name in brokers and queue not in unclear
+    }
+    return table, {queue: count for queue, count in in_queues.items() if queue not in unclear}
 
 
 def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.clock import Clock
+from tests.spark.deletions import delete_topic
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import TableError
@@ -55,6 +56,37 @@ def test_a_golden_store(
     assert found.is_good, found.differences
     assert found.messages > 300
     assert found.without_queues == ()
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_topics_that_were_deleted_are_compared_with_the_log(
+    store: StoreWriter, table: Path, noted: bool
+) -> None:
+    run([store.root], table)
+    delete_topic(store, "Orders", noted=noted)
+    delete_topic(store, "Payments", noted=noted)
+    store.put_all([Draft("Payments", 0)] * 3)  # made again, with fewer queues
+    store.write_config()
+    run([store.root], table)
+    found = verify(table, store.root)
+    assert found.is_good, found.differences
+    assert (found.messages, found.deleted) == (63, ("Orders", "Payments"))
+
+    DeltaTable(table).delete("topic = 'Orders' AND \"queueOffset\" = 3")
+    DeltaTable(table).delete('topic = \'Payments\' AND "queueOffset" = 1 AND "queueId" = 0')
+    texts = sorted(map(str, verify(table, store.root).differences))
+    assert [text.partition(":")[0] for text in texts] == [
+        "Orders queue 0 of broker-a", "Orders queue 1 of broker-a", "Payments queue 0 of broker-a",
+    ]  # fmt: skip
+    assert all("the log" in text for text in texts)
+
+
+def test_a_topic_that_lost_its_queues_was_not_deleted(store: StoreWriter, table: Path) -> None:
+    run([store.root], table)
+    shutil.rmtree(store.root / "consumequeue" / "Orders")
+    found = verify(table, store.root)
+    assert found.deleted == ()
+    assert {each.beside for each in found.differences} == {"queue"}
 
 
 @pytest.mark.parametrize("split_bytes", [None, 500])

@@ -69,6 +69,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="the directories of the stores, or URIs",
     )
     parser.add_argument(
+        "--cluster",
+        metavar="NAMES",
+        help="the cluster of the stores, or one for each, separated by commas (default: what the"
+        " stores tell, or else DefaultCluster)",
+    )
+    parser.add_argument(
         "--out", required=True, metavar="TABLE", help="the table: a folder, or a URI"
     )
     _add_table_options(parser)
@@ -282,7 +288,7 @@ def make_job(
     most = in_bytes("max-bytes-per-second", options.max_bytes_per_second, 1 << 16)
     # Spark decides how many tasks run at a time, and each may read this much.
     rate = None if most is None else Rate(most, 1 if is_submitted() else cores())
-    stores = resolve(",".join(options.store))
+    stores = resolve(",".join(options.store), cluster=options.cluster)
     return Job(
         stores,
         Table(options.out),
@@ -384,7 +390,7 @@ def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> N
     state, ends, table = None, {}, job.table
     with suppress(SparkSourceError, OSError):  # after a failure the metrics may say less
         state = State(table.version(), table.row_count(), table.committed_ms(), table.positions())
-        ends = {store.broker_name: end_of_log(store) for store in job.stores}
+        ends = {store.key: end_of_log(store) for store in job.stores}
     write_metrics(str(path), table.name, outcome.code, seconds, outcome.commits, state, ends)
 
 
@@ -395,7 +401,7 @@ def _show_plan(plan: Plan | None) -> None:
     splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
     print(f"new: {plan.size_bytes:,} bytes in {splits}")
     for split in plan.splits:
-        print(f"  {split.broker_name} [{split.start}, {split.end})")
+        print(f"  {split.broker} [{split.start}, {split.end})")
     for lost in plan.lost:
         print(f"  gone before it was taken: {lost}")
 

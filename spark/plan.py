@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
+from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.deleted_topics import known_from
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
@@ -113,27 +114,14 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     return [extent_of(store, options) for store in stores]
 
 
-def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
-    """Raises OptionError if an option names a broker to which none of the stores belongs."""
-    known = {store.broker_name for store in stores}
-    named = {
-        "assign": options.assign,
-        "startingOffsets": options.starting_offsets,
-        "endingOffsets": options.ending_offsets,
-    }
-    for name, value in named.items():
-        for broker in sorted(value.brokers() - known) if value else ():
-            raise OptionError(
-                f"option {name} names the broker {broker}; the stores are of {sorted(known)}"
-            )
-
-
 def extent_of(store: Store, options: SourceOptions) -> Extent:
     """Returns what extents_of does, for one store; the offsets may name other brokers."""
     by_time = options.starting_timestamp_ms is not None
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
+    starting = starting.of_broker(store.key, store.broker_name)
+    ending = ending.of_broker(store.key, store.broker_name)
     store = store.at_once()
     least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
@@ -145,7 +133,7 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     end = _end_of_log(store, ending, most, fail=options.fail_on_data_loss)
     ends = (least, most)
     queues = _queue_bounds(store, starting, ending, ends, fail=options.fail_on_data_loss)
-    wanted = Selection.of(options).on(store.broker_name, queues)
+    wanted = Selection.of(options).on(store.broker_name, queues, key=store.key)
     return Extent(store, start, max(start, end), wanted)
 
 

@@ -44,6 +44,6 @@ class Reading:
 
     def batches(self, part: Split) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""
-        name = part.store.broker_name
-        (extent,) = (each for each in self._extents if each.store.broker_name == name)
+        key = part.store.key
+        (extent,) = (each for each in self._extents if each.store.key == key)
         yield from self._scan.read(part, extent.wanted)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.spark.decode import Decoder
 from txrocketmq.spark.deleted_topics import DeletedTopics
+from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.log_reader import read_log
@@ -39,9 +40,9 @@ Offsets = NDArray[np.int64]
 
 
 class QueueName(NamedTuple):
-    """A queue of a broker."""
+    """A queue of a broker, which is named by its `Store.key`."""
 
-    broker_name: str
+    broker: str
     topic: str
     queue_id: int
 
@@ -108,13 +109,14 @@ def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
     """Counts the rows of a table that lie in the spans of their brokers."""
     counts: Counts = {}
     for broker, span in spans.items():
-        name = broker.replace("'", "''")
+        cluster, name = (each.replace("'", "''") for each in Broker.of(broker))
         outside = "".join(
             f' AND NOT ("physicalOffset" >= {start} AND "physicalOffset" < {end})'
             for start, end in span.damaged
         )
         found = table.query(
-            _COUNT + f""" WHERE "brokerName" = '{name}' AND "physicalOffset" >= {span.start}"""
+            _COUNT + f""" WHERE cluster = '{cluster}' AND "brokerName" = '{name}'"""
+            f' AND "physicalOffset" >= {span.start}'
             f' AND "physicalOffset" < {span.end}{outside} GROUP BY topic, "queueId"'
         )
         for topic, queue_id, messages, offsets, squares, size in zip(
@@ -150,9 +152,9 @@ class CountLog:
         for _, batch in found:
             held = self.span.holds(batch.column("physicalOffset").to_numpy())
             rows = batch.filter(pa.array(held))
-            _add(counts.all, self.store.broker_name, rows)
+            _add(counts.all, self.store.key, rows)
             if deleted is not None:
-                _add(counts.deleted, self.store.broker_name, _deleted(rows, deleted))
+                _add(counts.deleted, self.store.key, _deleted(rows, deleted))
         return counts
 
 
@@ -172,7 +174,7 @@ class CountQueues:
             for units in _units(queue, self.span):
                 total = total.plus(_of_units(units))
             if total.messages:
-                counts[QueueName(self.store.broker_name, queue.topic, queue.queue_id)] = total
+                counts[QueueName(self.store.key, queue.topic, queue.queue_id)] = total
         return counts
 
 
@@ -199,12 +201,12 @@ def _deleted(batch: pa.RecordBatch, deleted: DeletedTopics) -> pa.RecordBatch:
     return batch.filter(pa.array(places < until[topics.indices.to_numpy()]))
 
 
-def _add(counts: Counts, broker_name: str, batch: pa.RecordBatch) -> None:
+def _add(counts: Counts, broker: str, batch: pa.RecordBatch) -> None:
     """Adds the rows of a batch to the counts."""
     by_queue = pa.Table.from_batches([batch]).group_by(["topic", "queueId"])
     found = by_queue.aggregate([("queueOffset", "list"), ("storeSize", "sum")])
     for row in range(found.num_rows):
-        queue = QueueName(broker_name, found["topic"][row].as_py(), found["queueId"][row].as_py())
+        queue = QueueName(broker, found["topic"][row].as_py(), found["queueId"][row].as_py())
         offsets = found["queueOffset_list"][row].values.to_numpy()
         count = _of_offsets(offsets, found["storeSize_sum"][row].as_py())
         counts[queue] = counts.get(queue, Count()).plus(count)

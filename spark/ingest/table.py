@@ -10,6 +10,8 @@ runs that write the same part of a log the second one's commit is refused.
     txrocketmq:<broker>:crc      version: the fingerprint of the log before the former; see
                                  `spark.fingerprint`
 
+A broker is named with its cluster here, see `Store.key`.
+
 Damaged records, and ranges that were gone, are rows of a second table in the folder `_quarantine`
 of the first. It is written before: rows of a part of the log that it has are not written again.
 """
@@ -39,6 +41,7 @@ from txrocketmq.spark.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.files import ArrowFiles, LocalFiles, files_of, shown
 from txrocketmq.spark.ingest.parts import Part
 from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.quarantine import COLUMNS
 from txrocketmq.spark.schema import arrow_schema
@@ -213,9 +216,11 @@ class Table:
         for broker in positions:
             known = delta.transaction_version(_APP + broker)
             if known is not None:
-                written = pc.and_(
-                    pc.equal(rows["brokerName"], broker), pc.less(rows["physicalOffset"], known)
+                cluster, name = Broker.of(broker)
+                its = pc.and_(
+                    pc.equal(rows["cluster"], cluster), pc.equal(rows["brokerName"], name)
                 )
+                written = pc.and_(its, pc.less(rows["physicalOffset"], known))
                 rows = rows.filter(pc.invert(written))
         if rows.num_rows:
             marks = [Transaction(_APP + broker, each.next) for broker, each in positions.items()]
@@ -230,8 +235,8 @@ class Table:
                 raise self._busy(error) from error
 
     def quarantined(self) -> pa.Table:
-        """Returns broker, offset, length and reason of damaged records and gone ranges."""
-        names = ["brokerName", "physicalOffset", "length", "reason"]
+        """Returns cluster, broker, offset, length and reason of damaged records and gone ranges."""
+        names = ["cluster", "brokerName", "physicalOffset", "length", "reason"]
         at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
             return arrow_schema([c for c in COLUMNS if c.name in names]).empty_table().select(names)

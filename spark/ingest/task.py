@@ -81,10 +81,10 @@ class _Taking:
         options = SourceOptions.of(dict(task.settings.source))
         self._task = task
         self._store = task.store
-        self._wanted = Selection.of(options).on(split.broker_name)
+        self._wanted = Selection.of(options).on(task.store.broker_name)
         self._decoder = Decoder(
             task.settings.columns,
-            broker_name=split.broker_name,
+            broker_name=task.store.broker_name,
             cluster=task.store.cluster,
             decompress=options.decompress,
             properties_format=options.properties_format,
@@ -92,7 +92,7 @@ class _Taking:
         )
         place = Place(task.uri)
         self._parts = Parts(place, self._decoder.schema, task.settings.partition_by)
-        self._quarantine = SplitQuarantine(split.broker_name)
+        self._quarantine = SplitQuarantine(task.store.key)
         self._result = SplitResult(split)
 
     def result(self) -> SplitResult:
@@ -152,6 +152,6 @@ class _Taking:
         if not self._task.allow_data_loss:
             text = loss_text(self._store, lost.start, lost.end)
             raise DataLossError(f"{text}; with --allow-data-loss the run continues without them")
-        name = self._task.split.broker_name
+        name = self._task.split.broker
         self._result.lost.append(Lost(name, lost.start, lost.end))
         self._result.quarantine.append(gone(name, lost.start, lost.end))

@@ -47,7 +47,7 @@ class Difference(NamedTuple):
     store: Count
 
     def __str__(self) -> str:
-        where = f"{self.queue.topic} queue {self.queue.queue_id} of {self.queue.broker_name}"
+        where = f"{self.queue.topic} queue {self.queue.queue_id} of {self.queue.broker}"
         if self.table.messages != self.store.messages:
             what = f"{self.table.messages} messages, the {self.beside} {self.store.messages}"
         else:
@@ -94,10 +94,10 @@ def verify(
     """Compares. Raises TableError when there is no table, or it has nothing of these stores."""
     settings = settings_of(table)
     positions = table.positions()
-    without_store = sorted(set(positions) - {store.broker_name for store in stores})
+    without_store = sorted(set(positions) - {store.key for store in stores})
     if len(without_store) == len(positions):
         raise TableError(
-            f"{table.name} has nothing of {', '.join(each.broker_name for each in stores)}"
+            f"{table.name} has nothing of {', '.join(each.key for each in stores)}"
             f" to verify: it has the logs of {', '.join(without_store)}"
         )
     logical = SourceOptions.of(dict(settings.source)).view == "logical"
@@ -106,13 +106,13 @@ def verify(
         _Check(
             store,
             settings,
-            _span(store, positions[store.broker_name], missing.get(store.broker_name, [])),
+            _span(store, positions[store.key], missing.get(store.key, [])),
             has_queues=logical,
         )
         for store in stores
-        if store.broker_name in positions
+        if store.key in positions
     ]
-    spans = {check.store.broker_name: check.span for check in checks}
+    spans = {check.store.key: check.span for check in checks}
     logs = [task for check in checks for task in check.log_tasks()]
     if rate is not None and logs:
         each = rate.of_each(len(logs))
@@ -123,7 +123,7 @@ def verify(
     in_log = together(given[number].all for number in range(len(logs)))
     deleted = together(given[number].deleted for number in range(len(logs)))
     in_queues = together(given[number] for number in range(len(logs), len(given)))
-    with_queues = frozenset(check.store.broker_name for check in checks if check.has_queues)
+    with_queues = frozenset(check.store.key for check in checks if check.has_queues)
     return Verification(
         spans=spans,
         messages=sum(count.messages for count in in_table.values()),
@@ -139,9 +139,7 @@ def verify(
         ),
         unreadable=unreadable,
         without_store=tuple(without_store),
-        deleted=tuple(
-            sorted({queue.topic for queue in deleted if queue.broker_name in with_queues})
-        ),
+        deleted=tuple(sorted({queue.topic for queue in deleted if queue.broker in with_queues})),
     )
 
 
@@ -154,7 +152,7 @@ def _beside_queues(
     table = {
         queue: count.minus(deleted.get(queue, Count()))
         for queue, count in in_table.items()
-        if queue.broker_name in brokers and queue not in unclear
+        if queue.broker in brokers and queue not in unclear
     }
     return table, {queue: count for queue, count in in_queues.items() if queue not in unclear}
 
@@ -217,9 +215,10 @@ def _missing(table: Table) -> dict[str, list[tuple[int, int]]]:
     """Returns by broker the ranges that the table lacks because they were damaged or gone."""
     found: dict[str, list[tuple[int, int]]] = {}
     rows = table.quarantined()
-    columns = (rows[name].to_pylist() for name in ("brokerName", "physicalOffset", "length"))
-    for broker, start, length in zip(*columns, strict=True):
-        found.setdefault(broker, []).append((start, start + length))
+    names = ("cluster", "brokerName", "physicalOffset", "length")
+    columns = (rows[name].to_pylist() for name in names)
+    for cluster, broker, start, length in zip(*columns, strict=True):
+        found.setdefault(f"{cluster}/{broker}", []).append((start, start + length))
     return found
 
 

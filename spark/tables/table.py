@@ -46,7 +46,7 @@ class Request:
     def wanted(self) -> RecordFilter:
         """The filter for topics and queues; system topics are included."""
         chosen = replace(Selection.of(self.options), logical=False)
-        return chosen.on(self.store.broker_name)
+        return chosen.on(self.store.broker_name, key=self.store.key)
 
     @cached_property
     def pace(self) -> Pace | None:

@@ -43,7 +43,7 @@ def test_a_good_table(store: StoreWriter, table: Path, tmp_path: Path) -> None:
     found = verify(table, store.root, other.root)
     assert found.is_good
     assert (found.messages, found.without_queues) == (67, ())
-    assert found.spans["broker-a"][:2] == (0, store.end)
+    assert found.spans["DefaultCluster/broker-a"][:2] == (0, store.end)
     assert found.queues == 12
 
 
@@ -75,8 +75,8 @@ def test_topics_that_were_deleted_are_compared_with_the_log(
     DeltaTable(table).delete("topic = 'Orders' AND \"queueOffset\" = 3")
     DeltaTable(table).delete('topic = \'Payments\' AND "queueOffset" = 1 AND "queueId" = 0')
     texts = sorted(map(str, verify(table, store.root).differences))
-    assert [text.partition(":")[0] for text in texts] == [
-        "Orders queue 0 of broker-a", "Orders queue 1 of broker-a", "Payments queue 0 of broker-a",
+    assert [text.partition(" of Default")[0] for text in texts] == [
+        "Orders queue 0", "Orders queue 1", "Payments queue 0",
     ]  # fmt: skip
     assert all("the log" in text for text in texts)
 
@@ -105,7 +105,7 @@ def test_what_is_not_in_the_queues_yet_is_not_compared(store: StoreWriter, table
     run([store.root], table)
     found = verify(table, store.root)
     assert found.is_good
-    assert found.spans["broker-a"].end == end
+    assert found.spans["DefaultCluster/broker-a"].end == end
 
 
 def test_rows_that_are_missing_or_doubled(store: StoreWriter, table: Path) -> None:
@@ -117,7 +117,7 @@ def test_rows_that_are_missing_or_doubled(store: StoreWriter, table: Path) -> No
     first = found.differences[0]
     assert first.table.messages == first.store.messages - 1
     assert str(first) == (
-        f"Orders queue {first.queue.queue_id} of broker-a: the table has"
+        f"Orders queue {first.queue.queue_id} of DefaultCluster/broker-a: the table has"
         f" {first.table.messages} messages, the log {first.store.messages}"
     )
     one = DeltaTable(table).to_pyarrow_table(
@@ -169,9 +169,11 @@ def test_a_table_is_not_good_beside_stores_that_it_is_not_of(
     run([store.root, other.root], table)
     found = verify(table, other.root)
     assert found.is_good
-    assert (found.messages, found.without_store) == (7, ("broker-a",))
+    assert (found.messages, found.without_store) == (7, ("DefaultCluster/broker-a",))
     third = store_of(tmp_path / "broker-c", 7)
-    with pytest.raises(TableError, match="nothing of broker-c to verify: .* broker-a, broker-b$"):
+    with pytest.raises(
+        TableError, match="nothing of .*broker-c to verify: .*broker-a, DefaultCluster/broker-b$"
+    ):
         verify(table, third.root)
 
 
@@ -192,7 +194,7 @@ def test_what_retention_deleted_since_is_not_compared(store: StoreWriter, table:
     store.delete_segment()
     found = verify(table, store.root)
     assert found.is_good
-    assert found.spans["broker-a"].start == 4096
+    assert found.spans["DefaultCluster/broker-a"].start == 4096
     assert 0 < found.messages < 60
 
 
@@ -210,7 +212,7 @@ def test_every_kind_of_table(store: StoreWriter, table: Path, settings: TableSet
     assert found.is_good
     assert found.messages == (20 if settings.partition_by == () else 60)
     physical = settings.source == (("view", "physical"),)
-    assert found.without_queues == (("broker-a",) if physical else ())
+    assert found.without_queues == (("DefaultCluster/broker-a",) if physical else ())
 
 
 def test_without_queues_the_log_is_left(store: StoreWriter, table: Path) -> None:
@@ -218,7 +220,7 @@ def test_without_queues_the_log_is_left(store: StoreWriter, table: Path) -> None
     run([store.root], table)
     found = verify(table, store.root)
     assert found.is_good
-    assert found.without_queues == ("broker-a",)
+    assert found.without_queues == ("DefaultCluster/broker-a",)
 
 
 def test_logs_are_counted_as_fast_as_is_allowed(

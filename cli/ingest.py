@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq ingest`: copies stores of brokers to a Delta table, incrementally and exactly once.
+"""`txrocketmq ingest`: copies stores of brokers to a table, incrementally and exactly once.
 
 Also a program for spark-submit, as it is: see docs/ingest.md.
 """
@@ -27,6 +27,7 @@ from txrocketmq.spark.errors import (
 )
 
 if TYPE_CHECKING:
+    from txrocketmq.spark.ingest.destination import Destination
     from txrocketmq.spark.ingest.job import Commit, Job, Listener
     from txrocketmq.spark.ingest.plan import Plan
     from txrocketmq.spark.ingest.runner import Runner
@@ -56,8 +57,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROG,
         description="Copies the messages that are new in the stores of brokers, running or stopped,"
-        " into a Delta table. If a run is killed, the next one goes on without losing or"
-        " duplicating messages.",
+        " into a Delta or an Iceberg table. If a run is killed, the next one goes on without losing"
+        " or duplicating messages.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument(
@@ -86,6 +87,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Returns the options that were given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if options.format != "iceberg" and (options.catalog or options.table):
+        parser.error("arguments --catalog and --table are for --format iceberg")
     if options.dry_run and options.metrics is not None:
         parser.error("argument --metrics: a --dry-run does nothing that could be measured")
     return options
@@ -121,6 +124,25 @@ def _add_table_options(parser: argparse.ArgumentParser) -> None:
         default="map",
         metavar="FORMAT",
         help="how to write properties: map (default), json or raw",
+    )
+    group.add_argument(
+        "--format",
+        choices=("delta", "iceberg"),
+        default="delta",
+        help="the format of the table: delta (default), or iceberg with the extra of that name",
+    )
+    group.add_argument(
+        "--catalog",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of the catalog of an Iceberg table, as pyiceberg takes it, such as"
+        " type=rest (default: a file of SQLite in the folder of the table)",
+    )
+    group.add_argument(
+        "--table",
+        metavar="NAMESPACE.NAME",
+        help="the name of an Iceberg table in its catalog (default: txrocketmq.messages)",
     )
     group.add_argument("--keep-compressed", action="store_true", help="do not decompress bodies")
 
@@ -181,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("txrocketmq"):
             raise
-        needs = "pip install 'txrocketmq[ingest]'"
+        needs = f"pip install 'txrocketmq[{_extra(options)}]'"
         print(
             f"{PROG}: the Python package {error.name} is not installed; run {needs}",
             file=sys.stderr,
@@ -196,6 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
         return INTERRUPTED
+
+
+def _extra(options: argparse.Namespace) -> str:
+    return "iceberg" if options.format == "iceberg" else "ingest"
 
 
 def exit_code(error: Exception) -> int:
@@ -261,7 +287,6 @@ def make_job(
         chosen_columns,
         partition_columns,
     )
-    from txrocketmq.spark.ingest.table import Table
     from txrocketmq.spark.option_values import names, size
     from txrocketmq.spark.options import SourceOptions, Use
     from txrocketmq.spark.session import is_submitted
@@ -291,7 +316,7 @@ def make_job(
     stores = resolve(",".join(options.store), cluster=options.cluster)
     return Job(
         stores,
-        Table(options.out),
+        _destination(options),
         settings,
         start_runner,
         wishes,
@@ -299,6 +324,20 @@ def make_job(
         rate=rate,
         listener=listener,
     )
+
+
+def _destination(options: argparse.Namespace) -> Destination:
+    """Returns the table that the options name."""
+    if options.format == "delta":
+        from txrocketmq.spark.ingest.table import Table
+
+        return Table(options.out)
+    from txrocketmq.spark.ingest.iceberg import IDENTIFIER, IcebergTable
+
+    catalog = dict(each.partition("=")[::2] for each in options.catalog)
+    if "" in catalog or "" in catalog.values():
+        raise OptionError("option catalog: give NAME=VALUE, once for each property")
+    return IcebergTable(options.out, catalog, options.table or IDENTIFIER)
 
 
 def unknown_topics(options: argparse.Namespace, stores: Sequence[Store]) -> list[str]:

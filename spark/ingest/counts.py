@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from txrocketmq.spark.decode import Decoder
 from txrocketmq.spark.deleted_topics import DeletedTopics
+from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
@@ -105,7 +105,7 @@ class Span(NamedTuple):
         return inside
 
 
-def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
+def count_table(table: Destination, spans: Mapping[str, Span]) -> Counts:
     """Counts the rows of a table that lie in the spans of their brokers."""
     counts: Counts = {}
     for broker, span in spans.items():

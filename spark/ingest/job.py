@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from txrocketmq.spark.errors import SparkSourceError, StoreError
 from txrocketmq.spark.fingerprint import fingerprint, is_same_log
+from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.plan import (
     Lost,
     Plan,
@@ -31,7 +32,6 @@ from txrocketmq.spark.ingest.plan import (
 from txrocketmq.spark.ingest.quarantine import gone
 from txrocketmq.spark.ingest.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.ingest.task import IngestTask, SplitResult
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.store import DEFAULT_CLUSTER, Store
@@ -100,7 +100,7 @@ class Job:
     """A job. `start_runner` is called only when there are tasks to run."""
 
     stores: Sequence[Store]
-    table: Table
+    table: Destination
     settings: TableSettings
     start_runner: Callable[[], Runner]
     wishes: Wishes = field(default_factory=Wishes)
@@ -178,9 +178,10 @@ class Job:
     def _tasks(self, plan: Plan) -> list[IngestTask]:
         stores = {store.key: store for store in self.stores}
         rate = self.rate.of_each(len(plan.splits)) if self.rate is not None else None
+        layout = self.table.layout(self.settings)
         return [
             IngestTask(
-                self.table.uri, self.settings, split, stores[split.broker],
+                self.table.uri, self.settings, layout, split, stores[split.broker],
                 self.wishes.check_crc, self.quarantines, self.wishes.allow_data_loss, rate,
             )
             for split in plan.splits

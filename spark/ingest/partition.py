@@ -8,7 +8,7 @@ the job runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -29,6 +29,8 @@ LONG_NAMES: Final = "long"
 _DAY_US: Final = 86_400_000_000
 _BEYOND_US: Final = np.iinfo(np.int64).max
 """Stands for times that are null, since they are beyond the calendar, too."""
+_BEYOND: Final = "day "
+"""Precedes the number of a day that is beyond the calendar and has no date."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -72,6 +74,25 @@ def folder_of(values: Mapping[str, str | None]) -> str:
     """
     names = [f"{column}={quote(value or NO_VALUE, safe='')}" for column, value in values.items()]
     return "".join(f"{name if len(name) <= NAME_BYTES else LONG_NAMES}/" for name in names)
+
+
+def date_of(name: str) -> str | None:
+    """Returns the value of the partition column `dt` for a day as `slices` names it."""
+    return None if not name or name.startswith(_BEYOND) else name
+
+
+def day_number(name: str | None) -> int | None:
+    """Returns the number of a day since 1970, by which Iceberg knows it; None for no day.
+
+    Days beyond the calendar are the last or the first one of it: so they are on the right side of
+    all days that a query can name.
+    """
+    if not name:
+        return None
+    if name.startswith(_BEYOND):
+        is_later = int(name.removeprefix(_BEYOND)) > 0
+        return ((date.max if is_later else date.min) - _EPOCH.date()).days
+    return (date.fromisoformat(name) - _EPOCH.date()).days
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -120,5 +141,5 @@ def _days(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
 def _day_name(day: int) -> str:
     try:
         return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
-    except OverflowError:
-        return ""  # a date beyond the calendar, by a wrong clock
+    except OverflowError:  # a date beyond the calendar, by a wrong clock
+        return "" if day == _BEYOND_US // _DAY_US else f"{_BEYOND}{day}"

@@ -39,7 +39,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from txrocketmq.spark.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.files import ArrowFiles, LocalFiles, files_of, shown
-from txrocketmq.spark.ingest.parts import Part
+from txrocketmq.spark.ingest.parts import Layout, Part
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -109,6 +109,10 @@ class Table:
             _COLUMNS: json.dumps(settings.columns),
         }
         self._create(self._at, settings.schema, settings.partition_by, configuration)
+
+    def layout(self, settings: TableSettings) -> Layout:
+        """Returns how the files of the table, which has these settings, are to be written."""
+        return Layout.of_hive(settings.schema, settings.partition_by)
 
     def positions(self) -> dict[str, Position]:
         """Returns by broker how far its log is in the table."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.errors import BadRecordError, DataLossError
-from txrocketmq.spark.ingest.parts import Part, Parts, Place
+from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
 from txrocketmq.spark.ingest.plan import Lost, Split
 from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -59,6 +59,7 @@ class IngestTask:
     uri: str
     """The URI of the table."""
     settings: TableSettings
+    layout: Layout
     split: Split
     store: Store
     check_crc: bool = False
@@ -91,7 +92,7 @@ class _Taking:
             check_crc=task.check_crc,
         )
         place = Place(task.uri)
-        self._parts = Parts(place, self._decoder.schema, task.settings.partition_by)
+        self._parts = Parts(place, task.layout)
         self._quarantine = SplitQuarantine(task.store.key)
         self._result = SplitResult(split)
 

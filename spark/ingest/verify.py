@@ -26,10 +26,10 @@ from txrocketmq.spark.ingest.counts import (
     filter_of,
     together,
 )
+from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.store import Store
@@ -80,7 +80,7 @@ class Verification:
         return not (self.differences or self.unreadable)
 
 
-def settings_of(table: Table) -> TableSettings:
+def settings_of(table: Destination) -> TableSettings:
     """Returns the settings of a table to be verified. Raises TableError if there is none."""
     settings = table.settings()
     if settings is None or not table.positions():
@@ -89,7 +89,7 @@ def settings_of(table: Table) -> TableSettings:
 
 
 def verify(
-    table: Table, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
+    table: Destination, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
 ) -> Verification:
     """Compares. Raises TableError when there is no table, or it has nothing of these stores."""
     settings = settings_of(table)
@@ -157,7 +157,7 @@ def _beside_queues(
     return table, {queue: count for queue, count in in_queues.items() if queue not in unclear}
 
 
-def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:
+def _counted(table: Destination, spans: dict[str, Span]) -> tuple[Counts, str]:
     """Counts the table; returns the counts, and why it cannot be read, or ""."""
     try:
         return count_table(table, spans), ""
@@ -211,7 +211,7 @@ def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) 
     return Span(start, end, tuple(sorted([*inside, *store.gaps()])))
 
 
-def _missing(table: Table) -> dict[str, list[tuple[int, int]]]:
+def _missing(table: Destination) -> dict[str, list[tuple[int, int]]]:
     """Returns by broker the ranges that the table lacks because they were damaged or gone."""
     found: dict[str, list[tuple[int, int]]] = {}
     rows = table.quarantined()

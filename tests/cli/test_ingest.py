@@ -303,6 +303,28 @@ def test_brokers_of_two_clusters_with_one_name(
     assert keys(table) == keys_of(store, other)
 
 
+def test_an_iceberg_table(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "iceberg"
+    more = ("--format", "iceberg", "--out", str(table))
+    assert run(store, *more, "--dry-run") == ingest.DONE
+    assert not table.exists()
+    assert run(store, *more, "--verify") == ingest.DONE
+    assert capsys.readouterr().out.endswith("equal: 60 messages in 6 queues\n")
+    assert keys(table) == keys_of(store)
+    assert run(store, "--out", str(table)) == ingest.WRONG_USAGE
+    assert "holds 'catalog.db' and is not a table of" in capsys.readouterr().err
+    assert run(store, *more, "--catalog", "type") == ingest.WRONG_USAGE
+    assert "option catalog: give NAME=VALUE" in capsys.readouterr().err
+    other = ("--catalog", "type=sql", "--catalog", f"uri=sqlite:///{tmp_path}/other.db")
+    assert run(store, *more[:3], str(tmp_path / "second"), *other, "--table", "a.b") == ingest.DONE
+    assert (tmp_path / "second" / "data").is_dir()
+    with pytest.raises(SystemExit):
+        run(store, "--catalog", "type=rest")
+    assert "--catalog and --table are for --format iceberg" in capsys.readouterr().err
+
+
 def test_verifying_what_is_no_table_makes_none(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

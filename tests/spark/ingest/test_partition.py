@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.ingest.partition import folder_of, slices
+from txrocketmq.spark.ingest.partition import date_of, day_number, folder_of, slices
 
 DAY_US = 86_400_000_000
 
@@ -46,6 +46,15 @@ def test_folders_are_named_as_hive_names_them() -> None:
     assert folder_of({"topic": "T", "dt": None}) == "topic=T/dt=__HIVE_DEFAULT_PARTITION__/"
     assert folder_of({"topic": "L" * 249}) == f"topic={'L' * 249}/"
     assert folder_of({"topic": "L" * 250, "dt": "2026-11-20"}) == "long/dt=2026-11-20/"
+
+
+def test_days_have_dates_and_numbers() -> None:
+    far, before = 3_000_000 * DAY_US, -(10**6) * DAY_US
+    rows = [("t", DAY_US), ("t", -1), ("t", far), ("t", before), ("t", None)]
+    names = [next(slices(batch_of([row]), ["dt"])).partition[0] for row in rows]
+    assert [date_of(name) for name in names] == ["1970-01-02", "1969-12-31", None, None, None]
+    last, first = (date.max - date(1970, 1, 1)).days, (date.min - date(1970, 1, 1)).days
+    assert [day_number(name) for name in names] == [1, -1, last, first, None]
 
 
 def test_without_rows_there_are_no_slices() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq ingest`: copies stores of brokers to a Delta table, incrementally and exactly once.
+"""`txrocketmq ingest`: copies stores of brokers to a table, incrementally and exactly once.
 
 Also a program for spark-submit, as it is: see docs/ingest.md.
 """
@@ -28,6 +28,7 @@ from txrocketmq.spark.errors import (
 )
 
 if TYPE_CHECKING:
+    from txrocketmq.spark.ingest.destination import Destination
     from txrocketmq.spark.ingest.job import Commit, Job, Listener
     from txrocketmq.spark.ingest.plan import Plan
     from txrocketmq.spark.ingest.runner import Runner
@@ -49,6 +50,7 @@ _EXIT_CODES: Final = (
     " 130 interrupted"
 )
 _DIFFERENCES_SHOWN: Final = 20
+_TOPICS_SHOWN: Final = 10
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -56,17 +58,23 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROG,
         description="Copies the messages that are new in the stores of brokers, running or stopped,"
-        " into a Delta table. If a run is killed, the next one goes on without losing or"
-        " duplicating messages.",
+        " into a Delta or an Iceberg table. If a run is killed, the next one goes on without losing"
+        " or duplicating messages.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument(
         "--store",
         nargs="+",
         action="extend",
-        default=[],
+        required=True,
         metavar="DIR",
         help="the directories of the stores, or URIs",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="NAMES",
+        help="the cluster of the stores, or one for each, separated by commas (default: what the"
+        " stores tell, or else DefaultCluster)",
     )
     parser.add_argument(
         "--out", required=True, metavar="TABLE", help="the table: a folder, or a URI"
@@ -80,8 +88,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Returns the options that were given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if not options.store and not options.migrate:
-        parser.error("the following arguments are required: --store")
+    if options.format != "iceberg" and (options.catalog or options.table):
+        parser.error("arguments --catalog and --table are for --format iceberg")
     if options.dry_run and options.metrics is not None:
         parser.error("argument --metrics: a --dry-run does nothing that could be measured")
     return options
@@ -118,6 +126,25 @@ def _add_table_options(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="how to write properties: map (default), json or raw",
     )
+    group.add_argument(
+        "--format",
+        choices=("delta", "iceberg"),
+        default="delta",
+        help="the format of the table: delta (default), or iceberg with the extra of that name",
+    )
+    group.add_argument(
+        "--catalog",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of the catalog of an Iceberg table, as pyiceberg takes it, such as"
+        " type=rest (default: a file of SQLite in the folder of the table)",
+    )
+    group.add_argument(
+        "--table",
+        metavar="NAMESPACE.NAME",
+        help="the name of an Iceberg table in its catalog (default: txrocketmq.messages)",
+    )
     group.add_argument("--keep-compressed", action="store_true", help="do not decompress bodies")
 
 
@@ -134,12 +161,6 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--verify-only",
         action="store_true",
         help="compare the table with the stores without copying anything",
-    )
-    kind.add_argument(
-        "--migrate",
-        action="store_true",
-        help="make a Delta table of the Parquet files that an earlier version has written to --out,"
-        " and stop",
     )
     group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
     group.add_argument(
@@ -183,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("txrocketmq"):
             raise
-        needs = "pip install 'txrocketmq[ingest]'"
+        needs = f"pip install 'txrocketmq[{_extra(options)}]'"
         print(
             f"{PROG}: the Python package {error.name} is not installed; run {needs}",
             file=sys.stderr,
@@ -198,6 +219,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
         return INTERRUPTED
+
+
+def _extra(options: argparse.Namespace) -> str:
+    return "iceberg" if options.format == "iceberg" else "ingest"
 
 
 def exit_code(error: Exception) -> int:
@@ -223,12 +248,6 @@ def _main(options: argparse.Namespace) -> int:
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
-    if options.migrate:
-        from txrocketmq.spark.ingest.migrate import migrate
-
-        done = migrate(options.out)
-        console.print(f"a Delta table of {done.rows:,} messages in {done.files:,} files")
-        return DONE
     with ExitStack() as open_until_end:
         bar = ProgressBar(console)
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
@@ -269,7 +288,6 @@ def make_job(
         chosen_columns,
         partition_columns,
     )
-    from txrocketmq.spark.ingest.table import Table
     from txrocketmq.spark.option_values import names, size
     from txrocketmq.spark.options import SourceOptions, Use
     from txrocketmq.spark.session import is_submitted
@@ -296,10 +314,10 @@ def make_job(
     most = in_bytes("max-bytes-per-second", options.max_bytes_per_second, 1 << 16)
     # Spark decides how many tasks run at a time, and each may read this much.
     rate = None if most is None else Rate(most, 1 if is_submitted() else cores())
-    stores = resolve(",".join(options.store))
+    stores = resolve(",".join(options.store), cluster=options.cluster)
     return Job(
         stores,
-        Table(options.out),
+        _destination(options),
         settings,
         start_runner,
         wishes,
@@ -307,6 +325,20 @@ def make_job(
         rate=rate,
         listener=listener,
     )
+
+
+def _destination(options: argparse.Namespace) -> Destination:
+    """Returns the table that the options name."""
+    if options.format == "delta":
+        from txrocketmq.spark.ingest.table import Table
+
+        return Table(options.out)
+    from txrocketmq.spark.ingest.iceberg import IDENTIFIER, IcebergTable
+
+    catalog = dict(each.partition("=")[::2] for each in options.catalog)
+    if "" in catalog or "" in catalog.values():
+        raise OptionError("option catalog: give NAME=VALUE, once for each property")
+    return IcebergTable(options.out, catalog, options.table or IDENTIFIER)
 
 
 def unknown_topics(options: argparse.Namespace, stores: Sequence[Store]) -> list[str]:
@@ -398,7 +430,7 @@ def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> N
     state, ends, table = None, {}, job.table
     with suppress(SparkSourceError, OSError):  # after a failure the metrics may say less
         state = State(table.version(), table.row_count(), table.committed_ms(), table.positions())
-        ends = {store.broker_name: end_of_log(store) for store in job.stores}
+        ends = {store.key: end_of_log(store) for store in job.stores}
     write_metrics(str(path), table.name, outcome.code, seconds, outcome.commits, state, ends)
 
 
@@ -409,7 +441,7 @@ def _show_plan(plan: Plan | None) -> None:
     splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
     print(f"new: {plan.size_bytes:,} bytes in {splits}")
     for split in plan.splits:
-        print(f"  {plain(split.broker_name)} [{split.start}, {split.end})")
+        print(f"  {plain(str(split.broker))} [{split.start}, {split.end})")
     for lost in plan.lost:
         print(f"  gone before it was taken: {plain(str(lost))}")
 
@@ -430,9 +462,13 @@ def show_verification(found: Verification) -> None:
     """Prints what was compared and what differs."""
     for broker, span in sorted(found.spans.items()):
         beside = "log" if broker in found.without_queues else "log and consume queues"
-        print(f"{plain(broker)} [{span.start}, {span.end}): compared with {beside}")
+        print(f"{plain(str(broker))} [{span.start}, {span.end}): compared with {beside}")
     for broker in found.without_store:
-        print(f"{plain(broker)}: not compared, because --store names no store of this broker")
+        print(f"{plain(str(broker))}: not compared, because --store names no store of this broker")
+    if found.deleted:
+        print(
+            f"deleted, so what is left was compared with the log only: {plain(_some(found.deleted))}"
+        )
     if found.unreadable:
         print(plain(str(found.unreadable)))
     for difference in found.differences[:_DIFFERENCES_SHOWN]:
@@ -441,6 +477,11 @@ def show_verification(found: Verification) -> None:
         print(f"and {len(found.differences) - _DIFFERENCES_SHOWN:,} more queues")
     outcome = "equal" if found.is_good else "NOT equal"
     print(f"{outcome}: {found.messages:,} messages in {found.queues:,} queues")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _TOPICS_SHOWN
+    return ", ".join(names[:_TOPICS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 if __name__ == "__main__":

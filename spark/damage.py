@@ -37,9 +37,7 @@ class Damage:
     def __init__(self, policy: BadRecordPolicy, origin: Origin) -> None:
         self._policy = policy
         self._origin = origin
-        self._quarantine = (
-            None if policy.path is None else Quarantine(policy.path, origin.broker_name)
-        )
+        self._quarantine = None if policy.path is None else Quarantine(policy.path, origin)
         self._left_out: Counter[str] = Counter()
 
     def add(self, bad: BadRecord) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The position of a stream over stores, as Spark keeps it in a checkpoint.
 
-    {"v": 1, "brokers": {"broker-a": {"log": 1073741824, "fp": "9ae0daaf"}}}
+    {"v": 1, "brokers": {"DefaultCluster/broker-a": {"log": 1073741824, "fp": "9ae0daaf"}}}
 
-There is one number for each broker, however many queues it has: the byte of its commit log at which
-the next record begins. Beside it stands what the options said about the start and is still needed,
-since a stream that resumes follows its checkpoint and not its options.
+A broker is named with its cluster. There is one number for each, however many queues it has: the
+byte of its commit log at which the next record begins. Beside it stands what the options said about
+the start and is still needed, since a stream that resumes follows its checkpoint and not its
+options.
 """
 
 from __future__ import annotations
@@ -70,13 +71,13 @@ class LogPosition:
 
 
 def to_offset(positions: Mapping[str, LogPosition]) -> dict[str, Any]:
-    """Returns the offset of the stream, from positions by broker name."""
+    """Returns the offset of the stream, from positions by `Store.key`."""
     brokers = {name: positions[name].to_json() for name in sorted(positions)}
     return {"v": VERSION, "brokers": brokers}
 
 
 def of_offset(offset: Mapping[str, Any]) -> dict[str, LogPosition]:
-    """Returns the positions by broker name.
+    """Returns the positions by `Store.key`.
 
     Raises SparkSourceError when the checkpoint is of another kind of stream, or a later version.
     """

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.fingerprint import fingerprint
 from txrocketmq.spark.log_cut import first_boundary, first_stored_since
 from txrocketmq.spark.log_end import end_of_log
@@ -19,24 +20,24 @@ from txrocketmq.spark.log_times import offset_before
 from txrocketmq.spark.offsets import LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
-from txrocketmq.spark.plan import Extent, check_brokers, extents_of
+from txrocketmq.spark.plan import Extent, extents_of
 from txrocketmq.spark.store import Store
 
 _LATEST: Final = Offsets(LATEST)
 
 
 def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str, LogPosition]:
-    """Returns where the stream begins in each store, by broker name.
+    """Returns where the stream begins in each store, by `Store.key`.
 
     Raises OptionError for offsets that make no sense, DataLossError for what is gone.
     """
     check_brokers(stores, options)
     timestamp_ms = options.starting_timestamp_ms
     if timestamp_ms is not None:
-        return {store.broker_name: _at_time(store, timestamp_ms) for store in stores}
+        return {store.key: _at_time(store, timestamp_ms) for store in stores}
     if options.starting_offsets is None:
         options = replace(options, starting_offsets=_LATEST)
-    return {each.store.broker_name: _at_offsets(each) for each in extents_of(stores, options)}
+    return {each.store.key: _at_offsets(each) for each in extents_of(stores, options)}
 
 
 def _at_time(store: Store, timestamp_ms: int) -> LogPosition:

@@ -21,11 +21,15 @@ def loss_text(store: Store, start: int, end: int) -> str:
     )
 
 
-def names_all(options: SourceOptions, broker_name: str) -> bool:
-    """Returns whether options name offsets of a broker from which everything is wanted."""
+def names_all(options: SourceOptions, broker_name: str, key: str = "") -> bool:
+    """Returns whether options name offsets of a broker from which everything is wanted.
+
+    `key` is the `Store.key` of a broker whose store is read.
+    """
     starting = options.starting_offsets
     if starting is None or options.starting_timestamp_ms is not None:
         return False
+    starting = starting.of_broker(key, broker_name)
     queues = (at for (_, broker, _), at in starting.queues.items() if broker == broker_name)
     return any(at >= 0 for at in (starting.of_log(broker_name), *queues))
 

@@ -51,6 +51,17 @@ class Offsets:
         """The byte offset given for the broker's commit log, or EARLIEST or LATEST."""
         return self.logs.get(broker_name, self.everywhere)
 
+    def of_broker(self, key: str, broker_name: str) -> Offsets:
+        """Returns the offsets with this broker under its name where they give its `Store.key`."""
+        if key not in self.brokers():
+            return self
+        queues = {
+            (topic, broker_name if broker == key else broker, number): at
+            for (topic, broker, number), at in self.queues.items()
+        }
+        logs = {broker_name if broker == key else broker: at for broker, at in self.logs.items()}
+        return Offsets(self.everywhere, queues, logs)
+
     def brokers(self) -> frozenset[str]:
         """Returns the names of the brokers that are named."""
         return frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))

@@ -57,6 +57,17 @@ class Assignment(NamedTuple):
         """Returns the brokers that are named."""
         return frozenset(name for each in self.queues.values() for name in each) - {_BROKER_ANY}
 
+    def of_broker(self, key: str, broker_name: str) -> Assignment:
+        """Returns the queues with this broker under its name where it is given by `Store.key`."""
+        if key not in self.brokers():
+            return self
+        return Assignment(
+            {
+                topic: {broker_name if each == key else each: ids for each, ids in queues.items()}
+                for topic, queues in self.queues.items()
+            }
+        )
+
     def of(self, topic: str, broker_name: str) -> frozenset[int]:
         """Returns the numbers of the topic's queues on the broker."""
         brokers = self.queues.get(topic, {})

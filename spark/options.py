@@ -216,7 +216,9 @@ class SourceOptions:
     broker_name: str | None = _option("brokerName", None, Use.STORE | Use.TABLE)
     """The name of the broker to which the store belongs, if the store does not contain it."""
     cluster: str | None = _option("cluster", None, _EVERY)
-    """The name of the cluster, for the column of that name."""
+    """The name of the cluster, for the column of that name, or names, one for each store and
+    separated by commas. Without it, a store's own configuration tells, or else it is
+    `DefaultCluster`. Brokers of two clusters may have the same name."""
     min_partitions: int | None = _option("minPartitions", None, _EVERY, values.whole(1, 100_000))
     """The least number of partitions, if there is enough to read. Without it, there is one for each
     file of the log, or for each queue of a cluster."""

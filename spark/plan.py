@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
+from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.conditions import Bounds, Conditions
+from txrocketmq.spark.deleted_topics import known_from
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
@@ -67,8 +69,10 @@ class Extent:
 
 
 class _Known(NamedTuple):
-    """The queues that hold the messages which the options name."""
+    """The queues of the topics that the options name."""
 
+    start: int
+    """The offset in the log from which on they know all messages: see `spark.deleted_topics`."""
     end: int
     """The offset in the log up to which the queues know it."""
     queues: list[Queue]
@@ -106,27 +110,14 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     return [extent_of(store, options) for store in stores]
 
 
-def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
-    """Raises OptionError if an option names a broker to which none of the stores belongs."""
-    known = {store.broker_name for store in stores}
-    named = {
-        "assign": options.assign,
-        "startingOffsets": options.starting_offsets,
-        "endingOffsets": options.ending_offsets,
-    }
-    for name, value in named.items():
-        for broker in sorted(value.brokers() - known) if value else ():
-            raise OptionError(
-                f"option {name} names the broker {broker}; the stores are of {sorted(known)}"
-            )
-
-
 def extent_of(store: Store, options: SourceOptions) -> Extent:
     """Returns what extents_of does, for one store; the offsets may name other brokers."""
     by_time = options.starting_timestamp_ms is not None
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
+    starting = starting.of_broker(store.key, store.broker_name)
+    ending = ending.of_broker(store.key, store.broker_name)
     store = store.at_once()
     least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
@@ -138,7 +129,7 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     end = _end_of_log(store, ending, most, fail=options.fail_on_data_loss)
     ends = (least, most)
     queues = _queue_bounds(store, starting, ending, ends, fail=options.fail_on_data_loss)
-    wanted = Selection.of(options).on(store.broker_name, queues)
+    wanted = Selection.of(options).on(store.broker_name, queues, key=store.key)
     return Extent(store, start, max(start, end), wanted)
 
 
@@ -238,8 +229,7 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     known = _known_queues(asked, options)
     if known is not None:
         return [*light, *_picks(extent, known, segments, options)]
-    covered = _covered_picks(extent, segments, options)
-    return [*light, *(_ranges(extent, segments, options) if covered is None else covered)]
+    return [*light, *_by_log(segments, extent, options)]
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -327,7 +317,7 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
 
 
 def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
-    """Returns what the queues know of the messages that the options name.
+    """Returns what the queues know of the messages in topics that the options name.
 
     Returns None if the options name none, or if it is cheaper to read the log.
     """
@@ -335,14 +325,17 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     by_log = not wanted.selection.logical or options.verify == "store"
     if by_log or not wanted.names_queues or store.queue_kind != "files":
         return None
-    # Before the queues are listed: a queue made after that has nothing before this place.
-    end = min(dispatched(store), asked.end)
     names = wanted.selection.topics or (
         wanted.selection.assign and wanted.selection.assign.topics()
     )
-    listed = [q for name in names for q in store.queues_of(name)] if names else store.queues()
-    known = _Known(end, _wanted_queues(listed, asked))
-    return known if _is_little(known.queues, asked) else None
+    if not names:  # a topic that was deleted may be wanted as well
+        return None
+    # Before the queues are listed: a queue made after that has nothing before this place.
+    end = min(dispatched(store), asked.end)
+    of_topics = [store.queues_of(name) for name in names]
+    start = max(map(known_from, of_topics))
+    queues = _wanted_queues([queue for queues in of_topics for queue in queues], asked)
+    return _Known(start, end, queues) if _is_little(queues, asked) else None
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
@@ -362,14 +355,23 @@ def _is_little(queues: Sequence[Queue], extent: Extent) -> bool:
 def _picks(
     extent: Extent, known: _Known, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split]:
-    """Returns splits by consume queues, and splits of the log that these do not know yet."""
+    """Returns splits by consume queues, and splits of what these do not know, or not yet."""
     end = min(known.end, extent.end)
+    start = min(max(known.start, extent.start), end)
     queues = _wanted_queues(known.queues, extent)
-    found = _by_queues(queues, replace(extent, end=end), segments, options)
-    if end < extent.end:
-        rest = replace(extent, start=max(end, extent.start))
-        found += _ranges(rest, [s for s in segments if s.end > rest.start], options)
+    before, after = replace(extent, end=start), replace(extent, start=max(end, extent.start))
+    found: list[Split] = []
+    if before.start < before.end:
+        found += _by_log([s for s in segments if s.first_offset < start], before, options)
+    found += _by_queues(queues, replace(extent, start=start, end=end), segments, options)
+    if after.start < after.end:
+        found += _ranges(after, [s for s in segments if s.end > after.start], options)
     return found
+
+
+def _by_log(segments: Sequence[Segment], extent: Extent, options: SourceOptions) -> list[Split]:
+    covered = _covered_picks(extent, segments, options)
+    return [*_ranges(extent, segments, options)] if covered is None else covered
 
 
 def _light_picks(
@@ -402,11 +404,10 @@ def _covered_picks(
 ) -> list[Split] | None:
     """Returns splits that proven queues pick records for; None where reading the log is cheaper."""
     wanted = extent.wanted
-    by_options = wanted.names_queues and not wanted.selection.logical
     little = None
-    if by_options or wanted.conditions_name_queues:
-        asking_bytes = 0 if wanted.conditions_name_queues else _ASKING_LOCALLY_BYTES
-        little = _little(extent, options, asking_bytes)
+    if wanted.names_queues or wanted.conditions_name_queues:
+        by_query = wanted.conditions_name_queues
+        little = _little(extent, options, 0 if by_query else _ASKING_LOCALLY_BYTES)
     if little is None:
         return None
     store, size = extent.store, extent.end - extent.start

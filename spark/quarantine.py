@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 from zlib import crc32
 
@@ -24,6 +24,7 @@ from txrocketmq.spark.schema import Column, arrow_schema
 
 COLUMNS: Final = (
     Column("brokerName", "string", "name of the broker"),
+    Column("cluster", "string", "name of the broker's cluster"),
     Column("file", "string", "of the commit log"),
     Column("physicalOffset", "bigint", "where the damage begins, bytes"),
     Column("length", "int", "bytes up to the next sound record, or of the record"),
@@ -35,12 +36,22 @@ _MAX_ROWS: Final = 256
 """The most rows of a file, which are kept in memory with at most 64 KiB each."""
 
 
-def rows(broker_name: str, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
+class Broker(Protocol):
+    """A broker in whose log damage was found."""
+
+    @property
+    def broker_name(self) -> str: ...
+
+    @property
+    def cluster(self) -> str | None: ...
+
+
+def rows(broker: Broker, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
     """Makes rows of the table `quarantine` from damaged records and the names of their files."""
     values = [
         (
-            broker_name, file, bad.physical_offset, min(bad.length, (1 << 31) - 1), bad.reason,
-            bad.detail, bad.data,
+            broker.broker_name, broker.cluster, file, bad.physical_offset,
+            min(bad.length, (1 << 31) - 1), bad.reason, bad.detail, bad.data,
         )
         for file, bad in found
     ]  # fmt: skip
@@ -56,8 +67,8 @@ class Quarantine:
     In a local folder a file appears under its name only when it is complete.
     """
 
-    def __init__(self, path: str, broker_name: str) -> None:
-        self._broker_name = broker_name
+    def __init__(self, path: str, broker: Broker) -> None:
+        self._broker = broker
         files, folder = files_of(path, option="badRecords=quarantine")
         if isinstance(files, ArrowFiles):
             self._files, self._folder = pafs.FileSystem.from_uri(files.uri)[0], folder
@@ -77,11 +88,11 @@ class Quarantine:
             return
         first = max(self._found[0][1].physical_offset, 0)
         places = [(file, bad.physical_offset) for file, bad in self._found]
-        digest = crc32(repr(places).encode())
-        name = f"bad-{quote(self._broker_name, safe='')}-{first:020d}-{digest:08x}.parquet"
+        digest = crc32(repr((self._broker.cluster, places)).encode())
+        name = f"bad-{quote(self._broker.broker_name, safe='')}-{first:020d}-{digest:08x}.parquet"
         target = f"{self._folder.rstrip('/')}/{name}"
         buffer = io.BytesIO()
-        pq.write_table(pa.Table.from_batches([rows(self._broker_name, self._found)]), buffer)
+        pq.write_table(pa.Table.from_batches([rows(self._broker, self._found)]), buffer)
         self._found = []
         local = isinstance(self._files, pafs.LocalFileSystem)
         written = f"{self._folder}/_{name}.partial" if local else target

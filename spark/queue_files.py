@@ -95,6 +95,16 @@ class Queue:
                 return rows[-1:]
         return None
 
+    def first_offset(self) -> int | None:
+        """Returns the queue offset of the first message that has a unit; None without one."""
+        row = self._first_row()
+        return None if row is None else int(row["queue_offset"][0])
+
+    def first_physical(self) -> int | None:
+        """Returns the place in the log of the first message that has a unit; None without one."""
+        row = self._first_row()
+        return None if row is None else int(row["physical_offset"][0])
+
     def units(self, from_index: int, to_index: int) -> NDArray[Any]:
         """Returns the units of the messages from one queue offset up to before another, as UNITS.
 
@@ -196,6 +206,15 @@ class Queue:
                 last = self._rows(file, units - 1, units)
                 return int(last["queue_offset"][0] + last["count"][0]) if len(last) else 0
         return listed[0].first_offset // self._unit.itemsize if listed and not self.is_batch else 0
+
+    def _first_row(self) -> NDArray[Any] | None:
+        for file in self._listed():
+            few = min(_BLOCK_UNITS, file.size // self._unit.itemsize)
+            row = self._next_row(file, 0, few)
+            row = self._next_row(file, few, self._written(file)) if row is None else row
+            if row is not None:
+                return row
+        return None
 
     def _written(self, file: NumberedFile, log_end: int | None = None) -> int:
         """Returns how many units of the file are written; see `last_unit` for `log_end`."""

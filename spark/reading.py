@@ -58,8 +58,8 @@ class Reading:
         """Yields the rows of a part."""
         is_old = is_later(self._planned_ms)
         if part.split is not None:
-            name = part.split.store.broker_name
-            (extent,) = (each for each in self._extents if each.store.broker_name == name)
+            key = part.split.store.key
+            (extent,) = (each for each in self._extents if each.store.key == key)
             yield from self._scan.read(part.split, extent.wanted, is_old=is_old)
         if part.growth is not None and is_old:
             for split, wanted in part.growth.splits(self._options):

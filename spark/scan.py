@@ -64,7 +64,7 @@ class Scan:
         plan would not read is left out with a warning instead.
         """
         options, store = self.options, split.store
-        is_old = is_old and not names_all(options, store.broker_name)
+        is_old = is_old and not names_all(options, store.broker_name, store.key)
 
         def lost(found: Lost) -> None:
             is_excused = is_old and is_outside(store, found.start, found.end)

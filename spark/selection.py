@@ -66,10 +66,20 @@ class Selection:
         return frozenset(each for each in self.topics or () if each.startswith(LMQ_PREFIX))
 
     def on(
-        self, broker_name: str, queues: Mapping[tuple[str, int], Bounds] | None = None
+        self,
+        broker_name: str,
+        queues: Mapping[tuple[str, int], Bounds] | None = None,
+        *,
+        key: str | None = None,
     ) -> RecordFilter:
-        """Returns the filter for a broker's store; `queues` are bounds of queue offsets, if any."""
-        return RecordFilter(self, broker_name, dict(queues or {}))
+        """Returns the filter for a broker's store; `queues` are bounds of queue offsets, if any.
+
+        `key` is the `Store.key`, by which the options may name the broker as well.
+        """
+        chosen = self
+        if self.assign is not None and key is not None:
+            chosen = replace(self, assign=self.assign.of_broker(key, broker_name))
+        return RecordFilter(chosen, broker_name, dict(queues or {}))
 
 
 @dataclass(frozen=True)

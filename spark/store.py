@@ -48,6 +48,8 @@ from txrocketmq.spark.walk import MIN_RECORD_BYTES
 
 QueueKind = Literal["files", "rocksdb", "none"]
 """How the consume queues are kept; unless in files, a store is read by its log alone."""
+DEFAULT_CLUSTER: Final = "DefaultCluster"
+"""The cluster of a store that does not tell; brokers have it unless brokerClusterName is set."""
 MAX_RECORD_BYTES: Final = 64 << 20
 """The default limit on the size of records; brokers by default take messages of 4 MiB."""
 
@@ -72,13 +74,18 @@ class Store:
     uri: str
     """The directory as it was named, without credentials."""
     broker_name: str
-    cluster: str | None
+    cluster: str
     files: Files
     path: str
     """The path of the directory in `files`."""
     queue_kind: QueueKind
     max_record_bytes: int = MAX_RECORD_BYTES
     """A larger record counts as damaged."""
+
+    @property
+    def key(self) -> str:
+        """Cluster and name of the broker, with a "/": what tells brokers from one another."""
+        return f"{self.cluster}/{self.broker_name}"
 
     def at_once(self) -> Store:
         """Returns the store as it is now, for a caller with many questions: see `listed_files`.
@@ -108,7 +115,7 @@ class Store:
         store = cls(
             uri=name,
             broker_name=broker_name or _or_none(config.broker_name) or _name_of_path(path),
-            cluster=cluster or _or_none(config.cluster_name),
+            cluster=cluster or _or_none(config.cluster_name) or DEFAULT_CLUSTER,
             files=files,
             path=path,
             queue_kind=_queue_kind(files, path, entries),
@@ -286,8 +293,10 @@ def resolve(
 ) -> list[Store]:
     """Returns the stores of a comma-separated list of directories, perhaps with *, ? and [ ].
 
-    Raises OptionError if two of them have the same broker name, if a pattern matches nothing, or if
-    `broker_name` is given for more than one; raises also what Store.open raises.
+    `cluster` is the name of their cluster, or names of clusters, one for each store.
+
+    Raises OptionError if two of them are of the same broker of a cluster, if a pattern matches
+    nothing, or if `broker_name` is given for more than one; raises also what Store.open raises.
     """
     names = [name for part in _parts(paths) for name in _matching(part)]
     if not names:
@@ -297,17 +306,40 @@ def resolve(
             f"option brokerName={broker_name!r} names one broker, but storePath={_shown(paths)!r}"
             f" has {len(names)} stores; leave it out: the names are in the stores or their paths"
         )
-    opened = [Store.open(name, broker_name=broker_name, cluster=cluster) for name in names]
+    if broker_name is not None and "/" in broker_name:
+        raise OptionError.of("brokerName", broker_name, "a name without a slash")
+    clusters = _clusters(cluster, len(names), paths)
+    opened = [
+        Store.open(name, broker_name=broker_name, cluster=its)
+        for name, its in zip(names, clusters, strict=True)
+    ]
     stores = [replace(store, max_record_bytes=max_record_bytes) for store in opened]
-    by_name: dict[str, Store] = {}
+    by_key: dict[str, Store] = {}
     for store in stores:
-        other = by_name.setdefault(store.broker_name, store)
+        other = by_key.setdefault(store.key, store)
         if other is not store:
             raise OptionError(
                 f"storePath={_shown(paths)!r}: {other.uri} and {store.uri} are both of broker"
-                f" {store.broker_name!r}; read one of them, or each alone"
+                f" {store.broker_name!r} in the cluster {store.cluster!r}; read one of them, or if"
+                " they are of different clusters, name these with the option cluster, one for each"
+                " store, separated by commas"
             )
     return stores
+
+
+def _clusters(text: str | None, stores: int, paths: str) -> list[str | None]:
+    """Returns the name of the cluster of each store, as far as the option says them."""
+    if text is None:
+        return [None] * stores
+    named = [name.strip() for name in text.split(",")]
+    if len(named) == 1:
+        named *= stores
+    if len(named) != stores or not all(named) or any("/" in name for name in named):
+        raise OptionError(
+            f"option cluster={text!r}: give one name, or one for each of the {stores} stores of"
+            f" storePath={_shown(paths)!r}, separated by commas; no name has a slash"
+        )
+    return [*named]
 
 
 def has_pattern(paths: str) -> bool:

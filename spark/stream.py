@@ -143,7 +143,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------ stores
 
     def _resolved(self) -> dict[str, Store]:
-        return {store.broker_name: store for store in stores_of(self._options)}
+        return {store.key: store for store in stores_of(self._options)}
 
     def _look_for_stores(self) -> None:
         if not has_pattern(self._options.store_path or ""):
@@ -171,7 +171,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _where_to_go_on(self, store: Store, position: LogPosition) -> int:
         """Returns the stream's position in the present log. Raises DataLossError if it is gone."""
         fail = self._options.fail_on_data_loss
-        least, end = store.min_offset(), self._seen[store.broker_name]
+        least, end = store.min_offset(), self._seen[store.key]
         if position.log < least:
             lose(loss_text(store, position.log, least), fail=fail)
             return least
@@ -231,7 +231,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         queues = {}
         if position.log < position.until:
             queues = {queue: Bounds(low=offset) for queue, offset in position.first.items()}
-        return selection.on(store.broker_name, queues)
+        return selection.on(store.broker_name, queues, key=store.key)
 
 
 def _shortened(store: Store, at: int, end: int) -> str:

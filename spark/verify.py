@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.deleted_topics import DeletedTopics
 from txrocketmq.spark.index_files import IndexFile
 from txrocketmq.spark.log_reader import Found
 from txrocketmq.spark.picks import dispatched
@@ -34,7 +35,7 @@ class StoreCheck:
         self._store = split.store
         self._has_queues = split.store.queue_kind == "files"
         self._dispatched = dispatched(split.store) if self._has_queues else 0
-        self._topics = split.store.config.topics() if self._has_queues else {}
+        self._deleted = DeletedTopics(split.store) if self._has_queues else None
         self._known: dict[tuple[str, int], Queue | None] = {}
         self._starts: list[NDArray[np.int64]] = []
 
@@ -51,12 +52,15 @@ class StoreCheck:
         self._starts.append(records.physical_offset)
         kind = records.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE
         mask = (kind == 0) & (records.physical_offset < self._dispatched)
-        if not self._has_queues or not mask.any():
+        if self._deleted is None or not mask.any():
             return
         records = records.where(mask)
         codes, topics = records.topics()
         for code in np.unique(codes).tolist():
             of_topic = records.where(codes == code)
+            # What is left of a topic that was deleted has lost its queues, and that is no damage.
+            is_there = of_topic.physical_offset >= self._deleted.until(topics[code])
+            of_topic = of_topic.where(is_there)
             for queue_id in np.unique(of_topic.queue_id).tolist():
                 of_queue = of_topic.where(of_topic.queue_id == queue_id)
                 yield from self._in_queue(topics[code], queue_id, of_queue)
@@ -67,8 +71,7 @@ class StoreCheck:
             self._known[name] = self._store.queue(topic, queue_id)
         queue = self._known[name]
         if queue is None:
-            if topic in self._topics:  # else the topic was deleted, and its queues with it
-                yield from _bad(records, "queue", f"queue {queue_id} of {topic} has no files")
+            yield from _bad(records, "queue", f"queue {queue_id} of {topic} has no files")
             return
         offsets, places, sizes = records.queue_offset, records.physical_offset, records.total_size
         units = _units(queue, int(offsets.min()), int(offsets.max()) + 1)

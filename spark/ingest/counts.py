@@ -13,11 +13,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.spark.decode import Decoder
+from txrocketmq.spark.deleted_topics import DeletedTopics
+from txrocketmq.spark.ingest.destination import Destination
+from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
@@ -37,9 +40,9 @@ Offsets = NDArray[np.int64]
 
 
 class QueueName(NamedTuple):
-    """A queue of a broker."""
+    """A queue of a broker, which is named by its `Store.key`."""
 
-    broker_name: str
+    broker: str
     topic: str
     queue_id: int
 
@@ -64,8 +67,25 @@ class Count(NamedTuple):
             self.size_bytes + other.size_bytes,
         )
 
+    def minus(self, other: Count) -> Count:
+        """Returns the difference of two counts."""
+        return Count(
+            self.messages - other.messages,
+            self.offsets - other.offsets,
+            (self.squares - other.squares) % (1 << 64),
+            self.size_bytes - other.size_bytes,
+        )
+
 
 Counts = dict[QueueName, Count]
+
+
+class LogCounts(NamedTuple):
+    """What is in a piece of a log."""
+
+    all: Counts
+    deleted: Counts
+    """Those of all that are of topics from before these were deleted, so that no queue has them."""
 
 
 class Span(NamedTuple):
@@ -85,17 +105,18 @@ class Span(NamedTuple):
         return inside
 
 
-def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
+def count_table(table: Destination, spans: Mapping[str, Span]) -> Counts:
     """Counts the rows of a table that lie in the spans of their brokers."""
     counts: Counts = {}
     for broker, span in spans.items():
-        name = broker.replace("'", "''")
+        cluster, name = (each.replace("'", "''") for each in Broker.of(broker))
         outside = "".join(
             f' AND NOT ("physicalOffset" >= {start} AND "physicalOffset" < {end})'
             for start, end in span.damaged
         )
         found = table.query(
-            _COUNT + f""" WHERE "brokerName" = '{name}' AND "physicalOffset" >= {span.start}"""
+            _COUNT + f""" WHERE cluster = '{cluster}' AND "brokerName" = '{name}'"""
+            f' AND "physicalOffset" >= {span.start}'
             f' AND "physicalOffset" < {span.end}{outside} GROUP BY topic, "queueId"'
         )
         for topic, queue_id, messages, offsets, squares, size in zip(
@@ -118,17 +139,22 @@ class CountLog:
     span: Span
     max_bytes_per_second: int | None = None
 
-    def __call__(self) -> Counts:
+    def __call__(self) -> LogCounts:
         """Reads the piece, and returns its counts."""
         decoder = Decoder(COUNTED, broker_name=self.store.broker_name)
-        counts: Counts = {}
+        counts = LogCounts({}, {})
+        deleted = DeletedTopics(self.store) if self.store.queue_kind == "files" else None
         wanted = filter_of(self.settings, self.store.broker_name)
         pace = Pace.of(self.max_bytes_per_second)
         log = read_log(self.store, self.start, self.end, first_is_boundary=True, pace=pace)
         # What is damaged or lost is not in the table either.
         found = decoded(seen(log, wanted), decoder, lambda _: None, _BATCH_BYTES)
         for _, batch in found:
-            _add(counts, self.store.broker_name, self.span, batch)
+            held = self.span.holds(batch.column("physicalOffset").to_numpy())
+            rows = batch.filter(pa.array(held))
+            _add(counts.all, self.store.key, rows)
+            if deleted is not None:
+                _add(counts.deleted, self.store.key, _deleted(rows, deleted))
         return counts
 
 
@@ -148,7 +174,7 @@ class CountQueues:
             for units in _units(queue, self.span):
                 total = total.plus(_of_units(units))
             if total.messages:
-                counts[QueueName(self.store.broker_name, queue.topic, queue.queue_id)] = total
+                counts[QueueName(self.store.key, queue.topic, queue.queue_id)] = total
         return counts
 
 
@@ -166,13 +192,21 @@ def together(counted: Iterable[Counts]) -> Counts:
     return counts
 
 
-def _add(counts: Counts, broker_name: str, span: Span, batch: pa.RecordBatch) -> None:
-    """Adds the rows of a batch that are in the span to the counts."""
-    held = batch.filter(pa.array(span.holds(batch.column("physicalOffset").to_numpy())))
-    by_queue = pa.Table.from_batches([held]).group_by(["topic", "queueId"])
+def _deleted(batch: pa.RecordBatch, deleted: DeletedTopics) -> pa.RecordBatch:
+    """Returns the rows of topics from before these were deleted."""
+    topics = pc.dictionary_encode(batch.column("topic"))
+    names = topics.dictionary.to_pylist()
+    until = np.array([deleted.until(name) for name in names], np.uint64)
+    places = batch.column("physicalOffset").to_numpy().astype(np.uint64)
+    return batch.filter(pa.array(places < until[topics.indices.to_numpy()]))
+
+
+def _add(counts: Counts, broker: str, batch: pa.RecordBatch) -> None:
+    """Adds the rows of a batch to the counts."""
+    by_queue = pa.Table.from_batches([batch]).group_by(["topic", "queueId"])
     found = by_queue.aggregate([("queueOffset", "list"), ("storeSize", "sum")])
     for row in range(found.num_rows):
-        queue = QueueName(broker_name, found["topic"][row].as_py(), found["queueId"][row].as_py())
+        queue = QueueName(broker, found["topic"][row].as_py(), found["queueId"][row].as_py())
         offsets = found["queueOffset_list"][row].values.to_numpy()
         count = _of_offsets(offsets, found["storeSize_sum"][row].as_py())
         counts[queue] = counts.get(queue, Count()).plus(count)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from txrocketmq.spark.errors import SparkSourceError, StoreError
 from txrocketmq.spark.fingerprint import fingerprint, is_same_log
+from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.plan import (
     Lost,
     Plan,
@@ -31,10 +32,9 @@ from txrocketmq.spark.ingest.plan import (
 from txrocketmq.spark.ingest.quarantine import gone
 from txrocketmq.spark.ingest.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.ingest.task import IngestTask, SplitResult
 from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.store import DEFAULT_CLUSTER, Store
 
 COMMIT_BYTES: Final = 8 << 30
 """The amount of log that one commit covers, in bytes."""
@@ -100,7 +100,7 @@ class Job:
     """A job. `start_runner` is called only when there are tasks to run."""
 
     stores: Sequence[Store]
-    table: Table
+    table: Destination
     settings: TableSettings
     start_runner: Callable[[], Runner]
     wishes: Wishes = field(default_factory=Wishes)
@@ -140,7 +140,7 @@ class Job:
 
     def _plan(self, positions: Mapping[str, Position]) -> Plan | None:
         for store in self.stores:
-            position = positions.get(store.broker_name)
+            position = positions.get(store.key)
             if position is None:
                 check_not_there(store, positions)
             else:
@@ -148,9 +148,9 @@ class Job:
         return plan_run([bounds_of(store) for store in self.stores], positions, self.wishes)
 
     def _take(self, plan: Plan, positions: Mapping[str, Position]) -> Iterator[Commit]:
-        self.table.expect(store.broker_name for store in self.stores)
+        self.table.expect(store.key for store in self.stores)
         self.listener.planned(plan)
-        taken = _Taken(plan, positions, {store.broker_name: store for store in self.stores})
+        taken = _Taken(plan, positions, {store.key: store for store in self.stores})
         for number, outcome in self.start_runner()(self._tasks(plan)) if plan.splits else ():
             result = taken.add(number, outcome)
             if result is not None:
@@ -176,11 +176,12 @@ class Job:
         return commit
 
     def _tasks(self, plan: Plan) -> list[IngestTask]:
-        stores = {store.broker_name: store for store in self.stores}
+        stores = {store.key: store for store in self.stores}
         rate = self.rate.of_each(len(plan.splits)) if self.rate is not None else None
+        layout = self.table.layout(self.settings)
         return [
             IngestTask(
-                self.table.uri, self.settings, split, stores[split.broker_name],
+                self.table.uri, self.settings, layout, split, stores[split.broker],
                 self.wishes.check_crc, self.quarantines, self.wishes.allow_data_loss, rate,
             )
             for split in plan.splits
@@ -232,9 +233,9 @@ class _Taken:
         self, results: Sequence[SplitResult], lost: Sequence[Lost]
     ) -> tuple[dict[str, Position], dict[str, Position]]:
         """Returns the positions of the brokers in these results, before them and after them."""
-        ends = {each.broker_name: each.end for each in lost}
-        ends |= {each.split.broker_name: each.split.end for each in results}
-        starts = {each.split.broker_name: each.split.start for each in reversed(results)}
+        ends = {each.broker: each.end for each in lost}
+        ends |= {each.split.broker: each.split.end for each in results}
+        starts = {each.split.broker: each.split.start for each in reversed(results)}
         old = {name: at for name, at in self._positions.items() if name in ends}
         for broker, end in ends.items():
             before = self._positions.get(broker)
@@ -256,7 +257,7 @@ def bounds_of(store: Store) -> StoreBounds:
     segments = store.segments()
     starts = [segment.first_offset for segment in segments]
     first = starts[0] if starts else 0
-    return StoreBounds(store.uri, store.broker_name, first, end_of_log(store), starts)
+    return StoreBounds(store.uri, store.key, first, end_of_log(store), starts)
 
 
 def check_unchanged(store: Store, position: Position) -> None:
@@ -264,7 +265,7 @@ def check_unchanged(store: Store, position: Position) -> None:
     if is_same_log(store, position.next, position.fingerprint):
         return
     raise StoreError(
-        f"the log of {store.broker_name} in {store.uri} is another broker's, or was cut and"
+        f"the log of {store.key} in {store.uri} is another broker's, or was cut and"
         f" rewritten: before offset {position.next} it has other records than at the last run;"
         " write it to another table"
     )
@@ -276,6 +277,6 @@ def check_not_there(store: Store, positions: Mapping[str, Position]) -> None:
         if position.fingerprint and fingerprint(store, position.next) == position.fingerprint:
             raise StoreError(
                 f"the log in {store.uri} is in the table already, as that of {name}, and not of"
-                f" {store.broker_name}: a store without config/topics.json has the name of its"
-                " folder; give it the one it had"
+                f" {store.key}: a store without config/topics.json has the name of its folder, in"
+                f" the cluster that --cluster says, or in {DEFAULT_CLUSTER}; give it those it had"
             )

@@ -78,6 +78,6 @@ def _totals(commits: Sequence[Commit]) -> tuple[Counter[str], Counter[str], Coun
     """Returns rows by topic, damaged records by reason, and lost bytes by broker."""
     lost: Counter[str] = Counter()
     for each in (each for commit in commits for each in commit.all_lost):
-        lost[each.broker_name] += each.end - each.start
+        lost[each.broker] += each.end - each.start
     topics = sum((commit.topics for commit in commits), Counter[str]())
     return topics, sum((commit.damaged for commit in commits), Counter[str]()), lost

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides rows into partitions: by topic, by the day of storing, or by both.
+"""Divides rows into partitions: by topic, by the day of storing, or by both; names their folders.
 
 `dt` is the day in UTC at which the broker stored the message, so that it does not depend on where
 the job runs.
@@ -7,9 +7,10 @@ the job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,16 @@ from txrocketmq.spark.arrays import numbers_of, of_numbers
 
 DAY: Final = "dt"
 PARTITION_COLUMNS: Final = ("topic", DAY)
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands for NULL in the names of folders."""
+NAME_BYTES: Final = 255
+"""The most bytes that file systems allow in the name of a folder."""
+LONG_NAMES: Final = "long"
 _DAY_US: Final = 86_400_000_000
 _BEYOND_US: Final = np.iinfo(np.int64).max
 """Stands for times that are null, since they are beyond the calendar, too."""
+_BEYOND: Final = "day "
+"""Precedes the number of a day that is beyond the calendar and has no date."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,6 +63,36 @@ def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
         else:
             # A copy: a view would keep the whole batch for as long as the smallest slice waits.
             yield Slice(partition, _copied(batch.slice(start, end - start)))
+
+
+def folder_of(values: Mapping[str, str | None]) -> str:
+    """Returns the folder of a partition as Hive names it, with a "/" at its end.
+
+    Some engines read the values of a partition from the names of its folders. Values are
+    percent-encoded as the writers of Delta do it. A value that no folder can be named after is left
+    out for the folder LONG_NAMES: only engines that read values from the table's log know it.
+    """
+    names = [f"{column}={quote(value or NO_VALUE, safe='')}" for column, value in values.items()]
+    return "".join(f"{name if len(name) <= NAME_BYTES else LONG_NAMES}/" for name in names)
+
+
+def date_of(name: str) -> str | None:
+    """Returns the value of the partition column `dt` for a day as `slices` names it."""
+    return None if not name or name.startswith(_BEYOND) else name
+
+
+def day_number(name: str | None) -> int | None:
+    """Returns the number of a day since 1970, by which Iceberg knows it; None for no day.
+
+    Days beyond the calendar are the last or the first one of it: so they are on the right side of
+    all days that a query can name.
+    """
+    if not name:
+        return None
+    if name.startswith(_BEYOND):
+        is_later = int(name.removeprefix(_BEYOND)) > 0
+        return ((date.max if is_later else date.min) - _EPOCH.date()).days
+    return (date.fromisoformat(name) - _EPOCH.date()).days
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -103,5 +141,5 @@ def _days(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
 def _day_name(day: int) -> str:
     try:
         return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
-    except OverflowError:
-        return ""  # a date beyond the calendar, by a wrong clock
+    except OverflowError:  # a date beyond the calendar, by a wrong clock
+        return "" if day == _BEYOND_US // _DAY_US else f"{_BEYOND}{day}"

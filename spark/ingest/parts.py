@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the Parquet files of a split into the table, one for each partition, with a size limit.
+"""Writes the Parquet files of a split into the table, each into the folder of its partition.
 
 Files get new names each time, and no file is part of the table before a commit names it. Files that
 a killed run has left are removed by the format's vacuum.
@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from txrocketmq.spark.files import ArrowFiles, files_of
-from txrocketmq.spark.ingest.partition import slices
+from txrocketmq.spark.ingest.partition import DAY, date_of, folder_of, slices
 
 COMPRESSION: Final = "zstd"
 ROW_GROUP_BYTES: Final = 16 << 20
@@ -63,6 +63,24 @@ class Part(NamedTuple):
     written_ms: int
     stats: str
     """Statistics in JSON, as Delta has them: the number of rows, least and greatest values."""
+    bounds: dict[str, tuple[int, int]] = {}  # noqa: RUF012 - never changed
+    """Least and greatest values of numbers, and of times in microseconds, by column."""
+
+
+class Layout(NamedTuple):
+    """How the files of a table are written."""
+
+    folder: str
+    """The folder for the files, inside the table; empty: one for each partition, as Hive has it."""
+    schema: pa.Schema
+    """The columns in the files."""
+    partition_by: tuple[str, ...]
+
+    @classmethod
+    def of_hive(cls, columns: pa.Schema, partition_by: Sequence[str]) -> Layout:
+        """Returns the layout in which the names of folders have the values of partitions."""
+        kept = [name for name in columns.names if name not in partition_by]
+        return cls("", pa.schema([columns.field(name) for name in kept]), tuple(partition_by))
 
 
 class Place:
@@ -78,14 +96,21 @@ class Place:
         )
 
     def open(self, name: str) -> Any:
-        """Opens a new file for writing."""
-        return self._fs.open_output_stream(f"{self._path}/{name}")
+        """Opens a new file for writing, in folders that are made if need be."""
+        path = f"{self._path}/{name}"
+        if self._is_local:
+            self._fs.create_dir(path.rpartition("/")[0])
+        return self._fs.open_output_stream(path)
 
     def settle(self, name: str) -> int:
         """Makes a closed file durable where it is local; returns its size in bytes."""
         path = f"{self._path}/{name}"
         if self._is_local:
             _sync(path)
+            folder, _, _ = name.rpartition("/")
+            while folder:  # the folders may be new, too
+                _sync(f"{self._path}/{folder}")
+                folder, _, _ = folder.rpartition("/")
             _sync(self._path)
         return int(self._fs.get_file_info(path).size)
 
@@ -116,12 +141,12 @@ class _Part:
 class Parts:
     """Writes the files of a split: `add` rows in the order of the log, then call `finish`."""
 
-    def __init__(self, place: Place, columns: pa.Schema, partition_by: Sequence[str]) -> None:
+    def __init__(self, place: Place, layout: Layout) -> None:
         self._place = place
-        self._partition_by = tuple(partition_by)
-        kept = [name for name in columns.names if name not in self._partition_by]
-        self._schema = pa.schema([columns.field(name) for name in kept])
-        self._summed = [name for name in kept if name in _SKIPPED_BY]
+        self._folder = layout.folder
+        self._partition_by = layout.partition_by
+        self._schema = layout.schema
+        self._summed = [name for name in self._schema.names if name in _SKIPPED_BY]
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._open: OrderedDict[tuple[str, ...], _Part] = OrderedDict()
         self._waiting_bytes = 0
@@ -132,9 +157,7 @@ class Parts:
         for partition, rows in slices(batch, self._partition_by):
             part = self._parts.get(partition)
             if part is None:
-                # The format writes an empty partition value as NULL.
-                values = (value or None for value in partition)
-                part = _Part(dict(zip(self._partition_by, values, strict=True)))
+                part = _Part(self._values(partition))
                 self._parts[partition] = part
             part.waiting.append(rows.select(self._schema.names))
             part.waiting_bytes += rows.nbytes
@@ -152,6 +175,15 @@ class Parts:
                 self._close(partition)
         return self._finished
 
+    def _values(self, partition: tuple[str, ...]) -> dict[str, str | None]:
+        # Delta writes an empty partition value as NULL.
+        values: dict[str, str | None] = {
+            name: value or None for name, value in zip(self._partition_by, partition, strict=True)
+        }
+        if DAY in values and not self._folder:
+            values[DAY] = date_of(values[DAY] or "")
+        return values
+
     def _make_room(self) -> None:
         """Writes the rows of the fullest partitions until half of the limit is free again."""
         largest = sorted(self._parts, key=lambda each: -self._parts[each].waiting_bytes)
@@ -167,11 +199,12 @@ class Parts:
         if part.writer is None:
             if len(self._open) >= OPEN_FILES:
                 self._close(next(iter(self._open)))
-            part.name = f"part-{uuid.uuid4()}.zstd.parquet"
+            folder = f"{self._folder}/" if self._folder else folder_of(part.values)
+            part.name = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
             part.file = self._place.open(part.name)
             part.writer = _parquet(part.file, self._schema)
             self._open[partition] = part
-        table = pa.Table.from_batches(part.waiting, self._schema)
+        table = pa.Table.from_batches(part.waiting).cast(self._schema)
         part.writer.write_table(table, row_group_size=max(1, table.num_rows))
         part.rows += table.num_rows
         self._sum(part, table)
@@ -202,6 +235,7 @@ class Parts:
             Part(
                 part.name, part.rows, self._place.settle(part.name), part.values,
                 time.time_ns() // 1_000_000, json.dumps(stats),
+                {name: (least, part.greatest[name]) for name, least in part.least.items()},
             )
         )  # fmt: skip
         part.writer, part.rows, part.least, part.greatest = None, 0, {}, {}

@@ -19,12 +19,13 @@ from txrocketmq.spark.split import even_parts
 class Lost(NamedTuple):
     """A range of a broker's log that is gone, but should have been copied."""
 
-    broker_name: str
+    broker: str
+    """Its cluster and name: `Store.key`, as in the other classes here."""
     start: int
     end: int
 
     def __str__(self) -> str:
-        return f"{self.broker_name} [{self.start}, {self.end})"
+        return f"{self.broker} [{self.start}, {self.end})"
 
 
 class Position(NamedTuple):
@@ -41,7 +42,7 @@ class Position(NamedTuple):
 class Split(NamedTuple):
     """What one task takes: the records that start in [start, end)."""
 
-    broker_name: str
+    broker: str
     start: int
     end: int
     first_is_boundary: bool
@@ -70,7 +71,7 @@ class StoreBounds(NamedTuple):
     """What a store has at one moment."""
 
     uri: str
-    broker_name: str
+    broker: str
     start: int
     """The first offset that is still there."""
     end: int
@@ -97,7 +98,7 @@ def plan_run(
     splits: list[Split] = []
     lost: list[Lost] = []
     for store in stores:
-        start = _start(store, positions.get(store.broker_name), lost, wishes)
+        start = _start(store, positions.get(store.broker), lost, wishes)
         end = _end(store, start, wishes.max_bytes)
         if end > start:
             splits += _splits(store, start, end, wishes.split_bytes)
@@ -110,16 +111,16 @@ def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wish
         return store.start
     if position.next > store.end:
         raise StoreError(
-            f"the log of {store.broker_name} in {store.uri} ends at {store.end}, but the table has"
+            f"the log of {store.broker} in {store.uri} ends at {store.end}, but the table has"
             f" it up to {position.next}: it is another broker's store, or was cut and rewritten;"
             " write it to another table"
         )
     if position.next >= store.start:
         return position.next
-    gone = Lost(store.broker_name, position.next, store.start)
+    gone = Lost(store.broker, position.next, store.start)
     if not wishes.allow_data_loss:
         raise DataLossError(
-            f"the log of {store.broker_name} in {store.uri} begins at {store.start}, but the table"
+            f"the log of {store.broker} in {store.uri} begins at {store.start}, but the table"
             f" has it only up to {position.next}: {gone.end - gone.start} bytes were deleted before"
             " they were taken; with --allow-data-loss the run continues without them"
         )
@@ -141,4 +142,4 @@ def _splits(store: StoreBounds, start: int, end: int, split_bytes: int | None) -
     for first, last in zip([start, *inside], [*inside, end], strict=True):
         count = 1 if split_bytes is None else max(1, (last - first) // split_bytes)
         for cut, until in even_parts(first, last, count):
-            yield Split(store.broker_name, cut, until, cut == first)
+            yield Split(store.broker, cut, until, cut == first)

@@ -8,7 +8,7 @@ their size is limited: after DATA_BYTES of damaged records in a split, rows leav
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -23,13 +23,26 @@ _LENGTH: Final = 1 << 30
 """The longest range in one row; a longer one is spread over several rows."""
 
 
-class SplitQuarantine:
-    """Collects the rows of a split."""
+class Broker(NamedTuple):
+    """What rows say of a broker."""
 
-    def __init__(self, broker_name: str) -> None:
+    cluster: str
+    broker_name: str
+
+    @classmethod
+    def of(cls, key: str) -> Broker:
+        """Takes a `Store.key` apart."""
+        cluster, _, name = key.partition("/")
+        return cls(cluster, name)
+
+
+class SplitQuarantine:
+    """Collects the rows of a split; `broker` is the `Store.key`."""
+
+    def __init__(self, broker: str) -> None:
         self.reasons: Counter[str] = Counter()
         """The number of damaged records by reason."""
-        self._broker_name = broker_name
+        self._broker = Broker.of(broker)
         self._data_bytes = 0
         self._batches: list[pa.RecordBatch] = []
 
@@ -39,18 +52,18 @@ class SplitQuarantine:
         self._data_bytes += len(bad.data)
         if self._data_bytes > DATA_BYTES:
             bad = bad._replace(data=b"")
-        self._batches.append(rows(self._broker_name, [(file, bad)]))
+        self._batches.append(rows(self._broker, [(file, bad)]))
 
     def rows(self) -> pa.Table:
         """Returns all rows."""
         return pa.Table.from_batches(self._batches, arrow_schema(COLUMNS))
 
 
-def gone(broker_name: str, start: int, end: int) -> pa.Table:
+def gone(broker: str, start: int, end: int) -> pa.Table:
     """Returns the rows for a range that is gone."""
     detail = "deleted before it was copied, and accepted with --allow-data-loss"
     found = [
         ("", BadRecord(at, min(_LENGTH, end - at), GONE, detail, b""))
         for at in range(start, end, _LENGTH)
     ]
-    return pa.Table.from_batches([rows(broker_name, found)])
+    return pa.Table.from_batches([rows(Broker.of(broker), found)])

@@ -15,7 +15,7 @@ from txrocketmq.spark.ingest.partition import DAY, PARTITION_COLUMNS
 
 PLACE_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "brokerName", "storeTimestamp", "physicalOffset",
-    "storeSize",
+    "storeSize", "cluster",
 )  # fmt: skip
 """Columns that every table has: they tell where a message is from, and verification counts them."""
 

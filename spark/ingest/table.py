@@ -10,6 +10,8 @@ runs that write the same part of a log the second one's commit is refused.
     txrocketmq:<broker>:crc      version: the fingerprint of the log before the former; see
                                  `spark.fingerprint`
 
+A broker is named with its cluster here, see `Store.key`.
+
 Damaged records, and ranges that were gone, are rows of a second table in the folder `_quarantine`
 of the first. It is written before: rows of a part of the log that it has are not written again.
 """
@@ -37,15 +39,14 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from txrocketmq.spark.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.files import ArrowFiles, LocalFiles, files_of, shown
-from txrocketmq.spark.ingest.parts import Part
+from txrocketmq.spark.ingest.parts import Layout, Part
 from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.quarantine import COLUMNS
 from txrocketmq.spark.schema import arrow_schema
 
 QUARANTINE: Final = "_quarantine"
-OLD_SETTINGS: Final = "_ingest/table.json"
-"""The settings of a table of Parquet files, as earlier versions wrote it: see `migrate`."""
 _SOURCE: Final = "txrocketmq.source"
 _COLUMNS: Final = "txrocketmq.columns"
 _BROKERS: Final = "txrocketmq.brokers"
@@ -70,15 +71,6 @@ class Table:
 
     def settings(self) -> TableSettings | None:
         """Returns the settings; None if nothing is there. Raises TableError if other things are."""
-        if self._files.exists(f"{self._path}/{OLD_SETTINGS}"):
-            raise TableError(
-                f"{self.name} was written as plain Parquet files by an earlier version:"
-                f" `txrocketmq ingest --migrate --out {self.name}` makes a Delta table of it"
-            )
-        return self.settings_of_delta()
-
-    def settings_of_delta(self) -> TableSettings | None:
-        """Returns the settings of the Delta table, even if an older table is left beside it."""
         if not DeltaTable.is_deltatable(self._at, self._options):
             return None
         metadata = self._delta().metadata()
@@ -117,6 +109,10 @@ class Table:
             _COLUMNS: json.dumps(settings.columns),
         }
         self._create(self._at, settings.schema, settings.partition_by, configuration)
+
+    def layout(self, settings: TableSettings) -> Layout:
+        """Returns how the files of the table, which has these settings, are to be written."""
+        return Layout.of_hive(settings.schema, settings.partition_by)
 
     def positions(self) -> dict[str, Position]:
         """Returns by broker how far its log is in the table."""
@@ -224,9 +220,11 @@ class Table:
         for broker in positions:
             known = delta.transaction_version(_APP + broker)
             if known is not None:
-                written = pc.and_(
-                    pc.equal(rows["brokerName"], broker), pc.less(rows["physicalOffset"], known)
+                cluster, name = Broker.of(broker)
+                its = pc.and_(
+                    pc.equal(rows["cluster"], cluster), pc.equal(rows["brokerName"], name)
                 )
+                written = pc.and_(its, pc.less(rows["physicalOffset"], known))
                 rows = rows.filter(pc.invert(written))
         if rows.num_rows:
             marks = [Transaction(_APP + broker, each.next) for broker, each in positions.items()]
@@ -241,8 +239,8 @@ class Table:
                 raise self._busy(error) from error
 
     def quarantined(self) -> pa.Table:
-        """Returns broker, offset, length and reason of damaged records and gone ranges."""
-        names = ["brokerName", "physicalOffset", "length", "reason"]
+        """Returns cluster, broker, offset, length and reason of damaged records and gone ranges."""
+        names = ["cluster", "brokerName", "physicalOffset", "length", "reason"]
         at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
             return arrow_schema([c for c in COLUMNS if c.name in names]).empty_table().select(names)

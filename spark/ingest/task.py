@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.errors import BadRecordError, DataLossError
-from txrocketmq.spark.ingest.parts import Part, Parts, Place
+from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
 from txrocketmq.spark.ingest.plan import Lost, Split
 from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -59,6 +59,7 @@ class IngestTask:
     uri: str
     """The URI of the table."""
     settings: TableSettings
+    layout: Layout
     split: Split
     store: Store
     check_crc: bool = False
@@ -81,18 +82,18 @@ class _Taking:
         options = SourceOptions.of(dict(task.settings.source))
         self._task = task
         self._store = task.store
-        self._wanted = Selection.of(options).on(split.broker_name)
+        self._wanted = Selection.of(options).on(task.store.broker_name)
         self._decoder = Decoder(
             task.settings.columns,
-            broker_name=split.broker_name,
+            broker_name=task.store.broker_name,
             cluster=task.store.cluster,
             decompress=options.decompress,
             properties_format=options.properties_format,
             check_crc=task.check_crc,
         )
         place = Place(task.uri)
-        self._parts = Parts(place, self._decoder.schema, task.settings.partition_by)
-        self._quarantine = SplitQuarantine(split.broker_name)
+        self._parts = Parts(place, task.layout)
+        self._quarantine = SplitQuarantine(task.store.key)
         self._result = SplitResult(split)
 
     def result(self) -> SplitResult:
@@ -152,6 +153,6 @@ class _Taking:
         if not self._task.allow_data_loss:
             text = loss_text(self._store, lost.start, lost.end)
             raise DataLossError(f"{text}; with --allow-data-loss the run continues without them")
-        name = self._task.split.broker_name
+        name = self._task.split.broker
         self._result.lost.append(Lost(name, lost.start, lost.end))
         self._result.quarantine.append(gone(name, lost.start, lost.end))

@@ -3,7 +3,8 @@
 
 For each queue, messages are counted and summed in the table, in the log and in the consume queues,
 over the range of each broker's log that the table has and the store still has. Damaged records in
-quarantine are left out everywhere.
+quarantine are left out everywhere. Messages from before their topic was deleted are in the table
+and in the log, but in no queue: see `spark.deleted_topics`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from txrocketmq.spark.ingest.counts import (
     filter_of,
     together,
 )
+from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.store import Store
@@ -46,7 +47,7 @@ class Difference(NamedTuple):
     store: Count
 
     def __str__(self) -> str:
-        where = f"{self.queue.topic} queue {self.queue.queue_id} of {self.queue.broker_name}"
+        where = f"{self.queue.topic} queue {self.queue.queue_id} of {self.queue.broker}"
         if self.table.messages != self.store.messages:
             what = f"{self.table.messages} messages, the {self.beside} {self.store.messages}"
         else:
@@ -68,6 +69,8 @@ class Verification:
     differences: tuple[Difference, ...]
     without_store: tuple[str, ...]
     """Brokers in the table whose stores were not given."""
+    deleted: tuple[str, ...] = ()
+    """Topics with messages that no queue has, since the topics were deleted."""
 
     unreadable: str = ""
     """Why the table cannot be read; empty if it can be."""
@@ -77,7 +80,7 @@ class Verification:
         return not (self.differences or self.unreadable)
 
 
-def settings_of(table: Table) -> TableSettings:
+def settings_of(table: Destination) -> TableSettings:
     """Returns the settings of a table to be verified. Raises TableError if there is none."""
     settings = table.settings()
     if settings is None or not table.positions():
@@ -86,15 +89,15 @@ def settings_of(table: Table) -> TableSettings:
 
 
 def verify(
-    table: Table, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
+    table: Destination, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
 ) -> Verification:
     """Compares. Raises TableError when there is no table, or it has nothing of these stores."""
     settings = settings_of(table)
     positions = table.positions()
-    without_store = sorted(set(positions) - {store.broker_name for store in stores})
+    without_store = sorted(set(positions) - {store.key for store in stores})
     if len(without_store) == len(positions):
         raise TableError(
-            f"{table.name} has nothing of {', '.join(each.broker_name for each in stores)}"
+            f"{table.name} has nothing of {', '.join(each.key for each in stores)}"
             f" to verify: it has the logs of {', '.join(without_store)}"
         )
     logical = SourceOptions.of(dict(settings.source)).view == "logical"
@@ -103,13 +106,13 @@ def verify(
         _Check(
             store,
             settings,
-            _span(store, positions[store.broker_name], missing.get(store.broker_name, [])),
+            _span(store, positions[store.key], missing.get(store.key, [])),
             has_queues=logical,
         )
         for store in stores
-        if store.broker_name in positions
+        if store.key in positions
     ]
-    spans = {check.store.broker_name: check.span for check in checks}
+    spans = {check.store.key: check.span for check in checks}
     logs = [task for check in checks for task in check.log_tasks()]
     if rate is not None and logs:
         each = rate.of_each(len(logs))
@@ -117,10 +120,10 @@ def verify(
     queues = [task for check in checks for task in check.queue_tasks()]
     given = {number: outcome.result() for number, outcome in runner([*logs, *queues])}
     in_table, unreadable = _counted(table, spans)
-    in_log = together(given[number] for number in range(len(logs)))
+    in_log = together(given[number].all for number in range(len(logs)))
+    deleted = together(given[number].deleted for number in range(len(logs)))
     in_queues = together(given[number] for number in range(len(logs), len(given)))
-    with_queues = {check.store.broker_name for check in checks if check.has_queues}
-    beside_queues = {q: c for q, c in in_table.items() if q.broker_name in with_queues}
+    with_queues = frozenset(check.store.key for check in checks if check.has_queues)
     return Verification(
         spans=spans,
         messages=sum(count.messages for count in in_table.values()),
@@ -130,14 +133,31 @@ def verify(
         if unreadable
         else (
             *_differences(in_table, in_log, "log"),
-            *_differences(beside_queues, in_queues, "queue"),
+            *_differences(
+                *_beside_queues(in_table, in_log, deleted, in_queues, with_queues), "queue"
+            ),
         ),
         unreadable=unreadable,
         without_store=tuple(without_store),
+        deleted=tuple(sorted({queue.topic for queue in deleted if queue.broker in with_queues})),
     )
 
 
-def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:
+def _beside_queues(
+    in_table: Counts, in_log: Counts, deleted: Counts, in_queues: Counts, brokers: frozenset[str]
+) -> tuple[Counts, Counts]:
+    """Returns what is to be compared of the table, and of the queues of these brokers."""
+    # Where the table differs from the log, that is said, and what was deleted cannot be taken away.
+    unclear = {queue for queue in deleted if in_table.get(queue) != in_log.get(queue)}
+    table = {
+        queue: count.minus(deleted.get(queue, Count()))
+        for queue, count in in_table.items()
+        if queue.broker in brokers and queue not in unclear
+    }
+    return table, {queue: count for queue, count in in_queues.items() if queue not in unclear}
+
+
+def _counted(table: Destination, spans: dict[str, Span]) -> tuple[Counts, str]:
     """Counts the table; returns the counts, and why it cannot be read, or ""."""
     try:
         return count_table(table, spans), ""
@@ -191,13 +211,14 @@ def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) 
     return Span(start, end, tuple(sorted([*inside, *store.gaps()])))
 
 
-def _missing(table: Table) -> dict[str, list[tuple[int, int]]]:
+def _missing(table: Destination) -> dict[str, list[tuple[int, int]]]:
     """Returns by broker the ranges that the table lacks because they were damaged or gone."""
     found: dict[str, list[tuple[int, int]]] = {}
     rows = table.quarantined()
-    columns = (rows[name].to_pylist() for name in ("brokerName", "physicalOffset", "length"))
-    for broker, start, length in zip(*columns, strict=True):
-        found.setdefault(broker, []).append((start, start + length))
+    names = ("cluster", "brokerName", "physicalOffset", "length")
+    columns = (rows[name].to_pylist() for name in names)
+    for cluster, broker, start, length in zip(*columns, strict=True):
+        found.setdefault(f"{cluster}/{broker}", []).append((start, start + length))
     return found
 
 

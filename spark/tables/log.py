@@ -127,9 +127,7 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
 
 def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:
     store = request.store
-    batch = quarantine.rows(
-        store.broker_name, [(store.file_of(each.physical_offset), each) for each in bad]
-    )
+    batch = quarantine.rows(store, [(store.file_of(each.physical_offset), each) for each in bad])
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
@@ -157,6 +155,8 @@ QUARANTINE: Final = Table(
 
 def _losses(request: Request, _: Any) -> Iterator[Row]:
     store, starting = request.store, request.options.starting_offsets
+    if starting is not None:
+        starting = starting.of_broker(store.key, store.broker_name)
     least = store.min_offset()
     asked = starting.of_log(store.broker_name) if starting else EARLIEST
     if (asked == EARLIEST and least > 0) or 0 <= asked < least:

@@ -48,7 +48,7 @@ class Request:
     def wanted(self) -> RecordFilter:
         """The filter for topics and queues; system topics are included."""
         chosen = replace(Selection.of(self.options), logical=False)
-        return chosen.on(self.store.broker_name)
+        return chosen.on(self.store.broker_name, key=self.store.key)
 
     @cached_property
     def pace(self) -> Pace | None:
@@ -65,7 +65,9 @@ class Request:
         if isinstance(found, BadRecord):
             self.damage.add(found)
         else:
-            is_excused = self.is_old and not names_all(self.options, self.store.broker_name)
+            is_excused = self.is_old and not names_all(
+                self.options, self.store.broker_name, self.store.key
+            )
             is_excused = is_excused and is_outside(self.store, found.start, found.end)
             text = loss_text(self.store, found.start, found.end)
             lose(text, fail=self.options.fail_on_data_loss and not is_excused)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.spark.ingest.tables import keys, keys_of, put_some, store_of
+from tests.spark.ingest.tables import keys, keys_of, put_some, rows, store_of
 from tests.spark.stores import StoreWriter
 from txrocketmq.cli import ingest
 from txrocketmq.cli.ending import INTERRUPTED
@@ -92,7 +93,10 @@ def test_a_dry_run_shows_the_splits(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "--dry-run", "--max-bytes", "4k") == ingest.DONE
-    assert capsys.readouterr().out == "new: 4,096 bytes in 1 split\n  broker-a [0, 4096)\n"
+    assert (
+        capsys.readouterr().out
+        == "new: 4,096 bytes in 1 split\n  DefaultCluster/broker-a [0, 4096)\n"
+    )
     assert not (store.root.parent / "table").exists()
     run(store, "--quiet")
     assert capsys.readouterr() == ("", "")
@@ -106,7 +110,7 @@ def test_verification(
 ) -> None:
     assert run(store, "--verify", "--quiet") == ingest.DONE
     assert capsys.readouterr().out == (
-        f"broker-a [0, {store.end}): compared with log and consume queues\n"
+        f"DefaultCluster/broker-a [0, {store.end}): compared with log and consume queues\n"
         "equal: 60 messages in 6 queues\n"
     )
     assert started == ["started"]
@@ -114,7 +118,9 @@ def test_verification(
     put_some(store, 10)
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     shown = capsys.readouterr().out
-    assert "Orders queue 1 of broker-a: the table has 9 messages, the log 10\n" in shown
+    assert (
+        "Orders queue 1 of DefaultCluster/broker-a: the table has 9 messages, the log 10\n" in shown
+    )
     assert "NOT equal: 58 messages" in shown
 
 
@@ -126,7 +132,10 @@ def test_metrics_of_runs_that_end_well_and_others(
     text = path.read_text("utf-8")
     table = str(store.root.parent / "table")
     assert f'txrocketmq_ingest_rows{{table="{table}"}} 60.0\n' in text
-    assert f'txrocketmq_ingest_lag_bytes{{broker="broker-a",table="{table}"}} 0.0\n' in text
+    assert (
+        f'txrocketmq_ingest_lag_bytes{{broker="DefaultCluster/broker-a",table="{table}"}} 0.0\n'
+        in text
+    )
     assert run(store, "--metrics", str(path), "--columns", "body") == ingest.WRONG_USAGE
     text = path.read_text("utf-8")
     assert f'txrocketmq_ingest_exit_code{{table="{table}"}} 2.0\n' in text
@@ -221,7 +230,7 @@ def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
     assert made.partition_by == ()
     assert list(made.columns) == [
         "topic", "queueId", "queueOffset", "body", "properties", "brokerName", "storeTimestamp",
-        "physicalOffset", "storeSize",
+        "physicalOffset", "storeSize", "cluster",
     ]  # fmt: skip
     assert dict(made.source) == {
         "view": "physical", "propertiesFormat": "json", "topicPattern": "O.*",
@@ -276,6 +285,46 @@ def test_flags_that_have_no_meaning_together(
     assert said in capsys.readouterr().err
 
 
+def test_brokers_of_two_clusters_with_one_name(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = store_of(tmp_path / "west" / "broker-a", 7)
+    table = tmp_path / "table"
+    assert run(store, "--store", str(other.root)) == ingest.WRONG_USAGE
+    assert "name these with the option cluster" in capsys.readouterr().err
+    assert run(store, "--store", str(other.root), "--cluster", "east,west,north") == 2
+    assert "give one name, or one for each of the 2 stores" in capsys.readouterr().err
+    assert run(store, "--store", str(other.root), "--cluster", "east,west", "--verify") == 0
+    put_some(other, 5)
+    assert run(other, "--out", str(table), "--cluster", "west", "--verify") == ingest.DONE
+    assert "east/broker-a: not compared" in capsys.readouterr().out
+    found = Counter(row["cluster"] for row in rows(table))
+    assert found == {"east": 60, "west": 12}
+    assert keys(table) == keys_of(store, other)
+
+
+def test_an_iceberg_table(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "iceberg"
+    more = ("--format", "iceberg", "--out", str(table))
+    assert run(store, *more, "--dry-run") == ingest.DONE
+    assert not table.exists()
+    assert run(store, *more, "--verify") == ingest.DONE
+    assert capsys.readouterr().out.endswith("equal: 60 messages in 6 queues\n")
+    assert keys(table) == keys_of(store)
+    assert run(store, "--out", str(table)) == ingest.WRONG_USAGE
+    assert "holds 'catalog.db' and is not a table of" in capsys.readouterr().err
+    assert run(store, *more, "--catalog", "type") == ingest.WRONG_USAGE
+    assert "option catalog: give NAME=VALUE" in capsys.readouterr().err
+    other = ("--catalog", "type=sql", "--catalog", f"uri=sqlite:///{tmp_path}/other.db")
+    assert run(store, *more[:3], str(tmp_path / "second"), *other, "--table", "a.b") == ingest.DONE
+    assert (tmp_path / "second" / "data").is_dir()
+    with pytest.raises(SystemExit):
+        run(store, "--catalog", "type=rest")
+    assert "--catalog and --table are for --format iceberg" in capsys.readouterr().err
+
+
 def test_verifying_what_is_no_table_makes_none(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -290,11 +339,14 @@ def test_verification_tells_what_it_left_out_and_what_it_could_not_read(
 ) -> None:
     other = store_of(tmp_path / "broker-b", 5)
     run(store, "--store", str(other.root), "--quiet")
-    for part in (tmp_path / "table").glob("*.parquet"):
+    for part in (tmp_path / "table").rglob("*.parquet"):
         part.write_bytes(part.read_bytes()[:-8] + b"oopsoops")
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     shown = capsys.readouterr().out
-    assert "broker-b: not compared, because --store names no store of this broker\n" in shown
+    assert (
+        "DefaultCluster/broker-b: not compared, because --store names no store of this broker\n"
+        in shown
+    )
     assert "table cannot be read: " in shown
     assert "NOT equal" in shown
 
@@ -332,19 +384,9 @@ def test_nobody_reads_what_verification_found(
     assert forgotten == ["stdout"]
 
 
-def test_tables_of_earlier_versions(
-    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = store.root.parent / "table"
-    assert ingest.main(["--migrate", "--out", str(table)]) == ingest.WRONG_USAGE
-    assert "nothing to migrate" in capsys.readouterr().err
-    (table / "_ingest").mkdir(parents=True)
-    settings = '{"v": 1, "columns": ["topic"], "partition_by": [], "source": []}'
-    (table / "_ingest" / "table.json").write_text(settings)
-    assert ingest.main(["--migrate", "--out", str(table)]) == ingest.DONE
-    assert capsys.readouterr().err == "a Delta table of 0 messages in 0 files\n"
+def test_a_store_has_to_be_named(store: StoreWriter, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        ingest.main(["--out", str(table)])
+        ingest.main(["--out", str(store.root.parent / "table")])
     assert "the following arguments are required: --store" in capsys.readouterr().err
 
 

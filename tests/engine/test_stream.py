@@ -109,7 +109,8 @@ def test_a_running_query_follows_a_store_that_grows_and_goes_on_after_it_was_sto
         assert seen() == places(store)
         source = json.loads(query.lastProgress.json)["sources"][0]
         assert (
-            json.loads(json.dumps(source["endOffset"]))["brokers"]["broker-a"]["log"] == store.end
+            json.loads(json.dumps(source["endOffset"]))["brokers"]["DefaultCluster/broker-a"]["log"]
+            == store.end
         )
     finally:
         query.stop()

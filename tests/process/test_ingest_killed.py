@@ -119,20 +119,22 @@ def files(table: Path) -> int:
     return sum(1 for _ in table.rglob("*.*"))
 
 
-def test_killed_at_random_moments_the_table_is_that_of_one_run(tmp_path: Path) -> None:
-    store, table = store_of(tmp_path / "broker-a"), tmp_path / "table"
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_killed_at_random_moments_the_table_is_that_of_one_run(tmp_path: Path, kind: str) -> None:
+    store, table = store_of(tmp_path / "broker-a"), tmp_path / "table" / kind
+    more = ("--format", kind)
     for number in (5, 40):
         with store.segment(store.stored[number].physical_offset // 4096 * 4096).open("r+b") as file:
             file.seek(store.stored[number].physical_offset % 4096 + 4)
             file.write(b"oops")
     began = time.monotonic()
-    take_up(store, tmp_path / "first")
+    take_up(store, tmp_path / "first" / kind, *more)
     whole_s = time.monotonic() - began
     chance = random.Random(SEED)
     killed = 0
     for _ in range(KILLS):
         before = files(table)
-        with running(store, table) as process:
+        with running(store, table, *more) as process:
             if chance.random() < 0.3:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(chance.random() * whole_s)
@@ -147,9 +149,10 @@ def test_killed_at_random_moments_the_table_is_that_of_one_run(tmp_path: Path) -
         assert len(found) == len(set(found))
         put_some(store, 20)
     assert killed
-    take_up(store, table, "--verify")
-    take_up(store, tmp_path / "whole")
-    assert contents(table) == contents(tmp_path / "whole")
+    take_up(store, table, "--verify", *more)
+    whole = tmp_path / "whole" / kind
+    take_up(store, whole, *more)
+    assert contents(table) == contents(whole)
     assert len(quarantined(table)) == 2
     assert len(keys(table)) == len(keys_of(store)) - 2
 

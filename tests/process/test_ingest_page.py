@@ -14,7 +14,9 @@ from tests.pages import blocks, check_printed, steps
 from tests.spark.stores import Draft, StoreWriter
 
 
-def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = StoreWriter(tmp_path / "store")
     store.put_all(Draft("Orders", body=b"%d" % number) for number in range(3))
     store.close()
@@ -27,7 +29,11 @@ def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         check_printed(command, wanted, done.stdout)
     programs = [b.text for b in blocks() if b.page == "docs/ingest.md" and b.language == "python"]
+    monkeypatch.chdir(tmp_path)
     for code in programs:
         exec(code.replace('"table"', repr(f"{tmp_path}/table")), {})  # noqa: S102 - ours
-    assert "│ 2025-11-13 │            3 │" in capsys.readouterr().out
-    assert "compact" in programs[1]
+    printed = capsys.readouterr().out
+    assert "│ 2025-11-13 │            3 │" in printed
+    assert "Name: queueOffset" in printed
+    assert "iceberg" in programs[1]
+    assert "compact" in programs[2]

@@ -25,7 +25,7 @@ def writer(tmp_path: Path) -> StoreWriter:
 
 def position(writer: StoreWriter, **options: str) -> LogPosition:
     given = SourceOptions.of({"storePath": str(writer.root), **options})
-    return first_positions([Store.open(str(writer.root))], given)["a"]
+    return first_positions([Store.open(str(writer.root))], given)["DefaultCluster/a"]
 
 
 def test_the_default_is_the_end(writer: StoreWriter) -> None:
@@ -95,7 +95,7 @@ def test_what_comes_while_the_start_is_looked_for_has_its_bounds_too(writer: Sto
     given = SourceOptions.of(
         {"storePath": str(writer.root), "startingOffsets": '{"Topic": {"a": {"0": -1}}}'}
     )
-    found = first_positions([store], given)["a"]
+    found = first_positions([store], given)["DefaultCluster/a"]
     assert found.first == {("Topic", 0): 16}
     assert found.until == writer.end, "the message before offset 16 is not wanted"
 

@@ -15,7 +15,7 @@ from txrocketmq.spark.errors import DataLossError, OptionError, UnsupportedLayou
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import Extent, extents_of, splits
 from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.split import LogRange, QueuePicks, Split
+from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store import Store
 
 SEGMENT_BYTES = 8192
@@ -97,16 +97,22 @@ def test_a_small_topic_of_large_batches_by_its_queue(writer: StoreWriter) -> Non
     for _ in range(10):
         writer.put(Draft("Batches", inner=((b"x", {}),) * 50))
         writer.put_all(Draft("Many", body=bytes(900)) for _ in range(15))
-    (split,) = _splits(writer, topic="Batches")
+    *before, split = _splits(writer, topic="Batches")
     assert isinstance(split, QueuePicks)
+    assert {type(each) for each in before} == {LogRange}, "there may have been an earlier topic"
+    assert before[-1].end == split.start == writer.stored[160].physical_offset
 
 
 def test_a_large_topic_by_the_log(writer: StoreWriter) -> None:
     assert all(isinstance(split, LogRange) for split in _splits(writer, topic="Many"))
 
 
-def test_a_rare_tag_by_the_queues(writer: StoreWriter) -> None:
-    assert {type(split) for split in _splits(writer, subExpression="Odd")} == {QueuePicks}
+def test_a_rare_tag_by_queues_that_prove_it(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_ASKING_LOCALLY_BYTES", 0)
+    assert {type(split) for split in _splits(writer, subExpression="Odd")} == {CoveredPicks}
+    assert {type(split) for split in _splits(writer, topicPattern="F.*")} == {CoveredPicks}
     assert {type(split) for split in _splits(writer, subExpression="Even")} == {LogRange}
 
 
@@ -140,13 +146,21 @@ def test_a_queue_that_comes_while_the_read_is_planned(
         return []
 
     monkeypatch.setattr(Store, "queues_of", queues_of)  # listed just before it was there
-    (split,) = splits(extent, _options(writer, topic="New"))
-    assert isinstance(split, LogRange)
-    assert split.start <= late[0].physical_offset < split.end
+    found = splits(extent, _options(writer, topic="New"))
+    assert {type(split) for split in found} == {LogRange}
+    assert any(split.start <= late[0].physical_offset < split.end for split in found)
 
 
-def test_a_topic_that_is_not_there_reads_nothing(writer: StoreWriter) -> None:
-    assert _splits(writer, topic="Nothing") == []
+def test_a_topic_that_is_not_there_may_have_been_deleted(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _splits(writer, topic="Nothing")
+    assert {type(split) for split in found} == {LogRange}
+    assert (found[0].start, found[-1].end) == (0, writer.end)
+    monkeypatch.setattr(plan, "_ASKING_LOCALLY_BYTES", 0)
+    (split,) = _splits(writer, topic="Few,Nothing")
+    assert isinstance(split, CoveredPicks)
+    assert (split.start, split.end) == (0, writer.end)
 
 
 def test_an_empty_store_reads_nothing(tmp_path: Path) -> None:
@@ -279,5 +293,5 @@ def test_prepared_records_are_in_no_queue(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path / "s")
     writer.put(Draft("Half", sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE))
     writer.put(Draft("Other"))
-    assert _splits(writer, topic="Half") == []
+    assert len(_splits(writer, topic="Half")) == 1, "they look like those of a deleted topic"
     assert len(_splits(writer, topic="Half", view="physical")) == 1

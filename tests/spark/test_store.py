@@ -17,7 +17,7 @@ from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Entry, LocalFiles
 from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.store import Segment, Store, has_pattern, resolve
+from txrocketmq.spark.store import DEFAULT_CLUSTER, Segment, Store, has_pattern, resolve
 
 _SEGMENT_BYTES = 4096
 
@@ -61,7 +61,7 @@ def test_golden_stores(
 def test_names_are_given_or_told_by_topics_or_path(tmp_path: Path) -> None:
     writer = _writer(tmp_path / "broker-x" / "store")
     assert Store.open(str(writer.root)).broker_name == "broker-x"
-    assert Store.open(str(writer.root)).cluster is None
+    assert Store.open(str(writer.root)).cluster == DEFAULT_CLUSTER
     opened = Store.open(str(writer.root), broker_name="b", cluster="c")
     assert (opened.broker_name, opened.cluster) == ("b", "c")
     (writer.root / "config" / "topics.json").write_text("{broken")

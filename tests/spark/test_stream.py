@@ -43,7 +43,7 @@ def places(writer: StoreWriter, first: int = 0) -> list[int]:
 
 
 def log_of(offset: dict[str, Any], broker: str = "broker-a") -> int:
-    return of_offset(offset)[broker].log
+    return of_offset(offset)[f"DefaultCluster/{broker}"].log
 
 
 def test_a_new_stream_begins_at_the_end_of_the_log(store: StoreWriter) -> None:
@@ -297,7 +297,9 @@ def test_a_stream_begins_with_offsets_of_queues(store: StoreWriter) -> None:
         for stored in store.stored
         if stored.queue_offset >= first[stored.draft.queue_id]
     ]
-    assert "first" not in query.offsets[-1]["brokers"]["broker-a"], "no longer needed"
+    assert "first" not in query.offsets[-1]["brokers"]["DefaultCluster/broker-a"], (
+        "no longer needed"
+    )
 
 
 def test_topics_are_selected(store: StoreWriter) -> None:
@@ -354,7 +356,8 @@ def test_a_broker_that_disappears_is_data_loss(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "a")
     fill(writers[1], 2)
     with pytest.raises(
-        DataLossError, match=r"has read a up to .* stores are of \['b'\].*brokerName"
+        DataLossError,
+        match=r"has read DefaultCluster/a up to .* of \['DefaultCluster/b'\].*brokerName",
     ):
         query.run(reader(pattern))
     query.run(reader(pattern, failOnDataLoss="false"))

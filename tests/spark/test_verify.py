@@ -65,7 +65,7 @@ def test_a_queue_without_files(writer: StoreWriter) -> None:
     (writer.root / "consumequeue" / "T0" / "0").rmdir()
     found = _found(writer.root)
     assert {bad.detail.split(" (")[0] for bad in found} == {"queue 0 of T0 has no files"}
-    assert len(found) == 10
+    assert len(found) == 9, "the first message of the topic could be of one that was deleted"
 
 
 def test_a_topic_that_was_deleted_is_no_damage(writer: StoreWriter) -> None:

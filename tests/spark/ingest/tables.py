@@ -7,9 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table as Iceberg
+from sqlalchemy.exc import OperationalError
 
 from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.ingest.destination import Destination
+from txrocketmq.spark.ingest.iceberg import CATALOG, CATALOG_NAME, IcebergTable
 from txrocketmq.spark.ingest.job import Commit, Job
 from txrocketmq.spark.ingest.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
@@ -43,11 +50,28 @@ def put_some(writer: StoreWriter, messages: int) -> None:
     )
 
 
+def destination_of(table: Path) -> Destination:
+    """Returns the table at this place, in the format that the name of the place says."""
+    return IcebergTable(str(table)) if table.name == "iceberg" else Table(str(table))
+
+
+def iceberg(table: Path, name: str = "messages") -> Iceberg | None:
+    """Returns an Iceberg table as others load it; None if there is none."""
+    if not (table / CATALOG).exists():
+        return None
+    at = f"sqlite:///{table / CATALOG}"
+    catalog = load_catalog(CATALOG_NAME, type="sql", uri=at, init_catalog_tables="false")
+    try:
+        return catalog.load_table(f"txrocketmq.{name}")
+    except (NoSuchTableError, OperationalError):  # killed before there was one
+        return None
+
+
 def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
     """Returns a job whose tasks run in this process."""
     return Job(
         stores=[Store.open(str(each), broker_name=each.name) for each in stores],
-        table=Table(str(table)),
+        table=destination_of(table),
         settings=settings.pop("settings", SETTINGS),
         start_runner=lambda: run_here,
         **settings,
@@ -61,11 +85,16 @@ def run(stores: Iterable[Path], table: Path, **settings: Any) -> list[Commit]:
 
 def rows(table: Path) -> list[dict[str, Any]]:
     """Returns all rows of the table."""
+    if table.name == "iceberg":
+        there = iceberg(table)
+        return _listed(there.scan().to_arrow()) if there is not None else []
     if not DeltaTable.is_deltatable(str(table)):
         return []
-    found: list[dict[str, Any]] = (
-        DeltaTable(table).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
-    )
+    return _listed(DeltaTable(table).to_pyarrow_table())
+
+
+def _listed(table: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
     return found
 
 
@@ -85,4 +114,7 @@ def keys_of(*writers: StoreWriter) -> list[Key]:
 
 def quarantined(table: Path) -> list[dict[str, Any]]:
     """Returns the rows in quarantine."""
+    if table.name == "iceberg":
+        there = iceberg(table, "messages_quarantine")
+        return _listed(there.scan().to_arrow()) if there is not None else []
     return rows(table / "_quarantine")

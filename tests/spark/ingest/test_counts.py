@@ -66,7 +66,7 @@ def expected(store: StoreWriter, span: Span) -> Counts:
     for stored in store.stored:
         if not span.start <= stored.physical_offset < span.end:
             continue
-        queue = QueueName("broker-a", stored.draft.topic, stored.draft.queue_id)
+        queue = QueueName("DefaultCluster/broker-a", stored.draft.topic, stored.draft.queue_id)
         for number in range(max(1, len(stored.draft.inner))):
             offset = stored.queue_offset + number
             one = Count(1, offset, offset * offset, 0 if number else stored.size)
@@ -82,7 +82,7 @@ def test_table_log_and_queues_are_counted_alike(
     run([store.root], tmp_path / "table")
     span = Span(0, store.end) if whole else Span(4096, store.stored[-5].physical_offset)
     opened = Store.open(str(store.root), broker_name="broker-a")
-    in_table = count_table(Table(str(tmp_path / "table")), {"broker-a": span})
+    in_table = count_table(Table(str(tmp_path / "table")), {"DefaultCluster/broker-a": span})
     in_log = [
         CountLog(opened, SETTINGS, segment.first_offset, min(segment.end, store.end), span)()
         for segment in opened.segments()
@@ -91,7 +91,8 @@ def test_table_log_and_queues_are_counted_alike(
     in_queues = CountQueues(opened, opened.queues(), span)()
     right = expected(store, span)
     assert in_table == right
-    assert together(in_log) == right
+    assert together(each.all for each in in_log) == right
+    assert not any(each.deleted for each in in_log)
     assert in_queues == right
 
 
@@ -100,11 +101,11 @@ def test_rows_of_other_brokers_and_what_is_left_out_are_not_counted(
 ) -> None:
     run([store.root], tmp_path / "table")
     table = Table(str(tmp_path / "table"))
-    assert count_table(table, {"it's b": Span(0, 1 << 40)}) == {}
+    assert count_table(table, {"DefaultCluster/it's b": Span(0, 1 << 40)}) == {}
     first = store.stored[0]
     span = Span(0, store.end, ((first.physical_offset, first.physical_offset + first.size),))
-    counted = count_table(table, {"broker-a": span})
-    whole = count_table(table, {"broker-a": Span(0, store.end)})
+    counted = count_table(table, {"DefaultCluster/broker-a": span})
+    whole = count_table(table, {"DefaultCluster/broker-a": Span(0, store.end)})
     assert sum(each.messages for each in counted.values()) == (
         sum(each.messages for each in whole.values()) - 1
     )

@@ -52,7 +52,7 @@ def test_a_run_takes_all_and_the_next_only_what_is_new(store: StoreWriter, table
     assert keys(table) == keys_of(store)
     assert (first.rows, first.records) == (60, 60)
     assert first.topics == {"Orders": 20, "Payments": 20, "%RETRY%group": 20}
-    assert positions(table)["broker-a"] == store.end
+    assert positions(table)["DefaultCluster/broker-a"] == store.end
     assert run([store.root], table) == []
     put_some(store, 25)
     (second,) = run([store.root], table)
@@ -69,11 +69,17 @@ def positions(table: Path) -> dict[str, int]:
 def test_several_brokers(store: StoreWriter, table: Path, tmp_path: Path) -> None:
     other = store_of(tmp_path / "broker-b", 10)
     run([store.root, other.root], table)
-    assert positions(table) == {"broker-a": store.end, "broker-b": other.end}
+    assert positions(table) == {
+        "DefaultCluster/broker-a": store.end,
+        "DefaultCluster/broker-b": other.end,
+    }
     assert keys(table) == keys_of(store, other)
     put_some(store, 5)
     run([store.root], table)
-    assert positions(table) == {"broker-a": store.end, "broker-b": other.end}
+    assert positions(table) == {
+        "DefaultCluster/broker-a": store.end,
+        "DefaultCluster/broker-b": other.end,
+    }
 
 
 @pytest.mark.parametrize("where", ["Table.expect", "Table.quarantine", "Table.commit", "after"])
@@ -113,7 +119,7 @@ def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(
     assert sorted(row["physicalOffset"] for row in quarantined(table)) == [
         each.physical_offset for each in damaged
     ]
-    assert positions(table) == {"broker-a": store.end}
+    assert positions(table) == {"DefaultCluster/broker-a": store.end}
 
 
 def test_what_was_committed_is_not_done_again(
@@ -123,7 +129,7 @@ def test_what_was_committed_is_not_done_again(
     commits = job_of([store.root], table).run()
     next(commits)
     commits.close()  # type: ignore[attr-defined]
-    assert positions(table) == {"broker-a": 4096}
+    assert positions(table) == {"DefaultCluster/broker-a": 4096}
     commits = job_of([store.root], table).run()
     assert next(commits).results[0].split.start == 4096
     list(commits)
@@ -151,7 +157,10 @@ def test_a_log_is_not_taken_again_under_another_name(
     put_some(store, 10)
     copy = tmp_path / "snapshot-2"
     shutil.copytree(store.root, copy)
-    with pytest.raises(StoreError, match="already, as that of broker-a, and not of snapshot-2"):
+    with pytest.raises(
+        StoreError,
+        match="already, as that of DefaultCluster/broker-a, and not of DefaultCluster/snapshot-2",
+    ):
         run([copy], table)
     assert len(keys(table)) == 60
     (commit,) = run([store.root, store_of(tmp_path / "broker-b", 5).root], table)
@@ -304,7 +313,7 @@ def test_all_that_is_new_was_deleted(store: StoreWriter, table: Path) -> None:
     shutil.rmtree(store.root / "consumequeue")
     (commit,) = run([store.root], table, wishes=Wishes(allow_data_loss=True))
     assert (commit.rows, commit.results) == (0, ())
-    assert positions(table) == {"broker-a": start}
+    assert positions(table) == {"DefaultCluster/broker-a": start}
     assert len(keys(table)) == 60
 
 
@@ -316,7 +325,9 @@ def test_what_is_deleted_during_a_run(store: StoreWriter, table: Path) -> None:
     its = replace(job_of([store.root], table), start_runner=lambda: meanwhile)
     with pytest.raises(DataLossError, match="from 4096 to 8192"):
         list(its.run())
-    assert positions(table) == {"broker-a": 4096}, "what comes before is in the table"
+    assert positions(table) == {"DefaultCluster/broker-a": 4096}, (
+        "what comes before is in the table"
+    )
     its = replace(its, table=Table(str(table)), wishes=Wishes(allow_data_loss=True))
     list(its.run())
     assert keys(table) == sorted(

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.ingest.partition import slices
+from txrocketmq.spark.ingest.partition import date_of, day_number, folder_of, slices
 
 DAY_US = 86_400_000_000
 
@@ -35,6 +35,26 @@ def test_a_day_is_that_of_utc() -> None:
 def test_a_clock_beyond_the_calendar_has_no_day() -> None:
     (found,) = slices(batch_of([("t", (1 << 63) - 1), ("t", None)]), ["topic", "dt"])
     assert found.partition == ("t", "")
+
+
+def test_folders_are_named_as_hive_names_them() -> None:
+    assert folder_of({}) == ""
+    assert (
+        folder_of({"topic": "%RETRY%g", "dt": "2026-11-20"}) == "topic=%25RETRY%25g/dt=2026-11-20/"
+    )
+    assert folder_of({"topic": "a/b=c ü"}) == "topic=a%2Fb%3Dc%20%C3%BC/"
+    assert folder_of({"topic": "T", "dt": None}) == "topic=T/dt=__HIVE_DEFAULT_PARTITION__/"
+    assert folder_of({"topic": "L" * 249}) == f"topic={'L' * 249}/"
+    assert folder_of({"topic": "L" * 250, "dt": "2026-11-20"}) == "long/dt=2026-11-20/"
+
+
+def test_days_have_dates_and_numbers() -> None:
+    far, before = 3_000_000 * DAY_US, -(10**6) * DAY_US
+    rows = [("t", DAY_US), ("t", -1), ("t", far), ("t", before), ("t", None)]
+    names = [next(slices(batch_of([row]), ["dt"])).partition[0] for row in rows]
+    assert [date_of(name) for name in names] == ["1970-01-02", "1969-12-31", None, None, None]
+    last, first = (date.max - date(1970, 1, 1)).days, (date.min - date(1970, 1, 1)).days
+    assert [day_number(name) for name in names] == [1, -1, last, first, None]
 
 
 def test_without_rows_there_are_no_slices() -> None:

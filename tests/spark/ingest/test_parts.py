@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from txrocketmq.spark.ingest import parts
-from txrocketmq.spark.ingest.parts import Part, Parts, Place
+from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
 
 SCHEMA = pa.schema(
     [
@@ -38,11 +38,12 @@ def batch_of(rows: list[tuple[str, int, bytes]]) -> pa.RecordBatch:
 def written(
     folder: Path, batches: list[pa.RecordBatch], by: tuple[str, ...] = ("topic", "dt")
 ) -> list[Part]:
-    made = Parts(Place(str(folder)), SCHEMA, by)
+    made = Parts(Place(str(folder)), Layout.of_hive(SCHEMA, by))
     for batch in batches:
         made.add(batch)
     found = made.finish()
-    assert {part.path for part in found} == {path.name for path in folder.iterdir()}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    assert {part.path for part in found} == files
     return found
 
 

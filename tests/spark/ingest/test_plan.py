@@ -23,7 +23,7 @@ def planned(
 
 def ranges(plan: Plan | None) -> list[tuple[str, int, int, bool]]:
     assert plan is not None
-    return [(s.broker_name, s.start, s.end, s.first_is_boundary) for s in plan.splits]
+    return [(s.broker, s.start, s.end, s.first_is_boundary) for s in plan.splits]
 
 
 def test_the_first_run_takes_all_file_by_file() -> None:

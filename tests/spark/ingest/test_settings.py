@@ -24,11 +24,13 @@ SETTINGS = TableSettings(
 
 def test_columns_in_the_order_of_the_schema_with_the_place_of_each_message() -> None:
     assert chosen_columns(None) == tuple(
-        column.name for column in schema.MESSAGES if not column.on_demand
+        column.name
+        for column in schema.MESSAGES
+        if not column.on_demand or column.name == "cluster"
     )
     assert chosen_columns(("crcOk", "BODY")) == (
         "topic", "queueId", "queueOffset", "body", "brokerName", "storeTimestamp",
-        "physicalOffset", "storeSize", "crcOk",
+        "physicalOffset", "storeSize", "crcOk", "cluster",
     )  # fmt: skip
     assert set(PLACE_COLUMNS) <= set(chosen_columns(("tags",)))
     with pytest.raises(OptionError, match="columns"):

@@ -77,9 +77,11 @@ def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
 def test_what_is_in_quarantine_is_not_put_there_again(path: Path) -> None:
     table = Table(str(path))
     assert table.quarantined().num_rows == 0
-    table.quarantine({"a": Position(10)}, gone("a", 2, 4))
-    table.quarantine({"a": Position(20)}, pa.concat_tables([gone("a", 2, 4), gone("a", 12, 14)]))
-    table.quarantine({"b": Position(20)}, gone("b", 2, 4))
+    table.quarantine({"c/a": Position(10)}, gone("c/a", 2, 4))
+    table.quarantine(
+        {"c/a": Position(20)}, pa.concat_tables([gone("c/a", 2, 4), gone("c/a", 12, 14)])
+    )
+    table.quarantine({"c/b": Position(20)}, gone("c/b", 2, 4))
     found = sorted((row["brokerName"], row["physicalOffset"]) for row in quarantined(path))
     assert found == [("a", 2), ("a", 12), ("b", 2)]
     assert table.quarantined().num_rows == 3

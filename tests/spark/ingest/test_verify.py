@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.clock import Clock
+from tests.spark.deletions import delete_topic
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import TableError
@@ -42,7 +43,7 @@ def test_a_good_table(store: StoreWriter, table: Path, tmp_path: Path) -> None:
     found = verify(table, store.root, other.root)
     assert found.is_good
     assert (found.messages, found.without_queues) == (67, ())
-    assert found.spans["broker-a"][:2] == (0, store.end)
+    assert found.spans["DefaultCluster/broker-a"][:2] == (0, store.end)
     assert found.queues == 12
 
 
@@ -55,6 +56,37 @@ def test_a_golden_store(
     assert found.is_good, found.differences
     assert found.messages > 300
     assert found.without_queues == ()
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_topics_that_were_deleted_are_compared_with_the_log(
+    store: StoreWriter, table: Path, noted: bool
+) -> None:
+    run([store.root], table)
+    delete_topic(store, "Orders", noted=noted)
+    delete_topic(store, "Payments", noted=noted)
+    store.put_all([Draft("Payments", 0)] * 3)  # made again, with fewer queues
+    store.write_config()
+    run([store.root], table)
+    found = verify(table, store.root)
+    assert found.is_good, found.differences
+    assert (found.messages, found.deleted) == (63, ("Orders", "Payments"))
+
+    DeltaTable(table).delete("topic = 'Orders' AND \"queueOffset\" = 3")
+    DeltaTable(table).delete('topic = \'Payments\' AND "queueOffset" = 1 AND "queueId" = 0')
+    texts = sorted(map(str, verify(table, store.root).differences))
+    assert [text.partition(" of Default")[0] for text in texts] == [
+        "Orders queue 0", "Orders queue 1", "Payments queue 0",
+    ]  # fmt: skip
+    assert all("the log" in text for text in texts)
+
+
+def test_a_topic_that_lost_its_queues_was_not_deleted(store: StoreWriter, table: Path) -> None:
+    run([store.root], table)
+    shutil.rmtree(store.root / "consumequeue" / "Orders")
+    found = verify(table, store.root)
+    assert found.deleted == ()
+    assert {each.beside for each in found.differences} == {"queue"}
 
 
 @pytest.mark.parametrize("split_bytes", [None, 500])
@@ -73,7 +105,7 @@ def test_what_is_not_in_the_queues_yet_is_not_compared(store: StoreWriter, table
     run([store.root], table)
     found = verify(table, store.root)
     assert found.is_good
-    assert found.spans["broker-a"].end == end
+    assert found.spans["DefaultCluster/broker-a"].end == end
 
 
 def test_rows_that_are_missing_or_doubled(store: StoreWriter, table: Path) -> None:
@@ -85,7 +117,7 @@ def test_rows_that_are_missing_or_doubled(store: StoreWriter, table: Path) -> No
     first = found.differences[0]
     assert first.table.messages == first.store.messages - 1
     assert str(first) == (
-        f"Orders queue {first.queue.queue_id} of broker-a: the table has"
+        f"Orders queue {first.queue.queue_id} of DefaultCluster/broker-a: the table has"
         f" {first.table.messages} messages, the log {first.store.messages}"
     )
     one = DeltaTable(table).to_pyarrow_table(
@@ -123,7 +155,7 @@ def test_compaction_and_vacuum_change_nothing(store: StoreWriter, table: Path) -
 
 def test_a_file_that_cannot_be_read_is_told(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
-    path = next(table.glob("*.parquet"))
+    path = next(table.rglob("*.parquet"))
     path.write_bytes(path.read_bytes()[:-8] + b"\xff" * 8)
     found = verify(table, store.root)
     assert not found.is_good
@@ -137,9 +169,11 @@ def test_a_table_is_not_good_beside_stores_that_it_is_not_of(
     run([store.root, other.root], table)
     found = verify(table, other.root)
     assert found.is_good
-    assert (found.messages, found.without_store) == (7, ("broker-a",))
+    assert (found.messages, found.without_store) == (7, ("DefaultCluster/broker-a",))
     third = store_of(tmp_path / "broker-c", 7)
-    with pytest.raises(TableError, match="nothing of broker-c to verify: .* broker-a, broker-b$"):
+    with pytest.raises(
+        TableError, match="nothing of .*broker-c to verify: .*broker-a, DefaultCluster/broker-b$"
+    ):
         verify(table, third.root)
 
 
@@ -160,7 +194,7 @@ def test_what_retention_deleted_since_is_not_compared(store: StoreWriter, table:
     store.delete_segment()
     found = verify(table, store.root)
     assert found.is_good
-    assert found.spans["broker-a"].start == 4096
+    assert found.spans["DefaultCluster/broker-a"].start == 4096
     assert 0 < found.messages < 60
 
 
@@ -178,7 +212,7 @@ def test_every_kind_of_table(store: StoreWriter, table: Path, settings: TableSet
     assert found.is_good
     assert found.messages == (20 if settings.partition_by == () else 60)
     physical = settings.source == (("view", "physical"),)
-    assert found.without_queues == (("broker-a",) if physical else ())
+    assert found.without_queues == (("DefaultCluster/broker-a",) if physical else ())
 
 
 def test_without_queues_the_log_is_left(store: StoreWriter, table: Path) -> None:
@@ -186,7 +220,7 @@ def test_without_queues_the_log_is_left(store: StoreWriter, table: Path) -> None
     run([store.root], table)
     found = verify(table, store.root)
     assert found.is_good
-    assert found.without_queues == ("broker-a",)
+    assert found.without_queues == ("DefaultCluster/broker-a",)
 
 
 def test_logs_are_counted_as_fast_as_is_allowed(

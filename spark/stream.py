@@ -215,21 +215,30 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = end_of_log(store)
         if end < after.log:
             lose(_shortened(store, after.log, end), fail=self._options.fail_on_data_loss)
-        extent = Extent(store, start, min(end, after.log), self._wanted(store, before or after))
-        return [
-            _Part(self._known(split, start) if is_boundary else split, extent.wanted)
-            for split in stream_splits(extent, self._options)
-        ]
+        end = min(end, after.log)
+        begin = before or after
+        parts: list[_Part] = []
+        # Offsets of queues at which the stream was to start mean nothing later: their topic may
+        # have been made anew.
+        cut = begin.until if begin.first and start < begin.until < end else end
+        for low, high in ((start, cut), (cut, end)) if cut < end else ((start, end),):
+            extent = Extent(store, low, high, self._wanted(store, begin, low))
+            parts += (
+                _Part(self._known(split, low) if is_boundary else split, extent.wanted)
+                for split in stream_splits(extent, self._options)
+            )
+            is_boundary = True
+        return parts
 
     def _known(self, split: LogRange | CoveredPicks, boundary: int) -> LogRange | CoveredPicks:
         return split._replace(first_is_boundary=split.first_is_boundary or split.start == boundary)
 
-    def _wanted(self, store: Store, position: LogPosition) -> RecordFilter:
+    def _wanted(self, store: Store, position: LogPosition, low: int) -> RecordFilter:
         selection = self._selection
         if position.since_ms is not None:
             selection = replace(selection, times=Bounds(low=position.since_ms))
         queues = {}
-        if position.log < position.until:
+        if low < position.until:
             queues = {queue: Bounds(low=offset) for queue, offset in position.first.items()}
         return selection.on(store.broker_name, queues)
 

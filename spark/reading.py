@@ -17,7 +17,7 @@ import pyarrow as pa
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import extents_of, splits, stores_of
+from txrocketmq.spark.plan import extents_of, splits_of, stores_of
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import Split
 
@@ -40,7 +40,7 @@ class Reading:
 
     def parts(self) -> list[Split]:
         """Returns the parts, which can be read in any order and in any process."""
-        return [split for extent in self._extents for split in splits(extent, self._options)]
+        return splits_of(self._extents, self._options)
 
     def batches(self, part: Split) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""

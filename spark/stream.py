@@ -48,6 +48,7 @@ from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import CoveredPicks, LogRange
 from txrocketmq.spark.store import Store, has_pattern
+from txrocketmq.spark.threads import in_threads
 
 log = logging.getLogger("txrocketmq.spark")
 
@@ -82,7 +83,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """Limits the stream to what is there now."""
         self._look_for_stores()
-        self._target = {name: end_of_log(store) for name, store in self._stores.items()}
+        self._target = self._ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next micro-batch, or `start` when there is nothing to read.
@@ -92,7 +93,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._look_for_stores()
         positions = of_offset(start)
         self._check_brokers(positions)
-        self._seen = {name: end_of_log(store) for name, store in self._stores.items()}
+        self._seen = self._ends()
         ends = {name: self._end_to_read(name) for name in self._seen}
         new = {
             name: LogPosition(log=store.min_offset(), begin=store.min_offset())
@@ -163,6 +164,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     # --------------------------------------------------------------- positions
+
+    def _ends(self) -> dict[str, int]:
+        ends = in_threads(end_of_log, list(self._stores.values()))
+        return dict(zip(self._stores, ends, strict=True))
 
     def _end_to_read(self, name: str) -> int:
         end = self._seen[name]

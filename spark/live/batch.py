@@ -8,6 +8,7 @@ Spark's Kafka source.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -49,7 +50,7 @@ class LiveReader(DataSourceReader):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
+        """Yields rows of parts of queues. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
             return iter(())
-        return self._scan.read(partition.value)
+        return chain.from_iterable(map(self._scan.read, partition.value))

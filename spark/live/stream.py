@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from time import monotonic
 from typing import Any
@@ -123,7 +123,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(self._seen).to_json() if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Returns a part for each queue with new messages, or more as minPartitions says.
+        """Returns what tasks read, see `cut`.
 
         Raises DataLossError.
         """
@@ -135,8 +135,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
-        return self._scan.read(partition.value)
+        """Yields rows of parts of queues. Raises ClusterError, DataLossError, BadRecordError."""
+        return chain.from_iterable(map(self._scan.read, partition.value))
 
     def commit(self, end: dict[str, Any]) -> None:
         self._report(Position.of_json(end))

@@ -136,6 +136,17 @@ class LocalFiles:
                     continue  # deleted since
         return sorted(entries)
 
+    def changed_ns(self, path: str) -> int:
+        """Returns when a directory got or lost a file, in ns. Raises FileNotFoundError."""
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as in exists
+
+    def size_of(self, path: str) -> int:
+        """Returns the size of a file; 0 if it is gone."""
+        try:
+            return os.stat(path).st_size  # noqa: PTH116 - as in exists
+        except FileNotFoundError:
+            return 0
+
     def tree(self, path: str) -> Tree:
         try:
             found = {path: self.list(path)}
@@ -161,6 +172,10 @@ class LocalFiles:
             return _read_all(descriptor, offset, view)
         finally:
             os.close(descriptor)
+
+    def open(self, path: str) -> OpenFile:
+        """Opens a file for several small reads. Raises FileNotFoundError."""
+        return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), spares_cache=self.spares_cache)
 
     def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -218,6 +233,38 @@ def _read_cached(descriptor: int, offset: int, view: memoryview) -> int:
         if error.errno not in _NO_SUCH_FLAG:
             raise
         return _read_all(descriptor, offset, view)  # this file system does not tell
+
+
+class OpenFile:
+    """A local file that is open; see `LocalFiles.open`. Close it."""
+
+    def __init__(self, descriptor: int, *, spares_cache: bool) -> None:
+        self._descriptor = descriptor
+        self._spares_cache = spares_cache
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Returns these bytes, fewer only at the end of the file."""
+        if not self._spares_cache:
+            return os.pread(self._descriptor, length, offset)
+        data = bytearray(length)
+        return bytes(data[: _read_sparing(self._descriptor, offset, memoryview(data))])
+
+    def first_hole(self) -> int:
+        """Returns where the first bytes are that were never written; the size of the file at most.
+
+        What file systems without holes never wrote counts as written.
+        """
+        try:
+            return os.lseek(self._descriptor, 0, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # an empty file
+                return 0
+            if error.errno not in _NO_SUCH_FLAG:
+                raise
+            return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 
 Planning a query and reading a split ask again and again what is in a folder, and bisect files by
 reads of a few bytes; over a network each of these is a request. A file that was deleted since it
-was listed raises FileNotFoundError when it is read; a file that was made since is not seen. When
-pickled, it becomes the file system that it wraps.
+was listed raises FileNotFoundError when it is read; a file that was made since is not seen. Several
+threads may ask at once. When pickled, it becomes the file system that it wraps.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import posixpath
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, Final
 
 from txrocketmq.spark.files import Entry, Files, Piece, Tree
@@ -31,6 +32,7 @@ class ListedFiles:
         self._files = files
         self._listed: dict[str, list[Entry] | None] = {}
         self._blocks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return repr(self._files)
@@ -82,15 +84,18 @@ class ListedFiles:
 
     def _block(self, path: str, number: int) -> bytes:
         key = path, number
-        if key in self._blocks:
-            self._blocks.move_to_end(key)
-            return self._blocks[key]
+        with self._lock:
+            if key in self._blocks:
+                self._blocks.move_to_end(key)
+                return self._blocks[key]
         data = bytearray(_BLOCK_BYTES)
         got = self._files.read_into(path, number * _BLOCK_BYTES, memoryview(data))
-        self._blocks[key] = bytes(data[:got])
-        if len(self._blocks) > _KEPT_BLOCKS:
-            self._blocks.popitem(last=False)
-        return self._blocks[key]
+        block = bytes(data[:got])
+        with self._lock:
+            self._blocks[key] = block
+            if len(self._blocks) > _KEPT_BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
 
 
 def _same(files: Files) -> Files:

@@ -17,6 +17,7 @@ Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -84,6 +85,7 @@ class _Range:
         self._store = store = store.at_once()
         self._windows = windows
         self._segments = store.segments()
+        self._firsts = [each.first_offset for each in self._segments]
         self._boundaries = Boundaries(store)
 
     def read(self, start: int, end: int, is_boundary: bool) -> Iterator[Found]:  # noqa: FBT001 - private
@@ -100,7 +102,9 @@ class _Range:
                 at = yield from self._read_segment(segment, at, end)
 
     def _segment_of(self, at: int) -> Segment | None:
-        return next((s for s in self._segments if s.first_offset <= at < s.end), None)
+        place = bisect_right(self._firsts, at) - 1
+        found = self._segments[place] if place >= 0 else None
+        return found if found is not None and at < found.end else None
 
     def _boundary(self, start: int) -> int:
         """Returns where the first record at `start` or later begins; walks from a known one."""

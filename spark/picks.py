@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.deleted_topics import known_from
 from txrocketmq.spark.log_end import newest_units
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import UNITS, Queue
@@ -45,6 +46,21 @@ def units_of(
         else:
             queues.append(queue)
     yield from _between(queues, split, wanted, fail=fail_on_data_loss, is_old=is_old)
+
+
+def still_stand(split: QueuePicks, *, is_old: bool) -> bool:
+    """Returns whether the queues of a split still have all that they stood for when it was planned.
+
+    They do not if a topic was deleted; then the log alone has its messages. Whether it was made
+    again since, which takes time, is looked at for an old plan only.
+    """
+    store = split.store
+    if any(store.queue(topic, queue_id) is None for topic, queue_id in split.queues):
+        return False
+    if not is_old:
+        return True
+    topics = {topic for topic, _ in split.queues}
+    return all(known_from(store.queues_of(topic)) <= split.start for topic in topics)
 
 
 def _between(
@@ -88,16 +104,22 @@ def _missing_text(store: Store, queue: Queue, first: int, last: int, count: int)
 def indexes(queue: Queue, start: int, end: int, wanted: RecordFilter) -> tuple[int, int]:
     """Returns the range of queue offsets whose units may be wanted and lie in [start, end)."""
     bounds = wanted.offsets(queue.topic, queue.queue_id)
-    first = max(queue.min_index(start), bounds.low)
-    return first, max(first, min(queue.min_index(end), bounds.high))
+    found = queue.span(start, end, bounds.low, bounds.high)
+    return found.first, found.last
 
 
 def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:
     """Returns which units are of messages that may have one of the wanted tags."""
-    tags = wanted.pruning_tags
-    if tags is None or queue.topic == SCHEDULE_TOPIC or queue.is_batch:
+    if queue.topic == SCHEDULE_TOPIC or queue.is_batch:
         return np.ones(len(units), np.bool_)
-    codes = units["tags_code"]
+    return has_tag(units["tags_code"], wanted)
+
+
+def has_tag(codes: NDArray[np.int64], wanted: RecordFilter) -> NDArray[np.bool_]:
+    """Returns which of these hashes may be of a wanted tag."""
+    tags = wanted.pruning_tags
+    if tags is None:
+        return np.ones(len(codes), np.bool_)
     unknown: NDArray[np.bool_] = codes <= CONSUME_QUEUE_EXT_ADDRESS_MAX
     return unknown | np.isin(codes, java_string_hashes(sorted(tags)))
 
@@ -105,13 +127,7 @@ def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[n
 def dispatched(store: Store) -> int:
     """Returns the end of the last record that any consume queue has a unit for.
 
-    In a remote store only some queues are asked, so the result may be a little smaller.
+    In a remote store, and in one with very many queues, only some of them are asked, so the result
+    may be a little smaller.
     """
-    if store.files.is_remote:
-        return max((place + size for place, size in newest_units(store)), default=0)
-    ends = [0]
-    for queue in store.queues():
-        unit = queue.last_unit()
-        if unit is not None:
-            ends.append(int(unit["physical_offset"][0] + unit["size"][0]))
-    return max(ends)
+    return max((place + size for place, size in newest_units(store)), default=0)

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import chain
+from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.broker_names import check_brokers
@@ -32,20 +30,20 @@ from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, queue_text
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.picks import dispatched, indexes, tagged
+from txrocketmq.spark.picks import dispatched
+from txrocketmq.spark.queue_amounts import Amount, LogPart, amount_of
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split, even_parts
+from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split, even_parts, joined
 from txrocketmq.spark.store import Segment, Store, resolve
+from txrocketmq.spark.threads import in_threads
 
 _EARLIEST: Final = Offsets(EARLIEST)
 _LATEST: Final = Offsets(LATEST)
-_SAMPLE_UNITS: Final = 256
-"""Units looked at in each queue, to guess the size of its messages and how many have the tags."""
 MOST_PARTITIONS: Final = 100_000
 """The most partitions of one store, apart from those that begin with a file of its log."""
 _PICKS_BYTES: Final = 64 << 20
-"""Neighbouring files of the log go into one split of picks of up to about so many bytes."""
+"""A split of picks has about so many bytes of records."""
 _COVERED_BYTES: Final = 4 << 30
 """The most bytes of log in one split in which queues have to account for every byte."""
 _ASKING_BYTES: Final = 4 << 20
@@ -76,15 +74,7 @@ class _Known(NamedTuple):
     end: int
     """The offset in the log up to which the queues know it."""
     queues: list[Queue]
-
-
-class _Little(NamedTuple):
-    """A small part of a log."""
-
-    queues: list[Queue]
-    """The queues whose units name it."""
-    bytes: int
-    """The approximate size of its records."""
+    amount: Amount
 
 
 # ------------------------------------------------------------------------------------- extents
@@ -107,7 +97,7 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     UnsupportedLayout when queues have to be compared that are not in files.
     """
     check_brokers(stores, options)
-    return [extent_of(store, options) for store in stores]
+    return in_threads(lambda store: extent_of(store, options), stores)
 
 
 def extent_of(store: Store, options: SourceOptions) -> Extent:
@@ -209,6 +199,12 @@ def _bounds(
 # ------------------------------------------------------------------------------------- splits
 
 
+def splits_of(extents: Sequence[Extent], options: SourceOptions) -> list[Split]:
+    """Returns the splits of all extents, in their order; brokers are looked at all at once."""
+    found = in_threads(lambda extent: splits(extent, options), extents)
+    return list(chain.from_iterable(found))
+
+
 def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     """Cuts the extent into pieces for tasks; into none if nothing in it can be wanted."""
     asked = _within_times(replace(extent, wanted=extent.wanted.narrowed(Conditions())), options)
@@ -221,14 +217,14 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     light = [
         split
         for topic in sorted(extent.wanted.selection.light_queues)
-        for split in _light_picks(topic, extent, segments, options)
+        for split in _light_picks(topic, extent, options)
     ]
     extent, asked = extent.of_log(), asked.of_log()
     if extent.wanted.selection.topics == frozenset():
         return light
     known = _known_queues(asked, options)
     if known is not None:
-        return [*light, *_picks(extent, known, segments, options)]
+        return [*light, *_picks(extent, asked, known, segments, options)]
     return [*light, *_by_log(segments, extent, options)]
 
 
@@ -306,14 +302,13 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
         mean = mean_record_bytes(extent.store, extent.start)
         most = min(most, options.max_records_per_partition * mean)
     most = max(most, -(-size // MOST_PARTITIONS))
-    found: list[LogRange] = []
-    for segment in segments:
-        start = max(extent.start, segment.first_offset)
-        end = min(extent.end, segment.end)
-        count = -(-(end - start) // max(1, most))
-        for low, high in even_parts(start, end, count):
-            found.append(LogRange(extent.store, low, high, low == segment.first_offset))
-    return found
+    firsts = {segment.first_offset for segment in segments}
+    files = ((max(extent.start, each.first_offset), min(extent.end, each.end)) for each in segments)
+    return [
+        LogRange(extent.store, low, high, low in firsts)
+        for start, end in joined(files, None if most == size else most)
+        for low, high in even_parts(start, end, -(-(end - start) // max(1, most)))
+    ]
 
 
 def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
@@ -335,7 +330,8 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     of_topics = [store.queues_of(name) for name in names]
     start = max(map(known_from, of_topics))
     queues = _wanted_queues([queue for queues in of_topics for queue in queues], asked)
-    return _Known(start, end, queues) if _is_little(queues, asked) else None
+    amount = _amount(queues, asked)
+    return _Known(start, end, queues, amount) if _is_little(amount, asked) else None
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
@@ -348,22 +344,30 @@ def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
     ]
 
 
-def _is_little(queues: Sequence[Queue], extent: Extent) -> bool:
-    return _guess_bytes(queues, extent) * 2 <= extent.end - extent.start
+def _is_little(amount: Amount, extent: Extent) -> bool:
+    return amount.bytes * 2 <= extent.end - extent.start
 
 
 def _picks(
-    extent: Extent, known: _Known, segments: Sequence[Segment], options: SourceOptions
+    extent: Extent,
+    asked: Extent,
+    known: _Known,
+    segments: Sequence[Segment],
+    options: SourceOptions,
 ) -> list[Split]:
     """Returns splits by consume queues, and splits of what these do not know, or not yet."""
     end = min(known.end, extent.end)
     start = min(max(known.start, extent.start), end)
     queues = _wanted_queues(known.queues, extent)
     before, after = replace(extent, end=start), replace(extent, start=max(end, extent.start))
+    part = replace(extent, start=start, end=end)
+    # The options may want more than their conditions, which leave out some.
+    is_same = len(queues) == len(known.queues) and part == replace(asked, start=start, end=end)
+    amount = known.amount if is_same else _amount(queues, part)
     found: list[Split] = []
     if before.start < before.end:
         found += _by_log([s for s in segments if s.first_offset < start], before, options)
-    found += _by_queues(queues, replace(extent, start=start, end=end), segments, options)
+    found += _by_queues(queues, amount, part, options)
     if after.start < after.end:
         found += _ranges(after, [s for s in segments if s.end > after.start], options)
     return found
@@ -374,9 +378,7 @@ def _by_log(segments: Sequence[Segment], extent: Extent, options: SourceOptions)
     return [*_ranges(extent, segments, options)] if covered is None else covered
 
 
-def _light_picks(
-    topic: str, extent: Extent, segments: Sequence[Segment], options: SourceOptions
-) -> list[Split]:
+def _light_picks(topic: str, extent: Extent, options: SourceOptions) -> list[Split]:
     """Returns splits for a light queue, whose messages nothing else names."""
     extent = replace(extent, wanted=extent.wanted.of_light_queue(topic))
     queues = [
@@ -384,16 +386,15 @@ def _light_picks(
         for each in extent.store.queues_of(topic)
         if extent.wanted.wants_queue(topic, each.queue_id)
     ]
-    return _by_queues(queues, extent, segments, options)
+    return _by_queues(queues, _amount(queues, extent), extent, options)
 
 
 def _by_queues(
-    queues: Sequence[Queue], extent: Extent, segments: Sequence[Segment], options: SourceOptions
+    queues: Sequence[Queue], amount: Amount, extent: Extent, options: SourceOptions
 ) -> list[Split]:
     if not queues or extent.start >= extent.end:
         return []
-    pieces = -(-_guess_bytes(queues, extent) // _PICKS_BYTES)
-    pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
+    pieces = _pieces(-(-amount.bytes // _PICKS_BYTES), amount, options)
     names = tuple((queue.topic, queue.queue_id) for queue in queues)
     parts = even_parts(extent.start, extent.end, pieces)
     return [QueuePicks(extent.store, low, high, names) for low, high in parts]
@@ -412,7 +413,7 @@ def _covered_picks(
         return None
     store, size = extent.store, extent.end - extent.start
     pieces = max(-(-little.bytes // _PICKS_BYTES), -(-size // _COVERED_BYTES))
-    pieces = _pieces(min(pieces, len(segments)), little.queues, extent, options)
+    pieces = _pieces(min(pieces, len(segments)), little, options)
     few = replace(options, max_records_per_partition=None, min_partitions=None)
     more = replace(few, min_partitions=pieces)
     ranges = _ranges(extent, segments, few if pieces <= len(segments) else more)
@@ -422,7 +423,7 @@ def _covered_picks(
     ]
 
 
-def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -> _Little | None:
+def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -> Amount | None:
     """Returns what is wanted of the log if that is less than half of it and queues know it.
 
     Returns None also if there are so many queues that reading the log is faster than asking them.
@@ -430,50 +431,20 @@ def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -
     store, size = extent.store, extent.end - extent.start
     if options.verify == "store" or store.queue_kind != "files":
         return None
-    listed = store.queues()
     asking_bytes = _ASKING_BYTES if store.files.is_remote else asking_locally_bytes
-    if len(listed) * asking_bytes * 2 > size:
+    if asking_bytes and store.has_more_queues_than(size // (asking_bytes * 2)):
         return None
-    queues = _wanted_queues(listed, extent)
-    guessed = _guess_bytes(queues, extent)
-    return None if guessed * 2 > size else _Little(queues, guessed)
+    amount = _amount(_wanted_queues(store.queues(), extent), extent)
+    return amount if _is_little(amount, extent) else None
 
 
-def _pieces(enough: int, queues: Sequence[Queue], extent: Extent, options: SourceOptions) -> int:
+def _pieces(enough: int, amount: Amount, options: SourceOptions) -> int:
     """Returns the number of splits, at least `enough`, and more if the options want more."""
     pieces = max(1, enough, options.min_partitions or 1)
     if options.max_records_per_partition is not None:
-        units = sum(_count(queue, extent) for queue in queues)
-        pieces = max(pieces, -(-units // options.max_records_per_partition))
+        pieces = max(pieces, -(-amount.messages // options.max_records_per_partition))
     return min(pieces, MOST_PARTITIONS)
 
 
-def _count(queue: Queue, extent: Extent) -> int:
-    if queue.files.is_remote:
-        return queue.estimate(extent.end)[0]
-    first, last = indexes(queue, extent.start, extent.end, extent.wanted)
-    return last - first
-
-
-def _guess_bytes(queues: Sequence[Queue], extent: Extent) -> int:
-    """Estimates the bytes of log that the wanted messages of the queues take."""
-    return sum(_guess_of_one(queue, extent) for queue in queues)
-
-
-def _guess_of_one(queue: Queue, extent: Extent) -> int:
-    """Estimates it by the last units; over a network by the first ones of the last file."""
-    if queue.files.is_remote:
-        count, sample = queue.estimate(extent.end)
-        whole = max(1, extent.end - extent.store.min_offset())
-        count = count * (extent.end - extent.start) // whole
-        return _bytes_of(count, queue, sample, extent)
-    first, last = indexes(queue, extent.start, extent.end, extent.wanted)
-    sample = queue.units(max(first, last - _SAMPLE_UNITS), last)
-    return _bytes_of(last - first, queue, sample, extent)
-
-
-def _bytes_of(count: int, queue: Queue, sample: NDArray[Any], extent: Extent) -> int:
-    if not len(sample):
-        return 0
-    sizes = np.where(tagged(queue, sample, extent.wanted), sample["size"], 0)
-    return int(count * float(sizes.sum() / sample["count"].sum())) + 1
+def _amount(queues: Sequence[Queue], extent: Extent) -> Amount:
+    return amount_of(queues, LogPart(extent.store, extent.start, extent.end, extent.wanted))

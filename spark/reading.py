@@ -26,6 +26,7 @@ from txrocketmq.spark.output import Output
 from txrocketmq.spark.plan import extents_of, splits, stores_of
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import Split
+from txrocketmq.spark.threads import in_threads
 
 
 class Part(NamedTuple):
@@ -49,9 +50,9 @@ class Reading:
     def parts(self) -> list[Part]:
         """Returns the parts, which can be read in any order and in any process."""
         found: list[Part] = []
-        for extent in self._extents:
-            growth = Growth.after(extent)
-            found += _parts(splits(extent, self._options), growth)
+        of_each = in_threads(lambda each: splits(each, self._options), self._extents)
+        for extent, its in zip(self._extents, of_each, strict=True):
+            found += _parts(its, Growth.after(extent))
         return found
 
     def batches(self, part: Part) -> Iterator[pa.RecordBatch]:

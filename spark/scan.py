@@ -29,7 +29,7 @@ from txrocketmq.spark.losses import is_outside, lose, loss_text, names_all
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
-from txrocketmq.spark.picks import units_of
+from txrocketmq.spark.picks import still_stand, units_of
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
@@ -92,8 +92,10 @@ def _found(
     pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
-        yield from _picked(options, split, wanted, pace, is_old=is_old)
-        return
+        if split.light_queue is not None or still_stand(split, is_old=is_old):
+            yield from _picked(options, split, wanted, pace, is_old=is_old)
+            return
+        split = LogRange(split.store, split.start, split.end, first_is_boundary=False)
     if not (isinstance(split, LogRange) and split.with_light_queues):
         wanted = wanted.of_log
     if isinstance(split, CoveredPicks):

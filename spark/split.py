@@ -6,17 +6,39 @@ They are pickled and sent from the planner to the tasks, so they are small.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.store import Store
+
+TOGETHER_BYTES: Final = 128 << 20
+"""One task reads neighbouring files of up to so many bytes; the task itself costs some 40 ms."""
+FILE_BYTES: Final = 512 << 10
+"""To begin with a file of the log costs as much as to read so many bytes."""
 
 
 def even_parts(start: int, end: int, count: int) -> list[tuple[int, int]]:
     """Cuts a range into `count` parts of about the same size; empty parts are left out."""
     edges = [start + (end - start) * number // count for number in range(count + 1)]
     return [(low, high) for low, high in pairwise(edges) if low < high]
+
+
+def joined(files: Iterable[tuple[int, int]], most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Joins neighbouring ranges of small files of a log; no result joins more than `most` bytes."""
+    together = TOGETHER_BYTES if most is None else min(most, TOGETHER_BYTES)
+    begin = after = room = 0
+    for start, end in files:
+        cost = max(end - start, FILE_BYTES)
+        if start != after or cost > room:
+            if begin < after:
+                yield begin, after
+            begin, room = start, together
+        after = end
+        room -= cost
+    if begin < after:
+        yield begin, after
 
 
 class LogRange(NamedTuple):

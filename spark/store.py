@@ -16,6 +16,7 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal
@@ -38,11 +39,11 @@ from txrocketmq.spark.files import (
     NumberedFile,
     files_of,
     listed_or_none,
-    numbered,
     shown,
 )
 from txrocketmq.spark.index_files import IndexFile, index_files
 from txrocketmq.spark.listed_files import ListedFiles
+from txrocketmq.spark.log_listing import log_files
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.walk import MIN_RECORD_BYTES
 
@@ -133,8 +134,8 @@ class Store:
     def segments(self) -> list[Segment]:
         """Returns the files of the log as they are now, in order, without empty ones."""
         directory = f"{self.path}/{_COMMIT_LOG}"
-        entries = _listed(self.files, directory, f"{self.uri}/{_COMMIT_LOG}")
-        return numbered(directory, entries.values())
+        with _told_as(f"{self.uri}/{_COMMIT_LOG}"):
+            return log_files(self.files, directory)
 
     def gaps(self) -> list[tuple[int, int]]:
         """Returns the ranges of physical offsets that are missing between the files of the log."""
@@ -209,6 +210,14 @@ class Store:
             return []
         self._look_through("")
         return _one_of_each(queue for kind in _QUEUES for queue in self._queues_in(kind))
+
+    def has_more_queues_than(self, count: int) -> bool:
+        """Returns whether `queues` has more than so many, without listing many more."""
+        if self.queue_kind != "files":
+            return False
+        self._look_through("")
+        listed = itertools.chain.from_iterable(map(self._queues_in, _QUEUES))
+        return next(itertools.islice(listed, count, None), None) is not None
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """Returns the queue of a topic, if it has files."""
@@ -393,8 +402,15 @@ def _step(base: str, pattern: str, options: str) -> list[str]:
 
 
 def _listed(files: Files, path: str, name: str) -> dict[str, Entry]:
-    try:
+    with _told_as(name):
         return {each.name: each for each in files.list(path)}
+
+
+@contextmanager
+def _told_as(name: str) -> Iterator[None]:
+    """Raises errors of listing a directory as those of a store, with this name for it."""
+    try:
+        yield
     except FileNotFoundError:
         raise NotAStore(f"{name}: there is no such directory") from None
     except NotADirectoryError:

@@ -48,6 +48,7 @@ from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import CoveredPicks, LogRange
 from txrocketmq.spark.store import Store, has_pattern
+from txrocketmq.spark.threads import in_threads
 
 log = logging.getLogger("txrocketmq.spark")
 
@@ -82,7 +83,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """Limits the stream to what is there now."""
         self._look_for_stores()
-        self._target = {name: end_of_log(store) for name, store in self._stores.items()}
+        self._target = self._ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next micro-batch, or `start` when there is nothing to read.
@@ -92,7 +93,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._look_for_stores()
         positions = of_offset(start)
         self._check_brokers(positions)
-        self._seen = {name: end_of_log(store) for name, store in self._stores.items()}
+        self._seen = self._ends()
         ends = {name: self._end_to_read(name) for name in self._seen}
         new = {
             name: LogPosition(log=store.min_offset(), begin=store.min_offset())
@@ -164,6 +165,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --------------------------------------------------------------- positions
 
+    def _ends(self) -> dict[str, int]:
+        ends = in_threads(end_of_log, list(self._stores.values()))
+        return dict(zip(self._stores, ends, strict=True))
+
     def _end_to_read(self, name: str) -> int:
         end = self._seen[name]
         return end if self._target is None else min(end, self._target.get(name, 0))
@@ -215,21 +220,30 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = end_of_log(store)
         if end < after.log:
             lose(_shortened(store, after.log, end), fail=self._options.fail_on_data_loss)
-        extent = Extent(store, start, min(end, after.log), self._wanted(store, before or after))
-        return [
-            _Part(self._known(split, start) if is_boundary else split, extent.wanted)
-            for split in stream_splits(extent, self._options)
-        ]
+        end = min(end, after.log)
+        begin = before or after
+        parts: list[_Part] = []
+        # Offsets of queues at which the stream was to start mean nothing later: their topic may
+        # have been made anew.
+        cut = begin.until if begin.first and start < begin.until < end else end
+        for low, high in ((start, cut), (cut, end)) if cut < end else ((start, end),):
+            extent = Extent(store, low, high, self._wanted(store, begin, low))
+            parts += (
+                _Part(self._known(split, low) if is_boundary else split, extent.wanted)
+                for split in stream_splits(extent, self._options)
+            )
+            is_boundary = True
+        return parts
 
     def _known(self, split: LogRange | CoveredPicks, boundary: int) -> LogRange | CoveredPicks:
         return split._replace(first_is_boundary=split.first_is_boundary or split.start == boundary)
 
-    def _wanted(self, store: Store, position: LogPosition) -> RecordFilter:
+    def _wanted(self, store: Store, position: LogPosition, low: int) -> RecordFilter:
         selection = self._selection
         if position.since_ms is not None:
             selection = replace(selection, times=Bounds(low=position.since_ms))
         queues = {}
-        if position.log < position.until:
+        if low < position.until:
             queues = {queue: Bounds(low=offset) for queue, offset in position.first.items()}
         return selection.on(store.broker_name, queues, key=store.key)
 

@@ -2,8 +2,9 @@
 """Decides what a run copies, from what the table and the stores contain. It does no I/O.
 
 A split ends where a file of the log ends, so that no task has to search for the start of a record;
-smaller splits are made only on demand. Log that was deleted before it was copied is an error unless
-the user accepts the loss. Offsets are bytes in the broker's commit log.
+it has several files if they are small, and smaller splits are made only on demand. Log that was
+deleted before it was copied is an error unless the user accepts the loss. Offsets are bytes in the
+broker's commit log.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from txrocketmq.spark.errors import DataLossError, StoreError
-from txrocketmq.spark.split import even_parts
+from txrocketmq.spark.split import even_parts, joined
 
 
 class Lost(NamedTuple):
@@ -84,7 +85,9 @@ class Wishes(NamedTuple):
     """How a run is to be divided and limited."""
 
     split_bytes: int | None = None
-    """Files of the log are cut into splits of about this size; None: one split for each file."""
+    """Files of the log are cut into splits of about this size; None: one split for each file, or
+    for several small ones.
+    """
     max_bytes: int | None = None
     """About so much of each broker's log is copied; the next run takes the rest. None: all."""
     allow_data_loss: bool = False
@@ -139,7 +142,8 @@ def _end(store: StoreBounds, start: int, max_bytes: int | None) -> int:
 
 def _splits(store: StoreBounds, start: int, end: int, split_bytes: int | None) -> Iterator[Split]:
     inside = [each for each in store.segment_starts if start < each < end]
-    for first, last in zip([start, *inside], [*inside, end], strict=True):
+    files = zip([start, *inside], [*inside, end], strict=True)
+    for first, last in joined(files, split_bytes):
         count = 1 if split_bytes is None else max(1, (last - first) // split_bytes)
         for cut, until in even_parts(first, last, count):
             yield Split(store.broker, cut, until, cut == first)

@@ -31,7 +31,7 @@ Ends = Mapping[MessageQueue, int]
 class LivePart(NamedTuple):
     """What one task reads."""
 
-    range: QueueRange | None
+    ranges: Sequence[QueueRange]
     planned: Ends | None = None
     """In the last part, where the plan ends; what comes after that is read in later executions."""
 
@@ -61,17 +61,17 @@ class LiveReader(DataSourceReader):
             max_records=options.max_records_per_partition,
         )
         planned = {queue: after for queue, (_, after) in ranges.items()}
-        last = LivePart(parts[-1] if parts else None, planned)
+        last = LivePart(parts[-1] if parts else (), planned)
         return [*(InputPartition(LivePart(part)) for part in parts[:-1]), InputPartition(last)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
+        """Yields rows of parts of queues. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
             return
         part: LivePart = partition.value
         is_old = is_later(self._planned_ms)
-        if part.range is not None:
-            yield from self._scan.read(part.range, is_old=is_old)
+        for each in part.ranges:
+            yield from self._scan.read(each, is_old=is_old)
         if part.planned is not None and is_old:
             for each in self._since(part.planned):
                 yield from self._scan.read(each)
@@ -88,9 +88,8 @@ class LiveReader(DataSourceReader):
     def _since(self, planned: Ends) -> list[QueueRange]:
         """Returns what has come since the plan."""
         ranges = self._ranges()
-        return cut(
-            {
-                queue: (max(first, planned.get(queue, first)), after)
-                for queue, (first, after) in ranges.items()
-            }
-        )
+        since = {
+            queue: (max(first, planned.get(queue, first)), after)
+            for queue, (first, after) in ranges.items()
+        }
+        return [each for part in cut(since) for each in part]

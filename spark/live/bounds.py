@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import ClusterError, OptionError
-from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.cluster import PULL_MESSAGES, Cluster
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.losses import lose
@@ -16,6 +17,11 @@ from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, QueueKey
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.split import even_parts
 from txrocketmq.spark.system_topics import is_system_topic
+
+_MOST_MESSAGES: Final = 1_000_000
+"""A task reads at most so many messages of a queue, which takes half a minute or so."""
+_TOGETHER_MESSAGES: Final = 4096
+"""Ranges of up to so many messages in all are read by one task, which costs 40 ms by itself."""
 
 
 def cluster_of(options: SourceOptions, security: Security | None = None) -> Cluster:
@@ -161,13 +167,24 @@ def cut(
     *,
     min_partitions: int | None = None,
     max_records: int | None = None,
-) -> list[QueueRange]:
-    """Cuts each range that is not empty into even parts: into one, unless more are asked for."""
+) -> list[tuple[QueueRange, ...]]:
+    """Returns what each task reads of the ranges: a part of a long one, or several short ones.
+
+    A range that is longer than the options allow, or than one task should read, is cut into even
+    parts.
+    """
     sizes = {queue: end - start for queue, (start, end) in ranges.items() if end > start}
-    most = max_records or max(sizes.values(), default=1)
+    most = max_records or _MOST_MESSAGES
     if min_partitions is not None:
         most = min(most, max(sum(sizes.values()) // min_partitions, 1))
-    parts: list[QueueRange] = []
+    parts: list[list[QueueRange]] = []
+    room = 0
     for queue, size in sizes.items():
-        parts += (QueueRange(queue, *at) for at in even_parts(*ranges[queue], -(-size // most)))
-    return parts
+        for start, end in even_parts(*ranges[queue], -(-size // most)):
+            cost = max(end - start, PULL_MESSAGES)
+            if cost > room:
+                parts.append([])
+                room = min(most, _TOGETHER_MESSAGES)
+            parts[-1].append(QueueRange(queue, start, end))
+            room -= cost
+    return [tuple(part) for part in parts]

@@ -19,7 +19,14 @@ from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.admin import GET_CONSUME_STATS, GetConsumeStatsRequestHeader
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats
-from txrocketmq.remoting.protocol.topic import UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader
+from txrocketmq.remoting.protocol.topic import (
+    DELETE_TOPIC_IN_BROKER,
+    DELETE_TOPIC_IN_NAMESRV,
+    UPDATE_AND_CREATE_TOPIC,
+    CreateTopicRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    DeleteTopicRequestHeader,
+)
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import connection_to
 from txrocketmq.spark.live.send import batch_parcel, start_send
@@ -60,6 +67,17 @@ class Topic:
         start_send(self.cluster, queue, parcel, producer_group="p").wait(STORED)
         self.sent[queue_id] = first + count
         wait_for(lambda: self.cluster.max_offsets([queue])[queue] == first + count)
+
+    def make_anew(self, queues: int) -> None:
+        """Deletes the topic with all its messages, and makes it again."""
+        broker = DeleteTopicRequestHeader(topic=self.name)
+        connection_to(self.server.broker_addr).ask(DELETE_TOPIC_IN_BROKER, broker)
+        names = DeleteTopicFromNamesrvRequestHeader(topic=self.name)
+        connection_to(self.server.namesrv_addr).ask(DELETE_TOPIC_IN_NAMESRV, names)
+        self.sent.clear()
+        self.resize(queues)
+        places = self.cluster.read_queues(self.name)
+        wait_for(lambda: not any(self.cluster.max_offsets(places).values()))
 
     def bodies(self) -> list[str]:
         """Of all that was sent, sorted."""
@@ -209,3 +227,19 @@ def test_a_stream_that_runs_while_messages_come(
     table.run(stream(spark, topic, group="g-running", commitGroupOffsets="true", columns="body"))
     assert topic.lags("g-running") == {0: 0, 1: 0}
     assert len(table.texts()) == 46
+
+
+def test_a_topic_that_was_deleted_and_made_again(
+    spark: SparkSession, topic: Topic, table: Table
+) -> None:
+    topic.send(0, 10)
+    table.run(stream(spark, topic, startingOffsets="earliest"))
+    sent = topic.bodies()
+    for count in (3, 20):  # it ends before the place where the stream is, and after it
+        topic.make_anew(2)
+        topic.send(0, count)
+        with pytest.raises(PySparkException, match="the topic was made anew"):
+            table.run(stream(spark, topic))
+        table.run(stream(spark, topic, failOnDataLoss="false"))
+        sent += topic.bodies()
+        assert table.texts() == sorted(sent), "all of the new one is read"

@@ -308,7 +308,10 @@ def test_a_unit_that_hides_records_is_not_believed(writer: StoreWriter) -> None:
     assert [row["physicalOffset"] for row in rows] == _stored(writer, "Gone")
 
 
-def test_times_choose_files_only_by_a_clock_that_is_vouched_for(tmp_path: Path) -> None:
+def test_times_choose_files_only_by_a_clock_that_is_vouched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 0)
     writer = StoreWriter(tmp_path / "s", segment_bytes=4096)
     for number in range(300):
         writer.put(Draft(body=bytes(100), after_ms=-3_600_000 if number == 200 else 1000))

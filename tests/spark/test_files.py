@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 from pathlib import Path
@@ -176,3 +177,52 @@ def test_all_that_is_below_a_directory(tmp_path: Path) -> None:
             f"{tmp_path}/a/b": [],
         }
         assert files.tree(f"{tmp_path}/none") == {}
+
+
+@pytest.mark.parametrize("spares_cache", [False, True])
+def test_a_file_that_is_open_for_small_reads(tmp_path: Path, *, spares_cache: bool) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    with path.open("r+b") as file:
+        file.truncate(1 << 20)
+    found = LocalFiles(spares_cache=spares_cache).open(str(path))
+    assert found.read(3, 4) == b"3456"
+    assert found.read((1 << 20) - 2, 10) == bytes(2), "the file ends"
+    assert 10 <= found.first_hole() <= 1 << 20
+    path.write_bytes(b"")
+    assert found.first_hole() == 0
+    found.close()
+    with pytest.raises(OSError, match="descriptor"):
+        found.read(0, 1)
+    with pytest.raises(FileNotFoundError):
+        LocalFiles().open(str(tmp_path / "gone"))
+
+
+def test_a_file_system_that_does_not_know_holes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(10))
+    found = LocalFiles().open(str(path))
+    code = errno.EOPNOTSUPP
+
+    def fail(*_: int) -> int:
+        raise OSError(code, "no holes")
+
+    monkeypatch.setattr(os, "lseek", fail)
+    assert found.first_hole() == 10, "all of it may have been written"
+    code = errno.EIO
+    with pytest.raises(OSError, match="no holes"):
+        found.first_hole()
+    found.close()
+
+
+def test_when_a_folder_changed_and_how_large_a_file_is(tmp_path: Path) -> None:
+    before_ns = LocalFiles().changed_ns(str(tmp_path))
+    os.utime(tmp_path, ns=(5, 5))
+    assert before_ns > LocalFiles().changed_ns(str(tmp_path)) == 5
+    (tmp_path / "file").write_bytes(bytes(7))
+    assert LocalFiles().size_of(str(tmp_path / "file")) == 7
+    assert LocalFiles().size_of(str(tmp_path / "gone")) == 0
+    with pytest.raises(FileNotFoundError):
+        LocalFiles().changed_ns(str(tmp_path / "gone"))

@@ -172,5 +172,6 @@ def test_another_store_in_the_same_place(
 def test_a_topic_that_was_deleted_since(writer: StoreWriter) -> None:
     plan = Plan(writer.root, topic="Few")
     assert len(plan.rows()) == 10
+    before = plan.rows()
     shutil.rmtree(writer.root / "consumequeue/Few")
-    assert plan.rows() == Plan(writer.root, topic="Few").rows() == []
+    assert plan.rows() == Plan(writer.root, topic="Few").rows() == before, "the log has them"

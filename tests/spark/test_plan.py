@@ -4,7 +4,9 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -13,9 +15,9 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import plan
 from txrocketmq.spark.errors import DataLossError, OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.plan import Extent, extents_of, splits
+from txrocketmq.spark.plan import Extent, extents_of, splits, splits_of
 from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
+from txrocketmq.spark.split import FILE_BYTES, CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store import Store
 
 SEGMENT_BYTES = 8192
@@ -33,6 +35,12 @@ def writer(tmp_path: Path) -> StoreWriter:
     return writer
 
 
+@pytest.fixture
+def files_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file of the log is read by another task, however small it is."""
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 0)
+
+
 def _options(writer: StoreWriter, **options: str) -> SourceOptions:
     return SourceOptions.of({"storePath": str(writer.root), **options})
 
@@ -47,6 +55,7 @@ def _splits(writer: StoreWriter, **options: str) -> list[Split]:
     return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]  # noqa: S301
 
 
+@pytest.mark.usefixtures("files_apart")
 def test_whole_files_of_the_log(writer: StoreWriter) -> None:
     found = _splits(writer)
     assert [(split.start, split.end) for split in found] == [
@@ -56,6 +65,7 @@ def test_whole_files_of_the_log(writer: StoreWriter) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
+@pytest.mark.usefixtures("files_apart")
 def test_more_partitions_when_asked_for(writer: StoreWriter, count: int) -> None:
     found = _splits(writer, minPartitions=str(count))
     assert len(found) >= max(count, writer.end // SEGMENT_BYTES)
@@ -65,6 +75,60 @@ def test_more_partitions_when_asked_for(writer: StoreWriter, count: int) -> None
     for split in found:
         assert isinstance(split, LogRange)
         assert split.first_is_boundary == (split.start % SEGMENT_BYTES == 0)
+
+
+def test_brokers_are_looked_at_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = []
+    for name in ("a", "b", "c"):
+        StoreWriter(tmp_path / name).put(Draft())
+        stores.append(Store.open(str(tmp_path / name), broker_name=name))
+    together = Barrier(len(stores), timeout=30)
+    for step in ("extent_of", "splits"):
+        plain = getattr(plan, step)
+
+        def waiting(*given: object, plain: Callable[..., object] = plain) -> object:
+            together.wait()  # nobody goes on alone
+            return plain(*given)
+
+        monkeypatch.setattr(plan, step, waiting)
+    options = SourceOptions.of({"storePath": f"{tmp_path}/*"})
+    found = splits_of(extents_of(stores, options), options)
+    assert [split.store.broker_name for split in found] == ["a", "b", "c"]
+
+
+def test_small_files_are_read_together(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _splits(writer)
+    assert [(split.start, split.end) for split in whole] == [(0, writer.end)]
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 2 * FILE_BYTES)
+    by_price = [split.start for split in _splits(writer)]
+    assert by_price == list(range(0, writer.end, 2 * SEGMENT_BYTES)), "each file has its price"
+    monkeypatch.setattr("txrocketmq.spark.split.FILE_BYTES", 0)
+    assert len(_splits(writer)) == 1
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 2 * SEGMENT_BYTES)
+    found = _splits(writer)
+    assert [split.start for split in found] == list(range(0, writer.end, 2 * SEGMENT_BYTES))
+    assert [split.start for split in found[1:]] == [split.end for split in found[:-1]]
+    assert all(isinstance(split, LogRange) and split.first_is_boundary for split in found)
+    assert len(_splits(writer, minPartitions="3")) >= 3
+    (writer.root / "commitlog" / f"{SEGMENT_BYTES:020d}").unlink()
+    assert [(split.start, split.end) for split in _splits(writer, failOnDataLoss="false")] == [
+        (0, SEGMENT_BYTES), (2 * SEGMENT_BYTES, writer.end),
+    ], "what is gone is in none of them"  # fmt: skip
+
+
+def test_a_topic_with_much_data_in_one_file_is_read_by_several_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=1 << 20)
+    writer.put_all(Draft("Few" if n % 4 == 0 else "Many", body=bytes(400)) for n in range(400))
+    (split,) = _splits(writer, topic="Few")
+    monkeypatch.setattr(plan, "_PICKS_BYTES", 10_000)
+    found = _splits(writer, topic="Few")
+    assert len(found) == 5
+    assert {type(each) for each in found} == {QueuePicks}
+    assert (found[0].start, found[-1].end) == (split.start, split.end)
 
 
 def test_fewer_records_in_a_partition(writer: StoreWriter) -> None:
@@ -169,6 +233,7 @@ def test_an_empty_store_reads_nothing(tmp_path: Path) -> None:
     assert _splits(writer, topic="Few") == []
 
 
+@pytest.mark.usefixtures("files_apart")
 def test_times_choose_files(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path / "s", segment_bytes=SEGMENT_BYTES)
     for _ in range(300):
@@ -198,6 +263,7 @@ def test_conditions_choose_files(writer: StoreWriter) -> None:
     assert _splits(writer, where="brokerName = 'broker-b'") == []
 
 
+@pytest.mark.usefixtures("files_apart")
 def test_bytes_of_the_log_from_and_to(writer: StoreWriter) -> None:
     found = _splits(
         writer,

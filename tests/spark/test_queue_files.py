@@ -93,6 +93,50 @@ def test_a_queue_that_begins_with_blanks(tmp_path: Path) -> None:
     assert queue.min_index(0) == 5
 
 
+@settings(max_examples=examples(40))
+@given(
+    count=st.integers(0, 23),
+    queue_units=st.sampled_from((5, 50)),
+    blanks=st.sampled_from((0, 0, 2)),
+    edges=st.tuples(st.integers(0, 25), st.integers(0, 25)),
+    between=st.integers(0, 1),
+    bounds=st.tuples(st.integers(0, 25), st.integers(0, 25)),
+    sample=st.integers(0, 30),
+)
+def test_the_span_of_a_part_of_the_log(
+    count: int,
+    queue_units: int,
+    blanks: int,
+    edges: tuple[int, int],
+    between: int,
+    bounds: tuple[int, int],
+    sample: int,
+) -> None:
+    with TemporaryDirectory() as name:
+        writer = StoreWriter(Path(name) / "store", queue_units=queue_units)
+        stored = writer.put_all(Draft() for _ in range(max(1, count)))
+        path = Path(name) / "store/consumequeue/Topic/0" / f"{0:020d}"
+        data = path.read_bytes() if count else bytes(queue_units * 20)
+        blank = formats.CONSUME_QUEUE_UNIT.build(
+            {"physical_offset": 0, "size": formats.CONSUME_QUEUE_PRE_BLANK_SIZE, "tags_code": 0}
+        )
+        gone = min(blanks, count)
+        path.write_bytes(blank * gone + data[gone * 20 :])
+        start, end = sorted(
+            stored[at].physical_offset + between if at < len(stored) else writer.end for at in edges
+        )
+        expected = [
+            each.queue_offset
+            for each in stored[gone:count]
+            if start <= each.physical_offset < end and bounds[0] <= each.queue_offset < bounds[1]
+        ]
+        span = _queue(writer).span(start, end, *bounds, sample=sample)
+        assert list(range(span.first, span.last)) == expected
+        if span.sample is not None:
+            assert len(span.sample) == 20 * min(sample, len(expected))
+        assert (span.sample is None) == (count > queue_units)
+
+
 def test_a_queue_without_units(tmp_path: Path) -> None:
     path = tmp_path / "queue"
     queue = Queue("Topic", 0, LocalFiles(), str(path))

@@ -151,7 +151,7 @@ def test_large_records_are_read_by_option(
     writer.put(Draft("Packed", body=bytes(65 << 20), compression=CompressionType.ZLIB))
     writer.put(Draft("Large", body=bytes(65 << 20)))
     writer.put(Draft("Other", body=bytes(9 << 20)))
-    monkeypatch.setattr(plan, "_is_little", lambda _queues, _extent: True)
+    monkeypatch.setattr(plan, "_is_little", lambda _amount, _extent: True)
     chosen = {"columns": columns} | ({"topic": topic} if topic else {})
     with pytest.raises(BadRecordError, match=why):
         _read(writer, **chosen)
@@ -178,7 +178,10 @@ def test_a_quarantine_nobody_can_write_to_is_refused_before_anything_is_read() -
         Scan.of(options, Output.of(options))
 
 
-def test_a_file_that_goes_after_planning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_goes_after_planning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 0)
     writer = StoreWriter(tmp_path / "a", segment_bytes=4096)
     writer.put_all(Draft(body=b"x" * 100) for _ in range(60))
     for fail in ("true", "false"):

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
@@ -194,6 +197,26 @@ def test_a_message_of_the_log(size: int, born_ipv6: bool, store_ipv6: bool) -> N
 
 
 # --- queues ---
+
+
+@pytest.mark.parametrize("files", [LocalFiles(), FarFiles()])
+def test_whether_there_are_very_many_queues(tmp_path: Path, files: LocalFiles) -> None:
+    writer = StoreWriter(tmp_path / "s")
+    writer.put_all(Draft(f"Topic{n}", queue_id=q) for n in range(30) for q in range(2))
+    listed = Counter[str]()
+
+    class Counted(LocalFiles):
+        def list(self, path: str) -> list[Entry]:
+            listed["list"] += 1
+            return super().list(path)
+
+    store = Store.open(str(writer.root))
+    for count in (0, 1, 59):
+        assert replace(store, files=files).has_more_queues_than(count)
+    assert not store.has_more_queues_than(60)
+    assert not replace(store, queue_kind="none").has_more_queues_than(0)
+    assert replace(store, files=Counted()).has_more_queues_than(4)
+    assert listed["list"] <= 4, "not all of them are listed"
 
 
 def test_queues(tmp_path: Path) -> None:

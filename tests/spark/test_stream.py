@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
-from tests.spark.streaming import Query, read, reader
+from tests.spark.streaming import Query, read, reader, through_json
 from txrocketmq.spark import covered, log_reader, plan
 from txrocketmq.spark.errors import DataLossError, OptionError, SparkSourceError
 from txrocketmq.spark.files import LocalFiles, Piece
@@ -408,6 +408,27 @@ def rewrite(store: StoreWriter, keep: int, count: int) -> StoreWriter:
         for number in range(keep, keep + count)
     )
     return writer
+
+
+@pytest.mark.parametrize("count", [3, 20])
+@pytest.mark.parametrize("start", ["earliest", "latest", '{"Topic": {"broker-a": {"0": 5}}}'])
+@pytest.mark.parametrize("has_read", [False, True])
+def test_a_topic_that_was_deleted_and_made_again(
+    tmp_path: Path, count: int, start: str, *, has_read: bool
+) -> None:
+    """Its new offsets begin at 0, which does not matter to a position in the log."""
+    store = StoreWriter(tmp_path / "broker-a")
+    store.put_all([Draft("Topic")] * 10)
+    options = {"topic": "Topic", "startingOffsets": start}
+    query = Query([through_json(reader(store.root, **options).initialOffset())])
+    if has_read:
+        query.run(reader(store.root, **options))
+    first = {"earliest": 0, "latest": 10}.get(start, 5)
+    shutil.rmtree(store.root / "consumequeue/Topic")
+    store._next["Topic", 0] = 0
+    store.put_all([Draft("Topic")] * count)
+    query.run(reader(store.root, **options))
+    assert query.places == places(store, first)
 
 
 def test_a_log_that_was_written_anew_is_data_loss(store: StoreWriter) -> None:

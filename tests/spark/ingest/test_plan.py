@@ -37,6 +37,13 @@ def test_the_first_run_takes_all_file_by_file() -> None:
     assert plan.size_bytes == 2500
 
 
+def test_small_files_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 2000)
+    monkeypatch.setattr("txrocketmq.spark.split.FILE_BYTES", 0)
+    assert ranges(planned(STORE)) == [("broker-a", 0, 2000, True), ("broker-a", 2000, 2500, True)]
+    assert len(ranges(planned(STORE, split_bytes=1000))) == 3
+
+
 def test_a_log_that_does_not_start_at_zero_has_lost_nothing() -> None:
     assert ranges(planned(STORE._replace(start=1000)))[0][1] == 1000
 

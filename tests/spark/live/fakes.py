@@ -78,10 +78,18 @@ class FakeBroker:
     checked: Reply[Any] | None = None
     """The answer to a check of an expression; None: success."""
 
-    def fill(self, topic_name: str, counts: Iterable[int], *, first: int = 0) -> None:
-        """Gives queues 0, 1 ... of a topic so many messages each, with offsets from `first` on."""
+    def fill(
+        self, topic_name: str, counts: Iterable[int], *, first: int = 0, life_ms: int = 0
+    ) -> None:
+        """Gives queues 0, 1 ... of a topic so many messages each, with offsets from `first` on.
+
+        In a later life of the queue they are stored `life_ms` later.
+        """
         for queue_id, count in enumerate(counts):
-            messages = [message(topic_name, queue_id, first + at) for at in range(count)]
+            messages = [
+                message(topic_name, queue_id, at, store_timestamp=BORN_MS + life_ms + 1000 * at)
+                for at in range(first, first + count)
+            ]
             self.queues[topic_name, queue_id] = FakeQueue(messages, first)
 
     def add(self, topic_name: str, queue_id: int, count: int = 1, *, tags: str = "A") -> None:

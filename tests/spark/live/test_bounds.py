@@ -158,13 +158,22 @@ def test_the_cluster_of_the_options() -> None:
 
 def test_parts() -> None:
     ranges = {A0: (0, 10), A1: (5, 5), B0: (7, 8)}
-    assert cut(ranges) == [QueueRange(A0, 0, 10), QueueRange(B0, 7, 8)]
+    assert cut(ranges) == [(QueueRange(A0, 0, 10), QueueRange(B0, 7, 8))]
     assert cut(ranges, min_partitions=3) == [
-        QueueRange(A0, 0, 2), QueueRange(A0, 2, 5), QueueRange(A0, 5, 7), QueueRange(A0, 7, 10),
-        QueueRange(B0, 7, 8),
+        (QueueRange(A0, 0, 2),), (QueueRange(A0, 2, 5),), (QueueRange(A0, 5, 7),),
+        (QueueRange(A0, 7, 10),), (QueueRange(B0, 7, 8),),
     ]  # fmt: skip
-    assert cut(ranges, max_records=5)[:2] == [QueueRange(A0, 0, 5), QueueRange(A0, 5, 10)]
+    assert cut(ranges, max_records=5)[:2] == [(QueueRange(A0, 0, 5),), (QueueRange(A0, 5, 10),)]
     assert cut({}, min_partitions=3, max_records=1) == []
+
+
+def test_tasks_follow_the_amount_of_messages() -> None:
+    queues = [queue("t", "a", number) for number in range(20_000)]
+    few = cut(dict.fromkeys(queues, (7, 8)))
+    assert sum(map(len, few)) == 20_000
+    assert len(few) == -(-20_000 // 128), "a range costs at least one pull of 32 messages"
+    assert len(cut({A0: (0, 10_000_000)})) == 10, "one queue does not mean one task"
+    assert len(cut({A0: (0, 4000), B0: (0, 4000)})) == 2
 
 
 @given(
@@ -178,7 +187,7 @@ def test_parts_are_even_and_complete(
     ranges = {queue("t", "a", at): (start, start + size) for at, (start, size) in enumerate(sizes)}
     parts = cut(ranges, min_partitions=min_partitions, max_records=max_records)
     for each, (start, end) in ranges.items():
-        its = [part for part in parts if part.queue == each]
+        its = [some for part in parts for some in part if some.queue == each]
         assert [at for part in its for at in range(part.start, part.end)] == list(range(start, end))
         lengths = {part.end - part.start for part in its}
         assert max(lengths, default=0) - min(lengths, default=0) <= 1

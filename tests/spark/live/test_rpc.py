@@ -207,7 +207,7 @@ def test_answers_are_read_while_a_large_request_waits_to_be_written(peer: Peer) 
         producer_group="g", topic="t", default_topic="d", default_topic_queue_nums=4,
         queue_id=0, sys_flag=0, born_timestamp=0, flag=0,
     )  # fmt: skip
-    large = connection.start(SEND_MESSAGE_V2, header, bytes(1 << 24), timeout_ms=50)
+    large = connection.start(SEND_MESSAGE_V2, header, bytes((1 << 24) - 4096), timeout_ms=50)
     assert small._outcomes
     with pytest.raises(Unreachable, match="the time limit is reached"):
         large.wait()

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from tests.spark.live.fakes import NAME_SERVER, FakeBroker, World, queue
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
+from txrocketmq.remoting.protocol.pull import PULL_MESSAGE
 from txrocketmq.spark.errors import ClusterError, DataLossError
 from txrocketmq.spark.live import bounds, stream
+from txrocketmq.spark.live.life import EXPIRED
+from txrocketmq.spark.live.rpc import Unreachable
 from txrocketmq.spark.live.stream import LiveStreamReader
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.output import Output
@@ -60,7 +63,8 @@ def through_json(position: dict[str, Any]) -> dict[str, Any]:
 
 
 def ranges(reader: LiveStreamReader, start: Any, end: Any) -> list[tuple[str, int, int]]:
-    parts = [each.value for each in reader.partitions(through_json(start), through_json(end))]
+    tasks = [each.value for each in reader.partitions(through_json(start), through_json(end))]
+    parts = [part for task in tasks for part in task]
     return [(f"{p.queue.broker_name}/{p.queue.queue_id}", p.start, p.end) for p in parts]
 
 
@@ -228,22 +232,172 @@ def test_no_broker_at_all_is_an_error(world: MakeWorld, reader: MakeReader) -> N
         ours.prepareForTriggerAvailableNow()
 
 
+LIFE_MS = 3_600_000
+
+
+@pytest.mark.parametrize("count", [1, 2, 12, 13, 14, 20])
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(4)])
 def test_a_topic_made_anew(
+    world: MakeWorld,
+    reader: MakeReader,
+    caplog: pytest.LogCaptureFixture,
+    count: int,
+    limit: ReadLimit,
+) -> None:
+    """Whether it has become shorter than before, longer, or just as long."""
+    made = some(world)
+    start = through_json(reader(made).initialOffset())
+    made.brokers["a"].fill("t", [count, 0], life_ms=LIFE_MS)
+    text = "queue 0 of topic t on a .*, where the stream is: the topic was made anew"
+    with pytest.raises(DataLossError, match=text):
+        reader(made).latestOffset(start, limit)
+    ours = reader(made, failOnDataLoss="false")
+    read: list[int] = []
+    position = start
+    while (end := ours.latestOffset(position, limit)) is not position:
+        read += [
+            offset
+            for place, first, after in ranges(ours, position, end)
+            if place == "a/0"
+            for offset in range(first, after)
+        ]
+        position = through_json(end)
+    assert read == list(range(count)), "nothing of the new queue is missed, or read twice"
+    assert len([each for each in caplog.records if "queue 0" in each.getMessage()]) == 1
+
+
+def test_a_topic_made_anew_while_the_stream_runs(
+    world: MakeWorld, reader: MakeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(stream, "monotonic", lambda: now_s)
+    made = some(world)
+    ours = reader(made, failOnDataLoss="false")
+    start = ours.initialOffset()
+    assert ours.latestOffset(start, ALL) is start
+    asked = made.asked.copy()
+    now_s += 59
+    made.brokers["b"].fill("t", [5], life_ms=LIFE_MS)
+    assert ours.latestOffset(start, ALL) is start, "it is just as long as before"
+    assert (made.asked - asked)[B_MASTER, "PULL_MESSAGE"] == 0, "which costs nothing"
+    now_s += 1
+    end = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, end) == [("b/0", 0, 5)]
+    made.brokers["b"].fill("t", [6], life_ms=2 * LIFE_MS)
+    after = ours.latestOffset(end, ALL)
+    assert ranges(ours, end, after) == [("b/0", 0, 6)], "what is longer is noticed at once"
+    made.brokers["b"].add("t", 0)
+    assert ranges(ours, after, ours.latestOffset(after, ALL)) == [("b/0", 6, 7)]
+
+
+@pytest.mark.parametrize("moment", range(1, 4))
+def test_a_topic_made_anew_while_it_is_planned(
+    world: MakeWorld, reader: MakeReader, moment: int
+) -> None:
+    """At whatever question: the micro-batch is of one life, or the next one notices."""
+    made = some(world)
+    ours = reader(made, failOnDataLoss="false")
+    start = ours.initialOffset()
+    made.brokers["b"].add("t", 0, 3)
+    asked = 0
+
+    def anew(address: str, *_: Any) -> None:
+        nonlocal asked
+        asked += address == B_MASTER
+        if asked == moment:
+            made.brokers["b"].fill("t", [9], life_ms=LIFE_MS)
+
+    made.fail = anew
+    end = ours.latestOffset(start, ALL)
+    made.brokers["b"].add("t", 0)
+    read = ranges(ours, start, end)
+    after = ours.latestOffset(end, ALL)
+    if after is not end:
+        read += ranges(ours, end, after)
+    of_new = read[[first for _, first, _ in read].index(0) :]
+    assert [first for _, first, _ in of_new] == [0, *(end for *_, end in of_new[:-1])]
+    assert read[-1][2] == 10, "all of the new queue is read"
+
+
+def test_a_micro_batch_of_a_topic_made_anew_is_not_repeated(
     world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = some(world)
-    start = reader(made).initialOffset()
-    made.brokers["a"].fill("t", [2, 1])
-    text = "queue 0 of topic t on a ends at 2, before 13, where the stream is"
-    with pytest.raises(DataLossError, match=text):
-        reader(made).latestOffset(start, ALL)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.brokers["b"].add("t", 0, 3)
+    end = through_json(ours.latestOffset(start, ALL))
+    assert ranges(reader(made), start, end) == [("b/0", 5, 8)]
+    made.brokers["b"].fill("t", [9], life_ms=LIFE_MS)
+    with pytest.raises(DataLossError, match="messages up to 8 of queue 0 of topic t on b are gone"):
+        ranges(reader(made), start, end)
     ours = reader(made, failOnDataLoss="false")
-    end = ours.latestOffset(start, ReadMaxRows(5))
-    assert at(end) == {"a/0": 2, "a/1": 1, "b/0": 5}
-    assert text in caplog.text
     assert ranges(ours, start, end) == []
-    made.brokers["a"].add("t", 0)
-    assert ranges(ours, end, ours.latestOffset(end, ALL)) == [("a/0", 2, 3)]
+    assert ranges(ours, end, ours.latestOffset(end, ALL)) == [("b/0", 0, 9)]
+
+
+def test_a_broker_that_lost_the_end_of_its_log(world: MakeWorld, reader: MakeReader) -> None:
+    """What came since is read; what was read before is not read again."""
+    made = some(world)
+    start = reader(made).initialOffset()
+    made.brokers["a"].fill("t", [7, 0], first=3)
+    ours = reader(made, failOnDataLoss="false")
+    end = ours.latestOffset(start, ALL)
+    assert at(end) == {"a/0": 10, "a/1": 3, "b/0": 5}
+    assert ranges(ours, start, end) == []
+    late = made.brokers["a"].queues["t", 0]
+    made.brokers["a"].fill("t", [13], first=0, life_ms=LIFE_MS)
+    late.messages += made.brokers["a"].queues["t", 0].messages[10:]
+    made.brokers["a"].queues["t", 0] = late
+    ours = reader(made, failOnDataLoss="false")
+    end = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, end) == [("a/0", 10, 13)]
+
+
+def test_an_offset_whose_message_had_expired(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    start = reader(made).initialOffset()
+    assert start["stored"]["t"]["a"]["1"] == EXPIRED
+    ours = reader(made, failOnDataLoss="false")
+    made.brokers["a"].fill("t", [2, 7], first=11)
+    assert ranges(ours, start, ours.latestOffset(start, ALL)) == [("a/1", 3, 18)]
+    made.brokers["a"].fill("t", [13, 9])
+    end = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, end) == [("a/1", 0, 9)]
+    made.brokers["a"].addresses = {1: "10.0.1.1:10921"}
+    again = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, again) == [("a/1", 3, 9)], "a slave may keep messages for longer"
+
+
+def test_a_checkpoint_without_times_gets_them(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    start = reader(made).initialOffset()
+    times = start.pop("stored")
+    made.brokers["b"].add("t", 0)
+    end = reader(made).latestOffset(start, ALL)
+    times["t"]["b"]["0"] += 1000
+    assert end["stored"] == times
+    start["topics"]["t"]["b"]["0"] = 9
+    end = reader(made, failOnDataLoss="false").latestOffset(start, ALL)
+    assert at(end)["b/0"] == 6
+    assert end["new"] == {"t": {"b": {"0": 0}}}, "what nobody knows is read again"
+
+
+def test_a_broker_that_goes_away_while_a_batch_is_planned(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.brokers["b"].add("t", 0)
+    made.fail = lambda address, call, _: (
+        Unreachable("it went away") if call is PULL_MESSAGE else None
+    )
+    assert ours.latestOffset(start, ALL) is start
+    assert "nothing is read for the moment: it went away" in caplog.text
+    ours.prepareForTriggerAvailableNow()
+    with pytest.raises(ClusterError, match="it went away"):
+        ours.latestOffset(start, ALL)
 
 
 def test_a_slave_alone_may_be_behind(world: MakeWorld, reader: MakeReader) -> None:
@@ -329,4 +483,4 @@ def test_a_pattern_takes_topics_that_come_later(world: MakeWorld, reader: MakeRe
     start = ours.initialOffset()
     made.brokers["a"].fill("u", [2])
     parts = ours.partitions(start, ours.latestOffset(start, ALL))
-    assert [each.value for each in parts] == [(queue("u", "a", 0), 0, 2)]
+    assert [each.value for each in parts] == [((queue("u", "a", 0), 0, 2),)]

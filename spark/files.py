@@ -93,6 +93,10 @@ class Files(Protocol):
         """Whether there is a file or directory of this path."""
         ...
 
+    def modified_ms(self, path: str) -> int:
+        """Returns when the file was written last; 0 when there is none, or nothing tells."""
+        ...
+
     def read(self, path: str) -> bytes:
         """Reads a small file. Raises FileNotFoundError, and StoreError when it is too large."""
         ...
@@ -148,6 +152,12 @@ class LocalFiles:
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110 - paths are text here, as for remote files
+
+    def modified_ms(self, path: str) -> int:
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
+        except FileNotFoundError:
+            return 0
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:  # noqa: PTH123 - as above
@@ -247,6 +257,9 @@ class ArrowFiles:
 
     def exists(self, path: str) -> bool:
         return bool(_file_system(self.uri).get_file_info(path).type != fs.FileType.NotFound)
+
+    def modified_ms(self, path: str) -> int:
+        return int(_file_system(self.uri).get_file_info(path).mtime_ns or 0) // 1_000_000
 
     def read(self, path: str) -> bytes:
         with _file_system(self.uri).open_input_file(path) as file:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from txrocketmq.spark.fingerprint import fingerprint
+from txrocketmq.spark.known_names import check_brokers, check_topics
 from txrocketmq.spark.log_cut import first_boundary, first_stored_since
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_position import LogPosition
@@ -19,7 +20,7 @@ from txrocketmq.spark.log_times import offset_before
 from txrocketmq.spark.offsets import LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
-from txrocketmq.spark.plan import Extent, check_brokers, extents_of
+from txrocketmq.spark.plan import Extent, extents_of
 from txrocketmq.spark.store import Store
 
 _LATEST: Final = Offsets(LATEST)
@@ -31,6 +32,7 @@ def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str
     Raises OptionError for offsets that make no sense, DataLossError for what is gone.
     """
     check_brokers(stores, options)
+    check_topics(stores, options)
     timestamp_ms = options.starting_timestamp_ms
     if timestamp_ms is not None:
         return {store.broker_name: _at_time(store, timestamp_ms) for store in stores}

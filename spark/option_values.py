@@ -17,7 +17,8 @@ _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 _LEAST_MS: Final = 100_000_000_000
 """A time in 1973: a smaller number is in seconds, or is a date written in digits."""
-_BROKER_ANY: Final = "*"
+EVERY_BROKER: Final = "*"
+"""Stands for the name of each broker in options that name queues."""
 _ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,12 +56,14 @@ class Assignment(NamedTuple):
 
     def brokers(self) -> frozenset[str]:
         """Returns the brokers that are named."""
-        return frozenset(name for each in self.queues.values() for name in each) - {_BROKER_ANY}
+        return frozenset(name for each in self.queues.values() for name in each) - {EVERY_BROKER}
 
     def of(self, topic: str, broker_name: str) -> frozenset[int]:
-        """Returns the numbers of the topic's queues on the broker."""
+        """Returns the numbers of the topic's queues on the broker; for `*`, on any broker."""
         brokers = self.queues.get(topic, {})
-        return brokers.get(broker_name, brokers.get(_BROKER_ANY, frozenset()))
+        if broker_name == EVERY_BROKER:
+            return frozenset[int]().union(*brokers.values())
+        return brokers.get(broker_name, brokers.get(EVERY_BROKER, frozenset()))
 
 
 def text(_option: str, value: str) -> str:
@@ -183,7 +186,7 @@ def assignment(option: str, value: str) -> Assignment:
     parsed = json_object(option, value, _ASSIGN_FORMS)
     queues: dict[str, dict[str, frozenset[int]]] = {}
     for topic, brokers in parsed.items():
-        by_broker = brokers if isinstance(brokers, dict) else {_BROKER_ANY: brokers}
+        by_broker = brokers if isinstance(brokers, dict) else {EVERY_BROKER: brokers}
         if not by_broker:
             raise OptionError.of(option, value, _ASSIGN_FORMS)
         queues[topic] = {

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
-from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.offsets import (
@@ -25,10 +24,10 @@ from txrocketmq.spark.offsets import (
     QueueKey,
     check_order,
     ending_offsets,
-    queue_text,
     queue_times,
     starting_offsets,
 )
+from txrocketmq.spark.option_sets import check_together
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
 
 T = TypeVar("T")
@@ -137,6 +136,12 @@ class SourceOptions:
     """A regular expression that the whole name of a topic has to match."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
     """Queues: `{"topic": {"broker": [0, 1]}}`, or `{"topic": [0, 1]}` on every broker."""
+    allow_unknown_topics: bool = _option(
+        "allowUnknownTopics", default=False, uses=Use.STORE | Use.TABLE
+    )
+    """Whether `topic` and `assign` may name topics that the stores do not know, because they will
+    come later or were deleted long ago. Otherwise such a name is an error, which suggests others.
+    """
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
@@ -150,8 +155,9 @@ class SourceOptions:
         shown="earliest (batch), latest (stream)",
     )  # fmt: skip
     """`earliest`, `latest`, offsets of queues `{"topic": {"broker": {"0": 23, "1": -1}}}` (-2
-    earliest, -1 latest; queues not named begin at their earliest), or for stores offsets in bytes
-    of the commit log `{"log": {"broker": 0}}`. A stream that resumes goes by its checkpoint."""
+    earliest, -1 latest; queues not named begin at their earliest), the same on each broker
+    `{"topic": {"0": 23, "1": -1}}`, as for Kafka, or for stores offsets in bytes of the commit log
+    `{"log": {"broker": 0}}`. A stream that resumes goes by its checkpoint."""
     ending_offsets: Offsets | None = _option(
         "endingOffsets", None, Use.BATCH, ending_offsets, shown="latest"
     )
@@ -167,8 +173,9 @@ class SourceOptions:
         "startingOffsetsByTimestamp", None, Use.LIVE, queue_times
     )
     """Where to begin in some queues: at the first message stored at a time or later, in
-    milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}`; where there is none, at
-    the end. Overrides startingOffsets, which count for all other queues."""
+    milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}` or, on each broker,
+    `{"topic": {"0": 1763600000000}}`; where there is none, at the end. Overrides startingOffsets,
+    which count for all other queues."""
     ending_times: Mapping[QueueKey, int] | None = _option(
         "endingOffsetsByTimestamp", None, Use.LIVE_BATCH, queue_times
     )
@@ -194,8 +201,12 @@ class SourceOptions:
     decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES)
     """Whether bodies are decompressed."""
     kafka_names: bool = _option("kafkaNames", default=False, uses=Use.MESSAGES)
-    """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
-    timestampType, and headers when `columns` names it."""
+    """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp
+    and timestampType; headers with includeHeaders; and brokerName, as each broker has a partition
+    0 of its own."""
+    include_headers: bool = _option("includeHeaders", default=False, uses=Use.MESSAGES)
+    """Whether there is the column headers of Spark's Kafka source, with the properties. Needs
+    kafkaNames."""
     push_filters: bool | None = _option(
         "pushFilters", None, Use.STORE_BATCH, values.boolean, shown="true after register()"
     )
@@ -348,6 +359,8 @@ class SourceOptions:
             check_order(self.starting_offsets, self.ending_offsets)
         if self.kafka_names and self.properties_format != "map":
             raise OptionError("kafkaNames has headers instead of properties: no propertiesFormat")
+        if self.include_headers and not self.kafka_names:
+            raise OptionError("option kafkaNames=true is needed with includeHeaders")
 
     def use(self, *, stream: bool) -> Use:
         """What a read with these options does; OptionError when it says not of what."""
@@ -372,56 +385,9 @@ class SourceOptions:
                     f"option {option.name} has no meaning here ({USE_NAMES[use]});"
                     f" it is for: {where}"
                 )
-        if use in Use.LIVE:
-            self._check_live()
-        if use in Use.STORE:
-            self._check_store()
+        check_together(self, is_live=use in Use.LIVE, is_store=use in Use.STORE)
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
-        offsets = (self.starting_offsets, self.ending_offsets)
-        queues = [each.queues if each else None for each in offsets]
-        for named in (*queues, self.starting_times, self.ending_times):
-            for queue in sorted(named or ()):
-                self._check_selected(*queue)
-
-    def _check_store(self) -> None:
-        named = self.assign.topics() if self.assign is not None else self.topics or ()
-        light = min((topic for topic in named if topic.startswith(LMQ_PREFIX)), default=None)
-        if light is None:
-            return
-        if self.assign is not None or self.verify == "store" or self.view == "physical":
-            raise OptionError(
-                f"{light} is a light queue: give topic={light}, without assign, verify=store and"
-                " view=physical"
-            )
-
-    def _check_live(self) -> None:
-        if not self.given & {"topic", "topicPattern", "assign"}:
-            raise OptionError("option topic, topicPattern or assign is needed with nameServer")
-        if self.tags is not None and self.sql_expression is not None:
-            raise OptionError("subExpression and sqlExpression are both given: choose one")
-        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
-        if least is not None and most is not None and least > most:
-            raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
-        if "maxTriggerDelay" in self.given and least is None:
-            raise OptionError("option minOffsetsPerTrigger is needed with maxTriggerDelay")
-        if self.commit_group_offsets and self.group is None:
-            raise OptionError("option group is needed with commitGroupOffsets=true")
-        for name, offsets in (
-            ("startingOffsets", self.starting_offsets),
-            ("endingOffsets", self.ending_offsets),
-        ):
-            if offsets is not None and offsets.logs:
-                raise OptionError(f"option {name}: bytes of logs are for stores; name queues")
-
-    def _check_selected(self, topic: str, broker_name: str, queue_id: int) -> None:
-        if not self.selects(topic):
-            raise OptionError(f"offsets are given for the topic {topic}, which is not selected")
-        if self.assign is not None and queue_id not in self.assign.of(topic, broker_name):
-            raise OptionError(
-                f"offsets are given for {queue_text(topic, broker_name, queue_id)},"
-                " which assign does not name"
-            )
 
     def check_table(self) -> None:
         """OptionError when a permanent table was to keep a secret, which its schema would show."""

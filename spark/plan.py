@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
+from txrocketmq.spark.known_names import check_brokers, check_topics
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
 from txrocketmq.spark.losses import lose, loss_text
@@ -107,22 +108,8 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     UnsupportedLayout when queues have to be compared that are not in files.
     """
     check_brokers(stores, options)
+    check_topics(stores, options)
     return [extent_of(store, options) for store in stores]
-
-
-def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
-    """Raises OptionError if an option names a broker to which none of the stores belongs."""
-    known = {store.broker_name for store in stores}
-    named = {
-        "assign": options.assign,
-        "startingOffsets": options.starting_offsets,
-        "endingOffsets": options.ending_offsets,
-    }
-    for name, value in named.items():
-        for broker in sorted(value.brokers() - known) if value else ():
-            raise OptionError(
-                f"option {name} names the broker {broker}; the stores are of {sorted(known)}"
-            )
 
 
 def extent_of(store: Store, options: SourceOptions) -> Extent:
@@ -174,21 +161,28 @@ def _end_of_log(store: Store, ending: Offsets, most: int, *, fail: bool) -> int:
 def _queue_bounds(
     store: Store, starting: Offsets, ending: Offsets, ends: tuple[int, int], *, fail: bool
 ) -> dict[tuple[str, int], Bounds]:
-    named = {
-        (topic, queue_id)
-        for topic, broker, queue_id in (*starting.queues, *ending.queues)
-        if broker == store.broker_name
-    }
+    named = starting.queues_on(store.broker_name) | ending.queues_on(store.broker_name)
     if named and store.queue_kind != "files":
         raise OptionError(
             f"offsets of queues need consume queue files, which {store.uri} does not have; give"
             " offsets"
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
+    of_each = {queue for queue in named if _names_only_each(queue, store, starting, ending)}
     return {
         (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), ends, fail=fail)
         for topic, queue_id in sorted(named)
+        if (topic, queue_id) not in of_each or store.queue(topic, queue_id) is not None
     }
+
+
+def _names_only_each(
+    queue: tuple[str, int], store: Store, starting: Offsets, ending: Offsets
+) -> bool:
+    """Returns whether the offsets name the queue for each broker, but not for this one."""
+    topic, queue_id = queue
+    key = (topic, store.broker_name, queue_id)
+    return key not in starting.queues and key not in ending.queues
 
 
 def _bounds(

@@ -78,7 +78,11 @@ def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     [
         ("index", {"topic": "Orders"}, "none of its own"),
         ("quarantine", {"topic": "Orders"}, "batchBytes, failOnDataLoss, .*verify"),
-        ("queues", {"columns": "topic", "verify": "crc"}, "assign, topic, topicPattern"),
+        (
+            "queues",
+            {"columns": "topic", "verify": "crc"},
+            "allowUnknownTopics, assign, topic, topicPattern",
+        ),
     ],
 )
 def test_an_option_without_meaning_for_the_table(

@@ -23,11 +23,13 @@ def register(spark: SparkSession) -> None:
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
         OldNameSource,
         PushdownSource,
+        of_session,
     )
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(PushdownSource)
-    spark.dataSource.register(OldNameSource)
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    for source in (PushdownSource, OldNameSource):
+        spark.dataSource.register(of_session(source, zone))
 
 
 def check_workers(spark: SparkSession, tasks: int = 64) -> None:

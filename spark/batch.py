@@ -18,6 +18,7 @@ from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.zones import zone_of_task
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter  # PySpark 4.1
@@ -37,6 +38,7 @@ class StoreReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is not None and partition.value is not None:  # Spark's own, when there is none
+            self._reading.use_zone(zone_of_task() or "UTC")
             yield from self._reading.batches(partition.value)
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -130,15 +131,8 @@ class LocalFiles:
     is_remote = False
 
     def list(self, path: str) -> list[Entry]:
-        entries = []
-        with os.scandir(path) as found:
-            for each in found:
-                try:
-                    is_dir = each.is_dir()
-                    entries.append(Entry(each.name, 0 if is_dir else each.stat().st_size, is_dir))
-                except FileNotFoundError:
-                    continue  # deleted since
-        return sorted(entries)
+        with _may_read(path):
+            return _entries(path)
 
     def tree(self, path: str) -> Tree:
         try:
@@ -160,11 +154,11 @@ class LocalFiles:
             return 0
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with _may_read(path), open(path, "rb") as file:  # noqa: PTH123 - as above
             return _whole(path, file.read(_MAX_READ_BYTES + 1))
 
     def read_into(self, path: str, offset: int, view: memoryview) -> int:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _opened_locally(path)
         try:
             if self.spares_cache:
                 return _read_sparing(descriptor, offset, view)
@@ -173,7 +167,7 @@ class LocalFiles:
             os.close(descriptor)
 
     def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _opened_locally(path)
         read = _read_sparing if self.spares_cache else _read_all
         got = 0
         try:
@@ -185,6 +179,41 @@ class LocalFiles:
         finally:
             os.close(descriptor)
         return got
+
+
+def _entries(path: str) -> list[Entry]:
+    entries = []
+    with os.scandir(path) as found:
+        for each in found:
+            try:
+                is_dir = each.is_dir()
+                entries.append(Entry(each.name, 0 if is_dir else each.stat().st_size, is_dir))
+            except FileNotFoundError:
+                continue  # deleted since
+    return sorted(entries)
+
+
+@contextmanager
+def _may_read(path: str) -> Iterator[None]:
+    """Turns the error of a file or directory that may not be read into a sentence."""
+    try:
+        yield
+    except PermissionError:
+        raise _not_allowed(path) from None
+
+
+def _opened_locally(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise _not_allowed(path) from None
+
+
+def _not_allowed(path: str) -> StoreError:
+    return StoreError(
+        f"{path} may not be read by this process, whose user has the id {os.geteuid()}: give that"
+        " user the right to read the store, and to list its directories, on each machine that reads"
+    )
 
 
 def _read_all(descriptor: int, offset: int, view: memoryview) -> int:

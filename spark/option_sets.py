@@ -29,11 +29,14 @@ def check_together(options: SourceOptions, *, is_live: bool, is_store: bool) -> 
 def _check_light_queues(options: SourceOptions) -> None:
     named = options.assign.topics() if options.assign is not None else options.topics or ()
     light = min((topic for topic in named if topic.startswith(LMQ_PREFIX)), default=None)
+    if light is None and options.topic_pattern is not None and options.topic_pattern.is_light:
+        light = options.topic_pattern.text
     if light is None:
         return
     if options.assign is not None or options.verify == "store" or options.view == "physical":
+        name = "topic" if options.topic_pattern is None else "topicPattern"
         raise OptionError(
-            f"{light} is a light queue: give topic={light}, without assign, verify=store and"
+            f"{light} is a light queue: give {name}={light}, without assign, verify=store and"
             " view=physical"
         )
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.remoting.message.tags import SubscriptionError, build_subscription_data
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.errors import OptionError
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -39,6 +40,11 @@ class TopicPattern(NamedTuple):
     """A regular expression that has to match the whole name of a topic."""
 
     text: str
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it begins with the prefix of light queues, so that it matches nothing else."""
+        return self.text.startswith(LMQ_PREFIX)
 
     def matches(self, topic: str) -> bool:
         """Returns whether the expression matches the topic."""
@@ -145,7 +151,10 @@ def size(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def timestamp(option: str, value: str) -> int:
-    """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970."""
+    """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970.
+
+    Without a zone it is taken as UTC: see is_local, and SourceOptions.in_zone.
+    """
     stripped = value.strip()
     valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970 (13 digits, or 0)"
     if _DIGITS.fullmatch(stripped):
@@ -159,6 +168,12 @@ def timestamp(option: str, value: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def is_local(value: str) -> bool:
+    """Returns whether a valid time is one of clocks somewhere: text that names no zone."""
+    stripped = value.strip()
+    return not _DIGITS.fullmatch(stripped) and datetime.fromisoformat(stripped).tzinfo is None
 
 
 def pattern(option: str, value: str) -> TopicPattern:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, TypeVar
 
 from txrocketmq.spark import option_values as values
@@ -29,6 +29,7 @@ from txrocketmq.spark.offsets import (
 )
 from txrocketmq.spark.option_sets import check_together
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
+from txrocketmq.spark.zones import in_zone_ms, zone_named
 
 T = TypeVar("T")
 
@@ -133,7 +134,8 @@ class SourceOptions:
     option, topicPattern or assign. In a write it is the topic of all rows, and their column is
     ignored. Of a store, light queues (`%LMQ%...`) can be named."""
     topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
-    """A regular expression that the whole name of a topic has to match."""
+    """A regular expression that the whole name of a topic has to match. Light queues of a store are
+    only read by one that begins with their prefix, such as `%LMQ%.*`."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
     """Queues: `{"topic": {"broker": [0, 1]}}`, or `{"topic": [0, 1]}` on every broker."""
     allow_unknown_topics: bool = _option(
@@ -165,8 +167,9 @@ class SourceOptions:
     starting_timestamp_ms: int | None = _option(
         "startingTimestamp", None, Use.MESSAGES, values.timestamp
     )
-    """Only messages stored at this time or later are read. The time is in ISO 8601 (UTC, unless it
-    names a zone) or in milliseconds since 1970. Overrides startingOffsets."""
+    """Only messages stored at this time or later are read. The time is in ISO 8601, in the time
+    zone of the session if it names none, or in milliseconds since 1970. Overrides
+    startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
     """Only messages stored before this time are read. Overrides endingOffsets."""
     starting_times: Mapping[QueueKey, int] | None = _option(
@@ -321,6 +324,12 @@ class SourceOptions:
 
     given: frozenset[str] = frozenset()
     """Names of the options that were given, as declared."""
+    local_times: frozenset[str] = frozenset()
+    """Names of attributes with times that name no zone; they are in UTC until in_zone."""
+    zone: str | None = None
+    """The zone that in_zone has used."""
+    tasks_know_zone: bool = False
+    """Whether local_times are in the zone of the session, which only tasks know."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -328,6 +337,7 @@ class SourceOptions:
         options = of_table(options) or options
         parsed: dict[str, Any] = {}
         given: list[str] = []
+        local_times: set[str] = set()
         for name, value in options.items():
             lower = "storepath" if name.lower() == "path" else name.lower()
             if lower in _NO_MEANING:
@@ -342,7 +352,9 @@ class SourceOptions:
                 raise OptionError(f"option {option.name} is empty")
             parsed[attribute] = option.parse(option.name, value)
             given.append(option.name)
-        result = cls(**parsed, given=frozenset(given))
+            if option.parse is values.timestamp and values.is_local(value):
+                local_times.add(attribute)
+        result = cls(**parsed, given=frozenset(given), local_times=frozenset(local_times))
         result._check_together()
         return result
 
@@ -352,15 +364,35 @@ class SourceOptions:
         chosen = self.given & {"topic", "topicPattern", "assign"}
         if len(chosen) > 1:
             raise OptionError(f"only one of {', '.join(sorted(chosen))} may be given")
-        start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
-        if start is not None and end is not None and end < start:
-            raise OptionError("endingTimestamp is before startingTimestamp")
+        if len(self.local_times) != 1:
+            self.check_times()
         if self.starting_offsets is not None and self.ending_offsets is not None:
             check_order(self.starting_offsets, self.ending_offsets)
         if self.kafka_names and self.properties_format != "map":
             raise OptionError("kafkaNames has headers instead of properties: no propertiesFormat")
         if self.include_headers and not self.kafka_names:
             raise OptionError("option kafkaNames=true is needed with includeHeaders")
+
+    def check_times(self) -> None:
+        """Raises OptionError if the read would end before it begins."""
+        start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
+        if start is not None and end is not None and end < start:
+            raise OptionError("endingTimestamp is before startingTimestamp")
+
+    def in_zone(self, name: str) -> SourceOptions:
+        """Returns the options with times that name no zone taken as those of clocks in this one.
+
+        Raises OptionError when there is no zone of this name, or a time is before another then.
+        """
+        if not self.local_times:
+            return self
+        zone = zone_named(name)
+        times: dict[str, Any] = {
+            each: in_zone_ms(getattr(self, each), zone) for each in self.local_times
+        }
+        result = replace(self, **times, local_times=frozenset(), zone=name)
+        result.check_times()
+        return result
 
     def use(self, *, stream: bool) -> Use:
         """What a read with these options does; OptionError when it says not of what."""
@@ -369,6 +401,7 @@ class SourceOptions:
                 "option storePath (directory of a store) or nameServer (addresses) is needed. Spark"
                 " does not hand a source the options of a permanent table that was created with a"
                 " list of columns: create it without one, columns are chosen by the option columns"
+                " (its first column may also have been dropped: create it again)"
             )
         if self.store_path is None:
             return Use.LIVE_STREAM if stream else Use.LIVE_BATCH

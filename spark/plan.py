@@ -223,11 +223,11 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    if extent.wanted.selection.light_queues and extent.store.queue_kind != "files":
+    if extent.wanted.selection.reads_light_queues and extent.store.queue_kind != "files":
         return [*_with_light_queues(_ranges(extent, segments, options))]
     light = [
         split
-        for topic in sorted(extent.wanted.selection.light_queues)
+        for topic in _light_topics(extent)
         for split in _light_picks(topic, extent, segments, options)
     ]
     extent, asked = extent.of_log(), asked.of_log()
@@ -252,7 +252,7 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     they do not prove is read from the log.
     """
     ranges = log_ranges(extent, options)
-    if extent.wanted.selection.light_queues:
+    if extent.wanted.selection.reads_light_queues:
         return [*_with_light_queues(ranges)]
     little = None
     if extent.wanted.names_queues:
@@ -368,6 +368,14 @@ def _picks(
         rest = replace(extent, start=max(end, extent.start))
         found += _ranges(rest, [s for s in segments if s.end > rest.start], options)
     return found
+
+
+def _light_topics(extent: Extent) -> list[str]:
+    """Returns the names of the light queues that are wanted."""
+    selection = extent.wanted.selection
+    if not selection.reads_light_queues or selection.light_queues:
+        return sorted(selection.light_queues)
+    return sorted({each.topic for each in extent.store.queues() if selection.is_light(each.topic)})
 
 
 def _light_picks(

@@ -11,6 +11,7 @@ A reading can be pickled before and after it is asked for its parts. It does not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -37,6 +38,14 @@ class Reading:
         They replace the conditions of an earlier call.
         """
         self._extents = [extent.narrowed(conditions) for extent in self._extents]
+
+    def use_zone(self, zone: str) -> None:
+        """Takes times that name no zone as those of clocks in this one, if only tasks know it."""
+        if self._options.tasks_know_zone and self._options.local_times:
+            self._options = self._options.in_zone(zone)
+            self._extents = [
+                replace(each, wanted=each.wanted.at(self._options)) for each in self._extents
+            ]
 
     def parts(self) -> list[Split]:
         """Returns the parts, which can be read in any order and in any process."""

@@ -47,6 +47,8 @@ class RocketMQSource(DataSource):
     """
 
     pushes_filters: ClassVar[bool] = False
+    session_zone: ClassVar[str | None] = None
+    """The time zone that the session had when the class was registered: see of_session."""
 
     @classmethod
     def name(cls) -> str:
@@ -86,6 +88,10 @@ class RocketMQSource(DataSource):
         options = self._options_with(schema)
         use = options.use(stream=False)
         options.check(use)
+        if use == Use.STORE_BATCH:
+            options = replace(options, tasks_know_zone=True)
+        else:
+            options = self._in_session_zone(options)
         _check_columns(options, schema)
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
@@ -107,6 +113,7 @@ class RocketMQSource(DataSource):
         options = self._options_with(schema)
         use = options.use(stream=True)
         options.check(use)
+        options = self._in_session_zone(options)
         _check_columns(options, schema)
         output = _output(options, schema)
         if use == Use.LIVE_STREAM:
@@ -116,6 +123,17 @@ class RocketMQSource(DataSource):
         from txrocketmq.spark.stream import StoreStreamReader  # noqa: PLC0415
 
         return StoreStreamReader(options, output)
+
+    def _in_session_zone(self, options: SourceOptions) -> SourceOptions:
+        if not options.local_times:
+            return options
+        if self.session_zone is None:
+            raise OptionError(
+                "the options have a time without a time zone, and Spark does not say which one the"
+                " session has: write the zone, such as 2026-11-20T08:00:00Z, or call"
+                " register(spark) of txrocketmq.spark"
+            )
+        return options.in_zone(self.session_zone)
 
     def _options_with(self, schema: StructType) -> SourceOptions:
         """Returns the options, with those of the permanent table that is read."""
@@ -157,6 +175,14 @@ class OldNameSource(PushdownSource):
     @classmethod
     def name(cls) -> str:
         return OLD_NAME
+
+
+def of_session(source: type[RocketMQSource], zone: str) -> type[RocketMQSource]:
+    """Returns the source for a session with this time zone.
+
+    Spark tells it to tasks alone, so all other places go by what it was at this time.
+    """
+    return type(source.__name__, (source,), {"session_zone": zone, "__doc__": source.__doc__})
 
 
 def _check_columns(options: SourceOptions, schema: StructType) -> None:

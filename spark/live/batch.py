@@ -18,6 +18,7 @@ from txrocketmq.spark.live.task import LiveScan
 from txrocketmq.spark.offsets import EARLIEST
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
+from txrocketmq.spark.zones import check_zone
 
 
 class LiveReader(DataSourceReader):
@@ -52,4 +53,5 @@ class LiveReader(DataSourceReader):
         """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
             return iter(())
+        check_zone(self._options.zone)
         return self._scan.read(partition.value)

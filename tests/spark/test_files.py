@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 from pathlib import Path
@@ -176,3 +177,28 @@ def test_all_that_is_below_a_directory(tmp_path: Path) -> None:
             f"{tmp_path}/a/b": [],
         }
         assert files.tree(f"{tmp_path}/none") == {}
+
+
+@pytest.mark.parametrize("what", ["list", "read", "read_into", "read_pieces"])
+def test_what_may_not_be_read_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Root may read everything, so that the refusal of the system is made up."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    for name in ("os.open", "os.scandir", "builtins.open"):
+        monkeypatch.setattr(name, refuse)
+    view = memoryview(bytearray(1))
+    arguments = {"read_into": (0, view), "read_pieces": ([(0, 1)], view)}.get(what, ())
+    with pytest.raises(StoreError, match=f"^{tmp_path} may not be read by this process, .* right"):
+        getattr(LocalFiles(), what)(str(tmp_path), *arguments)
+
+
+def test_when_a_file_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("x")
+    os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+    assert LocalFiles().modified_ms(str(path)) == 1_700_000_000_500
+    assert LocalFiles().modified_ms(str(tmp_path / "none")) == 0

@@ -269,8 +269,9 @@ def make_job(
         partition_columns,
     )
     from txrocketmq.spark.ingest.table import Table
+    from txrocketmq.spark.option import Use
     from txrocketmq.spark.option_values import names, size
-    from txrocketmq.spark.options import SourceOptions, Use
+    from txrocketmq.spark.options import SourceOptions
     from txrocketmq.spark.session import is_submitted
     from txrocketmq.spark.store import resolve
 

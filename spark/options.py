@@ -12,10 +12,9 @@ source and rocketmq-spark where those have them.
 from __future__ import annotations
 
 import difflib
-import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
@@ -24,73 +23,15 @@ from txrocketmq.spark.offsets import (
     QueueKey,
     check_order,
     ending_offsets,
+    queue_text,
     queue_times,
     starting_offsets,
 )
-from txrocketmq.spark.option_sets import check_together
+from txrocketmq.spark.option import USE_NAMES, Option, Use
+from txrocketmq.spark.option import option as _option
+from txrocketmq.spark.option_sets import check_light_queues, check_live
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
 from txrocketmq.spark.zones import in_zone_ms, zone_named
-
-T = TypeVar("T")
-
-
-class Use(enum.Flag):
-    """What is done with the source."""
-
-    STORE_BATCH = enum.auto()
-    STORE_STREAM = enum.auto()
-    LIVE_BATCH = enum.auto()
-    LIVE_STREAM = enum.auto()
-    TABLE = enum.auto()
-    """A table other than messages, of a store."""
-    SINK = enum.auto()
-
-    STORE = STORE_BATCH | STORE_STREAM
-    LIVE = LIVE_BATCH | LIVE_STREAM
-    BATCH = STORE_BATCH | LIVE_BATCH
-    MESSAGES = STORE | LIVE
-
-
-USE_NAMES: Final = {
-    Use.STORE_BATCH: "batch over stores",
-    Use.STORE_STREAM: "stream over stores",
-    Use.LIVE_BATCH: "batch over a cluster",
-    Use.LIVE_STREAM: "stream over a cluster",
-    Use.TABLE: "tables",
-    Use.SINK: "writing",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The declaration of an option; the field that it is metadata of holds the parsed value."""
-
-    name: str
-    uses: Use
-    parse: Callable[[str, str], Any]
-    """(name, text) -> value; raises OptionError."""
-    shown_default: str
-    """For the documentation; empty when there is none."""
-    is_secret: bool = False
-    """Whether nobody is to see the value."""
-
-
-def _option(
-    name: str,
-    default: T,
-    uses: Use,
-    parse: Callable[[str, str], T] | None = None,
-    shown: str | None = None,
-    *,
-    is_secret: bool = False,
-) -> T:
-    if shown is None:
-        text = "" if default is None else str(default)
-        shown = text.lower() if isinstance(default, bool) else text
-    usual = values.boolean if isinstance(default, bool) else values.text
-    option = Option(name, uses, parse or usual, shown, is_secret)
-    return field(default=default, repr=not is_secret, metadata={"option": option})
-
 
 TABLES: Final = (
     "messages", "queues", "consumequeue", "index", "topics", "groups", "offsets", "delayoffsets",
@@ -418,9 +359,38 @@ class SourceOptions:
                     f"option {option.name} has no meaning here ({USE_NAMES[use]});"
                     f" it is for: {where}"
                 )
-        check_together(self, is_live=use in Use.LIVE, is_store=use in Use.STORE)
+        if use in Use.STORE:
+            is_physical = self.verify == "store" or self.view == "physical"
+            check_light_queues(
+                self.topics or (self.assign.topics() if self.assign else ()),
+                self.topic_pattern,
+                is_as_consumers_see=not is_physical and self.assign is None,
+            )
+        if use in Use.LIVE:
+            check_live(
+                self.given,
+                {"startingOffsets": self.starting_offsets, "endingOffsets": self.ending_offsets},
+                has_tags=self.tags is not None,
+                least=self.min_offsets_per_trigger,
+                most=self.max_offsets_per_trigger,
+                commits=self.commit_group_offsets,
+            )
+        offsets = (self.starting_offsets, self.ending_offsets)
+        queues = [each.queues if each else None for each in offsets]
+        for named in (*queues, self.starting_times, self.ending_times):
+            for queue in sorted(named or ()):
+                self._check_selected(*queue)
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
+
+    def _check_selected(self, topic: str, broker_name: str, queue_id: int) -> None:
+        if not self.selects(topic):
+            raise OptionError(f"offsets are given for the topic {topic}, which is not selected")
+        if self.assign is not None and queue_id not in self.assign.of(topic, broker_name):
+            raise OptionError(
+                f"offsets are given for {queue_text(topic, broker_name, queue_id)},"
+                " which assign does not name"
+            )
 
     def check_table(self) -> None:
         """OptionError when a permanent table was to keep a secret, which its schema would show."""

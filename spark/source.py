@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.needs import STREAM_READER, STREAM_WRITER, check_packages, check_pyspark
-from txrocketmq.spark.options import SourceOptions, Use, of_table
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions, of_table
 from txrocketmq.spark.table_options import options_in, with_options
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.live.transaction import Decision
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels

@@ -21,7 +21,8 @@ from txrocketmq.spark.live.bounds import (
 )
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.offsets import EARLIEST, LATEST
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 A0, A1, B0 = queue("t", "a", 0), queue("t", "a", 1), queue("t", "b", 0)

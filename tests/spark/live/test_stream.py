@@ -15,7 +15,8 @@ from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
 from txrocketmq.spark.errors import ClusterError, DataLossError
 from txrocketmq.spark.live import bounds, stream
 from txrocketmq.spark.live.stream import LiveStreamReader
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
 MakeWorld = Callable[..., World]

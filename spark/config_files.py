@@ -91,7 +91,8 @@ class StoreConfigFiles:
         if not self.files.exists(f"{self.path}/config/{_OFFSETS}"):
             return _OFFSETS_WITH_LIGHT, light
         usual = self._load(_OFFSETS)
-        newer = _version_ms(usual) - _version_ms(light)
+        versions = _version_ms(usual), _version_ms(light)
+        newer = versions[0] - versions[1] if all(versions) else 0
         if not newer:
             of_usual, of_light = (
                 self.files.modified_ms(f"{self.path}/config/{name}")

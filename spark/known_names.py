@@ -13,8 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from txrocketmq.remoting.message.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX
-from txrocketmq.spark.errors import OptionError, UnsupportedLayout
+from txrocketmq.remoting.message.topics import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    DLQ_PREFIX,
+    LMQ_PREFIX,
+    REPLY_SUFFIX,
+    RETRY_PREFIX,
+)
+from txrocketmq.spark.errors import OptionError, StoreError
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.offsets import queue_text
 from txrocketmq.spark.option_values import EVERY_BROKER
@@ -69,12 +76,12 @@ def check_topics(stores: Sequence[Store], options: SourceOptions) -> None:
         return
     unknown = {each for each in named if not _is_made_on_demand(each)}
     for store in stores:
-        try:
-            topics = store.config.topics()
-        except UnsupportedLayout:
-            return  # the broker's table of topics cannot be read
-        unknown = {each for each in unknown if each not in topics and not store.queues_of(each)}
-    known = _known_topics(stores) if unknown else []
+        unknown = {each for each in unknown if not store.queues_of(each)}
+    try:
+        unknown -= _known_topics(stores) if unknown else set()
+        known = _of_users(_known_topics(stores), stores) if unknown else []
+    except StoreError:
+        return  # a broker's table of topics cannot be read, which the messages do not need
     if not known:
         return
     unknown, is_whole = _not_in_logs(stores, unknown)
@@ -99,12 +106,18 @@ def _listed(stores: Sequence[Store]) -> str:
     return ", ".join(each.uri for each in stores)
 
 
-def _known_topics(stores: Sequence[Store]) -> list[str]:
+def _known_topics(stores: Sequence[Store]) -> set[str]:
     found = {topic for store in stores for topic in store.config.topics()}
-    found |= {queue.topic for store in stores for queue in store.queues()}
-    for store in stores:  # brokers name topics after themselves
-        found -= {store.broker_name, store.config.cluster_name() or ""}
-    return sorted(each for each in found if not _is_made_on_demand(each))
+    return found | {queue.topic for store in stores for queue in store.queues()}
+
+
+def _of_users(topics: Iterable[str], stores: Sequence[Store]) -> list[str]:
+    """Returns the topics without those that brokers name after themselves, or make on demand."""
+    own = {DEFAULT_TOPIC, BENCHMARK_TOPIC}
+    for store in stores:
+        cluster = store.config.cluster_name()
+        own |= {store.broker_name, f"{cluster}", f"{cluster}{REPLY_SUFFIX}"}
+    return sorted(each for each in topics if each not in own and not _is_made_on_demand(each))
 
 
 def _some(topics: Sequence[str]) -> str:

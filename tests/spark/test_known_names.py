@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -25,7 +26,12 @@ def root(tmp_path: Path) -> Path:
         writer.close()
     shutil.rmtree(tmp_path / "a" / "consumequeue" / "Deleted")
     topics_file = tmp_path / "a" / "config" / "topics.json"
-    topics_file.write_text(topics_file.read_text().replace("Deleted", "Other"))
+    text = topics_file.read_text().replace("Deleted", "Other")
+    own = "".join(
+        f'"{name}":{{"topicName":"{name}","writeQueueNums":1,"perm":7}},'
+        for name in ("a", "DefaultCluster", "DefaultCluster_REPLY_TOPIC", "TBW102")
+    )
+    topics_file.write_text(re.sub(r'("topicConfigTable":\s*{)', rf"\1{own}", text))
     return tmp_path
 
 
@@ -44,6 +50,7 @@ def _check(root: Path, **given: str) -> None:
         {"topic": "%RETRY%g,%DLQ%g,%LMQ%q,SCHEDULE_TOPIC_XXXX"},
         {"assign": '{"Orders": [0]}'},
         {"topicPattern": "Ord"},
+        {"topic": "TBW102,DefaultCluster,a"},
         {"topic": "Ordrs", "allowUnknownTopics": "true"},
         {},
     ],

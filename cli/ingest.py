@@ -288,8 +288,9 @@ def make_job(
         chosen_columns,
         partition_columns,
     )
+    from txrocketmq.spark.option import Use
     from txrocketmq.spark.option_values import names, size
-    from txrocketmq.spark.options import SourceOptions, Use
+    from txrocketmq.spark.options import SourceOptions
     from txrocketmq.spark.session import is_submitted
     from txrocketmq.spark.store import resolve
 
@@ -466,9 +467,8 @@ def show_verification(found: Verification) -> None:
     for broker in found.without_store:
         print(f"{plain(str(broker))}: not compared, because --store names no store of this broker")
     if found.deleted:
-        print(
-            f"deleted, so what is left was compared with the log only: {plain(_some(found.deleted))}"
-        )
+        deleted = plain(_some(found.deleted))
+        print(f"deleted, so what is left was compared with the log only: {deleted}")
     if found.unreadable:
         print(plain(str(found.unreadable)))
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

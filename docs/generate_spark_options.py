@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docs.generate_config import field_texts
-from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_options
+from txrocketmq.spark.option import USE_NAMES, Use
+from txrocketmq.spark.options import SourceOptions, declared_options
 from txrocketmq.spark.output import KAFKA_COLUMNS
 from txrocketmq.spark.schema import MESSAGES, Column
-from txrocketmq.spark.sink.rows import SINK_COLUMNS
+from txrocketmq.spark.sink.rows import KAFKA_SINK_COLUMNS, SINK_COLUMNS, SinkColumn
 from txrocketmq.spark.tables.reading import TABLES
 
 PAGE = Path(__file__).with_name("spark_options.md")
@@ -40,7 +41,8 @@ Columns that are not asked for are not decoded.
 KAFKA = """\
 ### With kafkaNames=true
 
-The columns of Spark's Kafka source; all the others on demand.
+The columns of Spark's Kafka source, and the name of the broker, without which topic, partition and
+offset are no unique key; all the others on demand.
 """
 
 SINK = """\
@@ -48,6 +50,11 @@ SINK = """\
 
 `df.write.format("rocketmq").mode("append")` and `writeStream.format("rocketmq")` send a message for
 each row, at least once. Other columns are refused: `select` some of these.
+"""
+
+KAFKA_SINK = """\
+The names of Spark's Kafka source are understood as well. Beside `value`, its columns `offset`,
+`timestamp` and `timestampType` are left out.
 """
 
 TABLES_TEXT = """\
@@ -86,12 +93,16 @@ def _columns(columns: Iterable[Column]) -> list[str]:
     return lines
 
 
+def _written(column: SinkColumn) -> Column:
+    return Column(column.name, " or ".join(column.types), column.doc)
+
+
 def pages() -> dict[Path, str]:
     """Each page's path and what it has to be."""
     lines = [INTRODUCTION, *_options(), "", AFTER_OPTIONS, *_columns(MESSAGES), ""]
     lines += [KAFKA, *_columns(KAFKA_COLUMNS), "", SINK]
-    written = [Column(name, " or ".join(types), doc) for name, types, doc in SINK_COLUMNS]
-    lines += [*_columns(written), "", TABLES_TEXT]
+    lines += [*_columns(map(_written, SINK_COLUMNS)), "", KAFKA_SINK]
+    lines += [*_columns(map(_written, KAFKA_SINK_COLUMNS)), "", TABLES_TEXT]
     declared = declared_options().values()
     for table in TABLES.values():
         takes = ", ".join(f"`{o.name}`" for o in declared if o.name in table.options)

@@ -22,10 +22,12 @@ def register(spark: SparkSession) -> None:
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
         OldNameSource,
         RocketMQSource,
+        of_session,
     )
 
-    spark.dataSource.register(RocketMQSource)
-    spark.dataSource.register(OldNameSource)
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    for source in (RocketMQSource, OldNameSource):
+        spark.dataSource.register(of_session(source, zone))
 
 
 def check_workers(spark: SparkSession, tasks: int = 64) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.zones import zone_of_task
 
 
 class StoreReader(DataSourceReader):
@@ -33,4 +34,5 @@ class StoreReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is not None and partition.value is not None:  # Spark's own, when there is none
+            self._reading.use_zone(zone_of_task() or "UTC")
             yield from self._reading.batches(partition.value)

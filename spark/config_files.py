@@ -5,8 +5,12 @@ The broker replaces these files while it runs. Each file is read whole; where it
 or broken, its `.bak` is read instead, as the broker itself does. The JSON is fastjson's, in which
 numbers that are keys of maps have no quotes. A file that was never written is an empty table.
 
+A broker with light queues keeps the offsets of all groups in another file and leaves the usual one
+as it was. Nothing in a store says whether light queues are enabled, so where both files are there,
+the one that was written last counts.
+
 Java: ConfigManager, TopicConfigManager, SubscriptionGroupManager, ConsumerOffsetManager,
-ScheduleMessageService, StoreCheckpoint.
+LmqConsumerOffsetManager, ScheduleMessageService, StoreCheckpoint.
 """
 
 from __future__ import annotations
@@ -26,6 +30,11 @@ from txrocketmq.spark.files import Files
 _CHECKPOINT: Final = fixed(formats.CHECKPOINT)
 _CHECKPOINT_V4: Final = fixed(formats.CHECKPOINT_V4)
 _TOPIC_AT_GROUP: Final = "@"
+_OFFSETS: Final = "consumerOffset.json"
+_OFFSETS_WITH_LIGHT: Final = "lmqConsumerOffset.json"
+_LIGHT_QUEUE_ID: Final = 0
+_SAME_TIME_MS: Final = 60_000
+"""Brokers write offsets every few seconds, so files that differ less may have been copied."""
 
 ROCKSDB_FILE: Final = "CURRENT"
 """A file that every RocksDB directory has."""
@@ -53,14 +62,50 @@ class StoreConfigFiles:
         return self._table("subscriptionGroup.json", "subscriptionGroupTable")
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """Returns by topic and group the offset of each queue that the group consumes next."""
+        """Returns by topic and group the offset of each queue that the group consumes next.
+
+        The groups of light queues are among them, each with a single queue 0.
+        """
+        file, content = self._consumer_offsets()
         offsets: dict[tuple[str, str], dict[int, int]] = {}
-        for name, queues in self._table("consumerOffset.json", "offsetTable").items():
-            topic, at, group = name.partition(_TOPIC_AT_GROUP)
-            if not at:
-                raise self._wrong("consumerOffset.json", f"{name!r} is not topic@group")
-            offsets[topic, group] = self._numbers("consumerOffset.json", queues)
+        light = content.get("lmqOffsetTable") or {}
+        if not isinstance(light, dict):
+            raise self._wrong(file, "lmqOffsetTable is not an object")
+        for name, at in light.items():
+            queues = {_LIGHT_QUEUE_ID: self._number(file, at)}
+            offsets[self._topic_and_group(file, name)] = queues
+        for name, numbers in self._objects(file, content, "offsetTable").items():
+            queues = self._numbers(file, numbers)
+            offsets.setdefault(self._topic_and_group(file, name), {}).update(queues)
         return offsets
+
+    def _consumer_offsets(self) -> tuple[str, dict[str, Any]]:
+        """Returns the name and the content of the file of offsets that the broker uses.
+
+        Where both are there, the times in the contents decide, which copies of a store keep as
+        well, then those of the files. If neither tells, light queues have been switched on.
+        """
+        light = self._load(_OFFSETS_WITH_LIGHT)
+        if not light:
+            return _OFFSETS, self._load(_OFFSETS)
+        if not self.files.exists(f"{self.path}/config/{_OFFSETS}"):
+            return _OFFSETS_WITH_LIGHT, light
+        usual = self._load(_OFFSETS)
+        versions = _version_ms(usual), _version_ms(light)
+        newer = versions[0] - versions[1] if all(versions) else 0
+        if not newer:
+            of_usual, of_light = (
+                self.files.modified_ms(f"{self.path}/config/{name}")
+                for name in (_OFFSETS, _OFFSETS_WITH_LIGHT)
+            )
+            newer = of_usual - of_light - _SAME_TIME_MS
+        return (_OFFSETS, usual) if usual and newer > 0 else (_OFFSETS_WITH_LIGHT, light)
+
+    def _topic_and_group(self, file: str, name: str) -> tuple[str, str]:
+        topic, at, group = name.partition(_TOPIC_AT_GROUP)
+        if not at:
+            raise self._wrong(file, f"{name!r} is not topic@group")
+        return topic, group
 
     def delay_offsets(self) -> dict[int, int]:
         """Returns by delay level the next offset to deliver of its queue in SCHEDULE_TOPIC_XXXX."""
@@ -99,7 +144,10 @@ class StoreConfigFiles:
         return found[0] if len(found) == 1 else None
 
     def _table(self, name: str, member: str) -> dict[str, Any]:
-        table = self._load(name).get(member) or {}
+        return self._objects(name, self._load(name), member)
+
+    def _objects(self, name: str, content: Mapping[str, Any], member: str) -> dict[str, Any]:
+        table = content.get(member) or {}
         if not isinstance(table, dict) or not all(isinstance(v, dict) for v in table.values()):
             raise self._wrong(name, f"{member} is not an object of objects")
         return {str(key): value for key, value in table.items()}
@@ -144,3 +192,10 @@ class StoreConfigFiles:
 
     def _wrong(self, name: str, what: str) -> StoreError:
         return StoreError(f"{self.path}/config/{name}: {what}")
+
+
+def _version_ms(content: Mapping[str, Any]) -> int:
+    """Returns when the content was changed last, by its dataVersion; 0 in a file of 4.9."""
+    version = content.get("dataVersion")
+    found = version.get("timestamp") if isinstance(version, dict) else None
+    return found if isinstance(found, int) else 0

@@ -13,8 +13,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -93,6 +94,10 @@ class Files(Protocol):
         """Whether there is a file or directory of this path."""
         ...
 
+    def modified_ms(self, path: str) -> int:
+        """Returns when the file was written last; 0 when there is none, or nothing tells."""
+        ...
+
     def read(self, path: str) -> bytes:
         """Reads a small file. Raises FileNotFoundError, and StoreError when it is too large."""
         ...
@@ -126,15 +131,8 @@ class LocalFiles:
     is_remote = False
 
     def list(self, path: str) -> list[Entry]:
-        entries = []
-        with os.scandir(path) as found:
-            for each in found:
-                try:
-                    is_dir = each.is_dir()
-                    entries.append(Entry(each.name, 0 if is_dir else each.stat().st_size, is_dir))
-                except FileNotFoundError:
-                    continue  # deleted since
-        return sorted(entries)
+        with _may_read(path):
+            return _entries(path)
 
     def changed_ns(self, path: str) -> int:
         """Returns when a directory got or lost a file, in ns. Raises FileNotFoundError."""
@@ -160,12 +158,18 @@ class LocalFiles:
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110 - paths are text here, as for remote files
 
+    def modified_ms(self, path: str) -> int:
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
+        except FileNotFoundError:
+            return 0
+
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
+        with _may_read(path), open(path, "rb") as file:  # noqa: PTH123 - as above
             return _whole(path, file.read(_MAX_READ_BYTES + 1))
 
     def read_into(self, path: str, offset: int, view: memoryview) -> int:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _opened_locally(path)
         try:
             if self.spares_cache:
                 return _read_sparing(descriptor, offset, view)
@@ -178,7 +182,7 @@ class LocalFiles:
         return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), spares_cache=self.spares_cache)
 
     def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _opened_locally(path)
         read = _read_sparing if self.spares_cache else _read_all
         got = 0
         try:
@@ -190,6 +194,41 @@ class LocalFiles:
         finally:
             os.close(descriptor)
         return got
+
+
+def _entries(path: str) -> list[Entry]:
+    entries = []
+    with os.scandir(path) as found:
+        for each in found:
+            try:
+                is_dir = each.is_dir()
+                entries.append(Entry(each.name, 0 if is_dir else each.stat().st_size, is_dir))
+            except FileNotFoundError:
+                continue  # deleted since
+    return sorted(entries)
+
+
+@contextmanager
+def _may_read(path: str) -> Iterator[None]:
+    """Turns the error of a file or directory that may not be read into a sentence."""
+    try:
+        yield
+    except PermissionError:
+        raise _not_allowed(path) from None
+
+
+def _opened_locally(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise _not_allowed(path) from None
+
+
+def _not_allowed(path: str) -> StoreError:
+    return StoreError(
+        f"{path} may not be read by this process, whose user has the id {os.geteuid()}: give that"
+        " user the right to read the store, and to list its directories, on each machine that reads"
+    )
 
 
 def _read_all(descriptor: int, offset: int, view: memoryview) -> int:
@@ -294,6 +333,9 @@ class ArrowFiles:
 
     def exists(self, path: str) -> bool:
         return bool(_file_system(self.uri).get_file_info(path).type != fs.FileType.NotFound)
+
+    def modified_ms(self, path: str) -> int:
+        return int(_file_system(self.uri).get_file_info(path).mtime_ns or 0) // 1_000_000
 
     def read(self, path: str) -> bytes:
         with _file_system(self.uri).open_input_file(path) as file:

@@ -11,7 +11,7 @@ Java: LmqDispatch, MultiDispatchUtils; MultiDispatch of 4.9.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -30,14 +30,14 @@ _MARK: Final = re.compile(re.escape(names.INNER_MULTI_QUEUE_OFFSET.encode() + b"
 _OFFSET: Final = "^[0-9]{1,18}$"
 
 
-def in_light_queues(records: Records, topics: Iterable[str]) -> Iterator[Records]:
-    """Yields the records that are in these light queues, one queue after the other.
+def in_light_queues(records: Records, wants: Callable[[str], bool]) -> Iterator[Records]:
+    """Yields the records that are in the wanted light queues, one queue after the other.
 
     Their topics and offsets are those that consumers of the queue see.
     """
     codes, known = records.topics()
     entered = _Entered.of(records)
-    for topic in sorted(topics):
+    for topic in sorted(filter(wants, {*known, *entered.names()})):
         sent = np.flatnonzero(codes == known.index(topic)) if topic in known else _NONE
         rows, offsets = entered.queue(topic)
         rows = np.append(sent, rows)
@@ -72,6 +72,10 @@ class _Entered:
         rows, queues, offsets = rows[numbers_of(alike)], queues.filter(alike), offsets.filter(alike)
         parents = numbers_of(pc.list_parent_indices(queues))
         return cls(rows[parents], pc.list_flatten(queues), pc.list_flatten(offsets))
+
+    def names(self) -> set[str]:
+        """Returns the names of the queues."""
+        return set(pc.unique(self._queues).to_pylist())
 
     def queue(self, topic: str) -> tuple[Positions, Positions]:
         """Returns the rows of records in this queue, and their offsets in it."""

@@ -67,6 +67,9 @@ class ListedFiles:
         except FileNotFoundError:
             return False
 
+    def modified_ms(self, path: str) -> int:
+        return self._files.modified_ms(path)
+
     def read(self, path: str) -> bytes:
         return self._files.read(path)
 

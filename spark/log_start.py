@@ -13,6 +13,7 @@ from typing import Final
 
 from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.fingerprint import fingerprint
+from txrocketmq.spark.known_names import check_queues, check_topics
 from txrocketmq.spark.log_cut import first_boundary, first_stored_since
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_position import LogPosition
@@ -32,6 +33,8 @@ def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str
     Raises OptionError for offsets that make no sense, DataLossError for what is gone.
     """
     check_brokers(stores, options)
+    check_queues(stores, options)
+    check_topics(stores, options)
     timestamp_ms = options.starting_timestamp_ms
     if timestamp_ms is not None:
         return {store.key: _at_time(store, timestamp_ms) for store in stores}

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a read begins or ends, according to the options startingOffsets and endingOffsets.
 
-The text is `earliest`, `latest` or JSON in one of two forms:
+The text is `earliest`, `latest` or JSON in one of these forms:
 
     {"topic": {"broker": {"0": 23, "1": -1}}}    offsets of queues, as rocketmq-spark writes them
+    {"topic": {"0": 23, "1": -1}}                the same on each broker, as for partitions of Kafka
     {"log": {"broker": 1073741824}}              bytes in the commit logs of stores
 
-The options startingOffsetsByTimestamp and endingOffsetsByTimestamp have times in the first form.
+startingOffsetsByTimestamp and endingOffsetsByTimestamp have times in the first two forms.
 
 -2 means the earliest offset of a queue (only where a read begins) and -1 the latest. Queues that
 the JSON does not name begin at their earliest and end at their latest offset. An ending offset is
@@ -20,18 +21,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.option_values import json_object
+from txrocketmq.spark.option_values import EVERY_BROKER, json_object
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 
 QueueKey = tuple[str, str, int]
-"""Topic, name of the broker, number of the queue."""
+"""Topic, name of the broker or EVERY_BROKER, number of the queue."""
 
 _FORMS: Final = (
-    'earliest, latest, {"topic": {"broker": {"0": offset}}} or {"log": {"broker": byteOffset}}'
+    'earliest, latest, {"topic": {"broker": {"0": offset}}}, {"topic": {"0": offset}} for each'
+    ' broker, or {"log": {"broker": byteOffset}}'
 )
-_TIMES: Final = '{"topic": {"broker": {"0": milliseconds since 1970}}}'
+_TIMES: Final = (
+    '{"topic": {"broker": {"0": milliseconds since 1970}}}, or {"topic": {"0": milliseconds}} for'
+    " each broker"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class Offsets:
 
     def of_queue(self, topic: str, broker_name: str, queue_id: int) -> int:
         """The offset given for the queue, or EARLIEST or LATEST."""
-        return self.queues.get((topic, broker_name, queue_id), self.everywhere)
+        given = of_queue(self.queues, (topic, broker_name, queue_id))
+        return self.everywhere if given is None else given
 
     def of_log(self, broker_name: str) -> int:
         """The byte offset given for the broker's commit log, or EARLIEST or LATEST."""
@@ -64,12 +70,25 @@ class Offsets:
 
     def brokers(self) -> frozenset[str]:
         """Returns the names of the brokers that are named."""
-        return frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))
+        named = frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))
+        return named - {EVERY_BROKER}
+
+    def queues_on(self, broker_name: str) -> frozenset[tuple[str, int]]:
+        """Returns topics and numbers of the queues that are named for this broker or for each."""
+        here = (broker_name, EVERY_BROKER)
+        return frozenset((topic, number) for topic, name, number in self.queues if name in here)
+
+
+def of_queue(named: Mapping[QueueKey, int], queue: QueueKey) -> int | None:
+    """Returns the number given for the queue, or else the one given for it on each broker."""
+    topic, _, queue_id = queue
+    return named.get(queue, named.get((topic, EVERY_BROKER, queue_id)))
 
 
 def queue_text(topic: str, broker_name: str, queue_id: int) -> str:
     """Names a queue in texts for people."""
-    return f"queue {queue_id} of {topic} on {broker_name}"
+    place = "any broker" if broker_name == EVERY_BROKER else broker_name
+    return f"queue {queue_id} of {topic} on {place}"
 
 
 def check_order(starting: Offsets, ending: Offsets) -> None:
@@ -128,8 +147,15 @@ def _of_queues(
     option: str, value: Mapping[str, Any], forms: str, parse: Callable[[str, object, str], int]
 ) -> dict[QueueKey, int]:
     queues: dict[QueueKey, int] = {}
-    for topic, brokers in value.items():
-        for broker, numbers in _object(option, brokers, topic, forms).items():
+    for topic, given in value.items():
+        brokers = _object(option, given, topic, forms)
+        short = {
+            name: at
+            for name, at in brokers.items()
+            if name.isascii() and name.isdigit() and not isinstance(at, dict)
+        }
+        named = {name: numbers for name, numbers in brokers.items() if name not in short}
+        for broker, numbers in (*named.items(), *([(EVERY_BROKER, short)] if short else ())):
             for number, at in _object(option, numbers, f"{topic}, {broker}", forms).items():
                 place = f"{topic}, {broker}, queue {number}"
                 if not (number.isascii() and number.isdigit()):

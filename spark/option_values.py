@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.remoting.message.tags import SubscriptionError, build_subscription_data
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.errors import OptionError
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -17,7 +18,8 @@ _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 _LEAST_MS: Final = 100_000_000_000
 """A time in 1973: a smaller number is in seconds, or is a date written in digits."""
-_BROKER_ANY: Final = "*"
+EVERY_BROKER: Final = "*"
+"""Stands for the name of each broker in options that name queues."""
 _ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,6 +41,11 @@ class TopicPattern(NamedTuple):
 
     text: str
 
+    @property
+    def is_light(self) -> bool:
+        """Whether it begins with the prefix of light queues, so that it matches nothing else."""
+        return self.text.startswith(LMQ_PREFIX)
+
     def matches(self, topic: str) -> bool:
         """Returns whether the expression matches the topic."""
         return re.fullmatch(self.text, topic) is not None
@@ -55,7 +62,7 @@ class Assignment(NamedTuple):
 
     def brokers(self) -> frozenset[str]:
         """Returns the brokers that are named."""
-        return frozenset(name for each in self.queues.values() for name in each) - {_BROKER_ANY}
+        return frozenset(name for each in self.queues.values() for name in each) - {EVERY_BROKER}
 
     def of_broker(self, key: str, broker_name: str) -> Assignment:
         """Returns the queues with this broker under its name where it is given by `Store.key`."""
@@ -69,9 +76,11 @@ class Assignment(NamedTuple):
         )
 
     def of(self, topic: str, broker_name: str) -> frozenset[int]:
-        """Returns the numbers of the topic's queues on the broker."""
+        """Returns the numbers of the topic's queues on the broker; for `*`, on any broker."""
         brokers = self.queues.get(topic, {})
-        return brokers.get(broker_name, brokers.get(_BROKER_ANY, frozenset()))
+        if broker_name == EVERY_BROKER:
+            return frozenset[int]().union(*brokers.values())
+        return brokers.get(broker_name, brokers.get(EVERY_BROKER, frozenset()))
 
 
 def text(_option: str, value: str) -> str:
@@ -153,7 +162,10 @@ def size(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def timestamp(option: str, value: str) -> int:
-    """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970."""
+    """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970.
+
+    Without a zone it is taken as UTC: see is_local, and SourceOptions.in_zone.
+    """
     stripped = value.strip()
     valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970 (13 digits, or 0)"
     if _DIGITS.fullmatch(stripped):
@@ -167,6 +179,12 @@ def timestamp(option: str, value: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def is_local(value: str) -> bool:
+    """Returns whether a valid time is one of clocks somewhere: text that names no zone."""
+    stripped = value.strip()
+    return not _DIGITS.fullmatch(stripped) and datetime.fromisoformat(stripped).tzinfo is None
 
 
 def pattern(option: str, value: str) -> TopicPattern:
@@ -194,7 +212,7 @@ def assignment(option: str, value: str) -> Assignment:
     parsed = json_object(option, value, _ASSIGN_FORMS)
     queues: dict[str, dict[str, frozenset[int]]] = {}
     for topic, brokers in parsed.items():
-        by_broker = brokers if isinstance(brokers, dict) else {_BROKER_ANY: brokers}
+        by_broker = brokers if isinstance(brokers, dict) else {EVERY_BROKER: brokers}
         if not by_broker:
             raise OptionError.of(option, value, _ASSIGN_FORMS)
         queues[topic] = {

@@ -12,12 +12,10 @@ source and rocketmq-spark where those have them.
 from __future__ import annotations
 
 import difflib
-import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
-from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.offsets import (
@@ -29,69 +27,12 @@ from txrocketmq.spark.offsets import (
     queue_times,
     starting_offsets,
 )
+from txrocketmq.spark.option import USE_NAMES, Option, Use
+from txrocketmq.spark.option import option as _option
+from txrocketmq.spark.option_sets import check_light_queues, check_live
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
 from txrocketmq.spark.where import Predicate, no_push_down, parse_where
-
-T = TypeVar("T")
-
-
-class Use(enum.Flag):
-    """What is done with the source."""
-
-    STORE_BATCH = enum.auto()
-    STORE_STREAM = enum.auto()
-    LIVE_BATCH = enum.auto()
-    LIVE_STREAM = enum.auto()
-    TABLE = enum.auto()
-    """A table other than messages, of a store."""
-    SINK = enum.auto()
-
-    STORE = STORE_BATCH | STORE_STREAM
-    LIVE = LIVE_BATCH | LIVE_STREAM
-    BATCH = STORE_BATCH | LIVE_BATCH
-    MESSAGES = STORE | LIVE
-
-
-USE_NAMES: Final = {
-    Use.STORE_BATCH: "batch over stores",
-    Use.STORE_STREAM: "stream over stores",
-    Use.LIVE_BATCH: "batch over a cluster",
-    Use.LIVE_STREAM: "stream over a cluster",
-    Use.TABLE: "tables",
-    Use.SINK: "writing",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The declaration of an option; the field that it is metadata of holds the parsed value."""
-
-    name: str
-    uses: Use
-    parse: Callable[[str, str], Any]
-    """(name, text) -> value; raises OptionError."""
-    shown_default: str
-    """For the documentation; empty when there is none."""
-    is_secret: bool = False
-    """Whether nobody is to see the value."""
-
-
-def _option(
-    name: str,
-    default: T,
-    uses: Use,
-    parse: Callable[[str, str], T] | None = None,
-    shown: str | None = None,
-    *,
-    is_secret: bool = False,
-) -> T:
-    if shown is None:
-        text = "" if default is None else str(default)
-        shown = text.lower() if isinstance(default, bool) else text
-    usual = values.boolean if isinstance(default, bool) else values.text
-    option = Option(name, uses, parse or usual, shown, is_secret)
-    return field(default=default, repr=not is_secret, metadata={"option": option})
-
+from txrocketmq.spark.zones import in_zone_ms, zone_named
 
 TABLES: Final = (
     "messages", "queues", "consumequeue", "index", "topics", "groups", "offsets", "delayoffsets",
@@ -137,9 +78,16 @@ class SourceOptions:
     option, topicPattern or assign. In a write it is the topic of all rows, and their column is
     ignored. Of a store, light queues (`%LMQ%...`) can be named."""
     topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
-    """A regular expression that the whole name of a topic has to match."""
+    """A regular expression that the whole name of a topic has to match. Light queues of a store are
+    only read by one that begins with their prefix, such as `%LMQ%.*`."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
     """Queues: `{"topic": {"broker": [0, 1]}}`, or `{"topic": [0, 1]}` on every broker."""
+    allow_unknown_topics: bool = _option(
+        "allowUnknownTopics", default=False, uses=Use.STORE | Use.TABLE
+    )
+    """Whether `topic` and `assign` may name topics that the stores do not know, because they will
+    come later or were deleted long ago. Otherwise such a name is an error, which suggests others.
+    """
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
@@ -154,8 +102,9 @@ class SourceOptions:
         shown="earliest (batch), latest (stream)",
     )  # fmt: skip
     """`earliest`, `latest`, offsets of queues `{"topic": {"broker": {"0": 23, "1": -1}}}` (-2
-    earliest, -1 latest; queues not named begin at their earliest), or for stores offsets in bytes
-    of the commit log `{"log": {"broker": 0}}`. A stream that resumes goes by its checkpoint."""
+    earliest, -1 latest; queues not named begin at their earliest), the same on each broker
+    `{"topic": {"0": 23, "1": -1}}`, as for Kafka, or for stores offsets in bytes of the commit log
+    `{"log": {"broker": 0}}`. A stream that resumes goes by its checkpoint."""
     ending_offsets: Offsets | None = _option(
         "endingOffsets", None, Use.BATCH, ending_offsets, shown="latest"
     )
@@ -163,16 +112,18 @@ class SourceOptions:
     starting_timestamp_ms: int | None = _option(
         "startingTimestamp", None, Use.MESSAGES, values.timestamp
     )
-    """Only messages stored at this time or later are read. The time is in ISO 8601 (UTC, unless it
-    names a zone) or in milliseconds since 1970. Overrides startingOffsets."""
+    """Only messages stored at this time or later are read. The time is in ISO 8601, in the time
+    zone of the session if it names none, or in milliseconds since 1970. Overrides
+    startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
     """Only messages stored before this time are read. Overrides endingOffsets."""
     starting_times: Mapping[QueueKey, int] | None = _option(
         "startingOffsetsByTimestamp", None, Use.LIVE, queue_times
     )
     """Where to begin in some queues: at the first message stored at a time or later, in
-    milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}`; where there is none, at
-    the end. Overrides startingOffsets, which count for all other queues."""
+    milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}` or, on each broker,
+    `{"topic": {"0": 1763600000000}}`; where there is none, at the end. Overrides startingOffsets,
+    which count for all other queues."""
     ending_times: Mapping[QueueKey, int] | None = _option(
         "endingOffsetsByTimestamp", None, Use.LIVE_BATCH, queue_times
     )
@@ -199,8 +150,12 @@ class SourceOptions:
     decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES)
     """Whether bodies are decompressed."""
     kafka_names: bool = _option("kafkaNames", default=False, uses=Use.MESSAGES)
-    """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
-    timestampType, and headers when `columns` names it."""
+    """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp
+    and timestampType; headers with includeHeaders; and brokerName, as each broker has a partition
+    0 of its own."""
+    include_headers: bool = _option("includeHeaders", default=False, uses=Use.MESSAGES)
+    """Whether there is the column headers of Spark's Kafka source, with the properties. Needs
+    kafkaNames."""
     where: tuple[Predicate, ...] = _option("where", (), Use.STORE, parse_where, shown="")
     """Conditions that all rows of this load fulfil, such as `topic = 'Orders' AND queueId IN (0,
     1)`; other messages are not decoded, and as far as possible not read. Columns are compared with
@@ -323,6 +278,12 @@ class SourceOptions:
 
     given: frozenset[str] = frozenset()
     """Names of the options that were given, as declared."""
+    local_times: frozenset[str] = frozenset()
+    """Names of attributes with times that name no zone; they are in UTC until in_zone."""
+    zone: str | None = None
+    """The zone that in_zone has used."""
+    tasks_know_zone: bool = False
+    """Whether local_times are in the zone of the session, which only tasks know."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -330,6 +291,7 @@ class SourceOptions:
         options = of_table(options) or options
         parsed: dict[str, Any] = {}
         given: list[str] = []
+        local_times: set[str] = set()
         for name, value in options.items():
             lower = "storepath" if name.lower() == "path" else name.lower()
             if lower in _NO_MEANING:
@@ -344,7 +306,9 @@ class SourceOptions:
                 raise OptionError(f"option {option.name} is empty")
             parsed[attribute] = option.parse(option.name, value)
             given.append(option.name)
-        result = cls(**parsed, given=frozenset(given))
+            if option.parse is values.timestamp and values.is_local(value):
+                local_times.add(attribute)
+        result = cls(**parsed, given=frozenset(given), local_times=frozenset(local_times))
         result._check_together()
         return result
 
@@ -354,13 +318,35 @@ class SourceOptions:
         chosen = self.given & {"topic", "topicPattern", "assign"}
         if len(chosen) > 1:
             raise OptionError(f"only one of {', '.join(sorted(chosen))} may be given")
-        start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
-        if start is not None and end is not None and end < start:
-            raise OptionError("endingTimestamp is before startingTimestamp")
+        if len(self.local_times) != 1:
+            self.check_times()
         if self.starting_offsets is not None and self.ending_offsets is not None:
             check_order(self.starting_offsets, self.ending_offsets)
         if self.kafka_names and self.properties_format != "map":
             raise OptionError("kafkaNames has headers instead of properties: no propertiesFormat")
+        if self.include_headers and not self.kafka_names:
+            raise OptionError("option kafkaNames=true is needed with includeHeaders")
+
+    def check_times(self) -> None:
+        """Raises OptionError if the read would end before it begins."""
+        start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
+        if start is not None and end is not None and end < start:
+            raise OptionError("endingTimestamp is before startingTimestamp")
+
+    def in_zone(self, name: str) -> SourceOptions:
+        """Returns the options with times that name no zone taken as those of clocks in this one.
+
+        Raises OptionError when there is no zone of this name, or a time is before another then.
+        """
+        if not self.local_times:
+            return self
+        zone = zone_named(name)
+        times: dict[str, Any] = {
+            each: in_zone_ms(getattr(self, each), zone) for each in self.local_times
+        }
+        result = replace(self, **times, local_times=frozenset(), zone=name)
+        result.check_times()
+        return result
 
     def use(self, *, stream: bool) -> Use:
         """What a read with these options does; OptionError when it says not of what."""
@@ -369,6 +355,7 @@ class SourceOptions:
                 "option storePath (directory of a store) or nameServer (addresses) is needed. Spark"
                 " does not hand a source the options of a permanent table that was created with a"
                 " list of columns: create it without one, columns are chosen by the option columns"
+                " (its first column may also have been dropped: create it again)"
             )
         if self.store_path is None:
             return Use.LIVE_STREAM if stream else Use.LIVE_BATCH
@@ -385,47 +372,29 @@ class SourceOptions:
                     f"option {option.name} has no meaning here ({USE_NAMES[use]});"
                     f" it is for: {where}"
                 )
-        if use in Use.LIVE:
-            self._check_live()
         if use in Use.STORE:
-            self._check_store()
-        if use == Use.SINK and self.name_server is None:
-            raise OptionError("option nameServer is needed to write")
+            is_physical = self.verify == "store" or self.view == "physical"
+            check_light_queues(
+                self.topics or (self.assign.topics() if self.assign else ()),
+                self.topic_pattern,
+                is_as_consumers_see=not is_physical and self.assign is None,
+            )
+        if use in Use.LIVE:
+            check_live(
+                self.given,
+                {"startingOffsets": self.starting_offsets, "endingOffsets": self.ending_offsets},
+                has_tags=self.tags is not None,
+                least=self.min_offsets_per_trigger,
+                most=self.max_offsets_per_trigger,
+                commits=self.commit_group_offsets,
+            )
         offsets = (self.starting_offsets, self.ending_offsets)
         queues = [each.queues if each else None for each in offsets]
         for named in (*queues, self.starting_times, self.ending_times):
             for queue in sorted(named or ()):
                 self._check_selected(*queue)
-
-    def _check_store(self) -> None:
-        named = self.assign.topics() if self.assign is not None else self.topics or ()
-        light = min((topic for topic in named if topic.startswith(LMQ_PREFIX)), default=None)
-        if light is None:
-            return
-        if self.assign is not None or self.verify == "store" or self.view == "physical":
-            raise OptionError(
-                f"{light} is a light queue: give topic={light}, without assign, verify=store and"
-                " view=physical"
-            )
-
-    def _check_live(self) -> None:
-        if not self.given & {"topic", "topicPattern", "assign"}:
-            raise OptionError("option topic, topicPattern or assign is needed with nameServer")
-        if self.tags is not None and self.sql_expression is not None:
-            raise OptionError("subExpression and sqlExpression are both given: choose one")
-        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
-        if least is not None and most is not None and least > most:
-            raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
-        if "maxTriggerDelay" in self.given and least is None:
-            raise OptionError("option minOffsetsPerTrigger is needed with maxTriggerDelay")
-        if self.commit_group_offsets and self.group is None:
-            raise OptionError("option group is needed with commitGroupOffsets=true")
-        for name, offsets in (
-            ("startingOffsets", self.starting_offsets),
-            ("endingOffsets", self.ending_offsets),
-        ):
-            if offsets is not None and offsets.logs:
-                raise OptionError(f"option {name}: bytes of logs are for stores; name queues")
+        if use == Use.SINK and self.name_server is None:
+            raise OptionError("option nameServer is needed to write")
 
     def _check_selected(self, topic: str, broker_name: str, queue_id: int) -> None:
         if not self.selects(topic):

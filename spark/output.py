@@ -38,24 +38,30 @@ KAFKA_COLUMNS: Final = (
     Column("key", "binary", "keys, in UTF-8"),
     Column("value", "binary", "body", nullable=False),
     Column("topic", "string", "topic", nullable=False),
-    Column(
-        "partition",
-        "int",
-        "queueId; the queues of another broker have the same numbers",
-        nullable=False,
-    ),
+    Column("partition", "int", "queueId: see brokerName", nullable=False),
     Column("offset", "bigint", "queueOffset", nullable=False),
     Column("timestamp", "timestamp", "storeTimestamp"),
     Column("timestampType", "int", "always 1: the broker's clock", nullable=False),
     Column(
         "headers",
         "array<struct<key:string,value:binary>>",
-        "properties",
+        "properties, with includeHeaders",
         on_demand=True,
         nullable=False,
     ),
+    Column(
+        "brokerName",
+        "string",
+        "with topic, partition and offset the key of a message: each broker has its partition 0",
+        nullable=False,
+    ),
 )
-"""Columns with kafkaNames=true, as in Spark's Kafka source; all others come after, on demand."""
+"""Columns with kafkaNames=true, as in Spark's Kafka source, and the name of the broker.
+
+All others come after, on demand.
+"""
+_HEADERS: Final = "headers"
+_KIND_OF_HEADERS: Final = next(each for each in KAFKA_COLUMNS if each.name == _HEADERS).arrow.type
 
 _NEVER_NULL: Final = {
     "map<string,string>": pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
@@ -175,15 +181,22 @@ def available_columns(options: SourceOptions) -> list[Column]:
     ]
     if not options.kafka_names:
         return messages
-    others = [column for column in messages if column.name not in KAFKA_NAMES]
-    return [*KAFKA_COLUMNS, *(column._replace(on_demand=True) for column in others)]
+    own = {column.name for column in KAFKA_COLUMNS} | KAFKA_NAMES.keys()
+    others = [column for column in messages if column.name not in own]
+    columns = (
+        column._replace(on_demand=not options.include_headers)
+        if column.name == _HEADERS
+        else column
+        for column in KAFKA_COLUMNS
+    )
+    return [*columns, *(column._replace(on_demand=True) for column in others)]
 
 
 def _headers(properties: pa.MapArray) -> pa.ListArray:
     pairs = pa.StructArray.from_arrays(
         [properties.keys, properties.items.cast(pa.binary())], ["key", "value"]
     )
-    kind = KAFKA_COLUMNS[-1].arrow.type
+    kind = _KIND_OF_HEADERS
     return pa.ListArray.from_arrays(properties.offsets, pairs).cast(kind)
 
 

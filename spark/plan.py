@@ -25,6 +25,7 @@ from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.deleted_topics import known_from
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
+from txrocketmq.spark.known_names import check_queues, check_topics
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
 from txrocketmq.spark.losses import lose, loss_text
@@ -97,6 +98,8 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     UnsupportedLayout when queues have to be compared that are not in files.
     """
     check_brokers(stores, options)
+    check_queues(stores, options)
+    check_topics(stores, options)
     return in_threads(lambda store: extent_of(store, options), stores)
 
 
@@ -151,21 +154,28 @@ def _end_of_log(store: Store, ending: Offsets, most: int, *, fail: bool) -> int:
 def _queue_bounds(
     store: Store, starting: Offsets, ending: Offsets, ends: tuple[int, int], *, fail: bool
 ) -> dict[tuple[str, int], Bounds]:
-    named = {
-        (topic, queue_id)
-        for topic, broker, queue_id in (*starting.queues, *ending.queues)
-        if broker == store.broker_name
-    }
+    named = starting.queues_on(store.broker_name) | ending.queues_on(store.broker_name)
     if named and store.queue_kind != "files":
         raise OptionError(
             f"offsets of queues need consume queue files, which {store.uri} does not have; give"
             " offsets"
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
+    of_each = {queue for queue in named if _names_only_each(queue, store, starting, ending)}
     return {
         (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), ends, fail=fail)
         for topic, queue_id in sorted(named)
+        if (topic, queue_id) not in of_each or store.queue(topic, queue_id) is not None
     }
+
+
+def _names_only_each(
+    queue: tuple[str, int], store: Store, starting: Offsets, ending: Offsets
+) -> bool:
+    """Returns whether the offsets name the queue for each broker, but not for this one."""
+    topic, queue_id = queue
+    key = (topic, store.broker_name, queue_id)
+    return key not in starting.queues and key not in ending.queues
 
 
 def _bounds(
@@ -212,12 +222,10 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    if extent.wanted.selection.light_queues and extent.store.queue_kind != "files":
+    if extent.wanted.selection.reads_light_queues and extent.store.queue_kind != "files":
         return [*_with_light_queues(_ranges(extent, segments, options))]
     light = [
-        split
-        for topic in sorted(extent.wanted.selection.light_queues)
-        for split in _light_picks(topic, extent, options)
+        split for topic in _light_topics(extent) for split in _light_picks(topic, extent, options)
     ]
     extent, asked = extent.of_log(), asked.of_log()
     if extent.wanted.selection.topics == frozenset():
@@ -240,7 +248,7 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     they do not prove is read from the log.
     """
     ranges = log_ranges(extent, options)
-    if extent.wanted.selection.light_queues:
+    if extent.wanted.selection.reads_light_queues:
         return [*_with_light_queues(ranges)]
     little = None
     if extent.wanted.names_queues or extent.wanted.conditions_name_queues:
@@ -376,6 +384,14 @@ def _picks(
 def _by_log(segments: Sequence[Segment], extent: Extent, options: SourceOptions) -> list[Split]:
     covered = _covered_picks(extent, segments, options)
     return [*_ranges(extent, segments, options)] if covered is None else covered
+
+
+def _light_topics(extent: Extent) -> list[str]:
+    """Returns the names of the light queues that are wanted."""
+    selection = extent.wanted.selection
+    if not selection.reads_light_queues or selection.light_queues:
+        return sorted(selection.light_queues)
+    return sorted({each.topic for each in extent.store.queues() if selection.is_light(each.topic)})
 
 
 def _light_picks(topic: str, extent: Extent, options: SourceOptions) -> list[Split]:

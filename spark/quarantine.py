@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.errors import StoreError
 from txrocketmq.spark.files import ArrowFiles, files_of
 from txrocketmq.spark.schema import Column, arrow_schema
 
@@ -96,8 +97,13 @@ class Quarantine:
         self._found = []
         local = isinstance(self._files, pafs.LocalFileSystem)
         written = f"{self._folder}/_{name}.partial" if local else target
-        self._files.create_dir(self._folder, recursive=True)
-        with self._files.open_output_stream(written) as stream:
-            stream.write(buffer.getvalue())
-        if local:
-            self._files.move(written, target)
+        try:
+            self._files.create_dir(self._folder, recursive=True)
+            with self._files.open_output_stream(written) as stream:
+                stream.write(buffer.getvalue())
+            if local:
+                self._files.move(written, target)
+        except OSError as error:
+            raise StoreError(
+                f"damaged records cannot be written to {self._folder}: {error}; see badRecords"
+            ) from error

@@ -160,10 +160,13 @@ class Queue:
                     return row
         return None
 
-    def units_in_steps(self, from_index: int, to_index: int) -> Iterator[NDArray[Any]]:
+    def units_in_steps(
+        self, from_index: int, to_index: int, step: int = _STEP_UNITS, *, last_first: bool = False
+    ) -> Iterator[NDArray[Any]]:
         """Yields what `units` returns, in steps; a batch in two steps comes with the first."""
-        for start in range(from_index, to_index, _STEP_UNITS):
-            units = self.units(start, min(start + _STEP_UNITS, to_index))
+        starts = range(from_index, to_index, step)
+        for start in reversed(starts) if last_first else starts:
+            units = self.units(start, min(start + step, to_index))
             if start > from_index:
                 units = units[units["queue_offset"] >= start]
             if len(units):

@@ -15,6 +15,7 @@ since is left out, as a new load would do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -46,6 +47,14 @@ class Reading:
         self._extents = extents_of(stores_of(options), options)
         self._scan = Scan.of(options, output)
         self.schema: pa.Schema = output.schema
+
+    def use_zone(self, zone: str) -> None:
+        """Takes times that name no zone as those of clocks in this one, if only tasks know it."""
+        if self._options.tasks_know_zone and self._options.local_times:
+            self._options = self._options.in_zone(zone)
+            self._extents = [
+                replace(each, wanted=each.wanted.at(self._options)) for each in self._extents
+            ]
 
     def parts(self) -> list[Part]:
         """Returns the parts, which can be read in any order and in any process."""

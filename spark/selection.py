@@ -25,6 +25,7 @@ from txrocketmq.spark.option_values import Assignment, TopicPattern
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.system_topics import is_system_topic
+from txrocketmq.spark.zones import WIDEST_MS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +47,13 @@ class Selection:
     def of(cls, options: SourceOptions) -> Selection:
         """Takes what the options say, but not offsets of queues: `RecordFilter.queues` has them."""
         times = Bounds()
+        local = options.local_times if options.tasks_know_zone else frozenset()
         if options.starting_timestamp_ms is not None:
-            times = replace(times, low=options.starting_timestamp_ms)
+            early_ms = WIDEST_MS if "starting_timestamp_ms" in local else 0
+            times = replace(times, low=options.starting_timestamp_ms - early_ms)
         if options.ending_timestamp_ms is not None:
-            times = replace(times, high=options.ending_timestamp_ms)
+            late_ms = WIDEST_MS if "ending_timestamp_ms" in local else 0
+            times = replace(times, high=options.ending_timestamp_ms + late_ms)
         return cls(
             topics=None if options.topics is None else frozenset(options.topics),
             pattern=options.topic_pattern,
@@ -64,6 +68,23 @@ class Selection:
     def light_queues(self) -> frozenset[str]:
         """The named topics that are light queues."""
         return frozenset(each for each in self.topics or () if each.startswith(LMQ_PREFIX))
+
+    @property
+    def reads_light_queues(self) -> bool:
+        """Whether light queues are wanted, by their names or by a pattern for such names."""
+        return bool(self.light_queues) or (self.pattern is not None and self.pattern.is_light)
+
+    def is_light(self, topic: str) -> bool:
+        """Returns whether the topic is one of the light queues that are wanted."""
+        if not topic.startswith(LMQ_PREFIX):
+            return False
+        if self.pattern is not None:
+            return self.pattern.is_light and self.pattern.matches(topic)
+        return topic in self.light_queues
+
+    def at(self, options: SourceOptions) -> Selection:
+        """Returns the selection with the times of the options, which are known exactly by now."""
+        return replace(self, times=Selection.of(options).times)
 
     def on(
         self,
@@ -108,11 +129,15 @@ class RecordFilter:
         """Returns the filter with these conditions in place of its own."""
         return replace(self, selection=replace(self.selection, conditions=conditions))
 
+    def at(self, options: SourceOptions) -> RecordFilter:
+        """Returns the filter with the times of the options, which are known exactly by now."""
+        return replace(self, selection=self.selection.at(options))
+
     @property
     def of_log(self) -> RecordFilter:
         """The filter without light queues, for records in the topics that they were sent to."""
         chosen = self.selection
-        if not chosen.light_queues:
+        if not chosen.reads_light_queues:
             return self
         return self._with_topics((chosen.topics or frozenset()) - chosen.light_queues)
 
@@ -188,9 +213,8 @@ class RecordFilter:
         Then they are yielded in the wanted light queues, as far as the log tells.
         """
         yield self.of_log.apply(records)
-        light = self.selection.light_queues
-        if light:
-            for each in in_light_queues(records, light):
+        if self.selection.reads_light_queues:
+            for each in in_light_queues(records, self.selection.is_light):
                 yield self.apply(each)
 
     def apply(self, records: Records) -> Records:

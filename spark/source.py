@@ -14,14 +14,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.needs import STREAM_READER, STREAM_WRITER, check_packages, check_pyspark
-from txrocketmq.spark.options import SourceOptions, Use, of_table
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions, of_table
 from txrocketmq.spark.table_options import check_not_changed, options_in, with_options
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class RocketMQSource(DataSource):
 
     `register` makes it known, and Spark also finds it in an installed `pyspark_rocketmq`.
     """
+
+    session_zone: ClassVar[str | None] = None
+    """The time zone that the session had when the class was registered: see of_session."""
 
     @classmethod
     def name(cls) -> str:
@@ -83,6 +87,10 @@ class RocketMQSource(DataSource):
         options = self._options_with(schema)
         use = options.use(stream=False)
         options.check(use)
+        if use == Use.STORE_BATCH:
+            options = replace(options, tasks_know_zone=True)
+        else:
+            options = self._in_session_zone(options)
         _check_columns(options, schema)
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
@@ -103,6 +111,7 @@ class RocketMQSource(DataSource):
         options = self._options_with(schema)
         use = options.use(stream=True)
         options.check(use)
+        options = self._in_session_zone(options)
         _check_columns(options, schema)
         output = _output(options, schema)
         if use == Use.LIVE_STREAM:
@@ -112,6 +121,17 @@ class RocketMQSource(DataSource):
         from txrocketmq.spark.stream import StoreStreamReader  # noqa: PLC0415
 
         return StoreStreamReader(options, output)
+
+    def _in_session_zone(self, options: SourceOptions) -> SourceOptions:
+        if not options.local_times:
+            return options
+        if self.session_zone is None:
+            raise OptionError(
+                "the options have a time without a time zone, and Spark does not say which one the"
+                " session has: write the zone, such as 2026-11-20T08:00:00Z, or call"
+                " register(spark) of txrocketmq.spark"
+            )
+        return options.in_zone(self.session_zone)
 
     def _options_with(self, schema: StructType) -> SourceOptions:
         """Returns the options, or those of the permanent table that is read."""
@@ -147,6 +167,14 @@ class OldNameSource(RocketMQSource):
     @classmethod
     def name(cls) -> str:
         return OLD_NAME
+
+
+def of_session(source: type[RocketMQSource], zone: str) -> type[RocketMQSource]:
+    """Returns the source for a session with this time zone.
+
+    Spark tells it to tasks alone, so all other places go by what it was at this time.
+    """
+    return type(source.__name__, (source,), {"session_zone": zone, "__doc__": source.__doc__})
 
 
 def _check_columns(options: SourceOptions, schema: StructType) -> None:

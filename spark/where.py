@@ -151,12 +151,18 @@ class _Parser:
         if column in TIMES and token.kind in ("text", "number"):
             if re.search(r"\.\d{3}\d*[1-9]", text):
                 raise self._error(f"{token.text}, as times are in whole milliseconds")
-            return values.timestamp(self._option, text)
+            return self._moment(text)
         if column in INTEGERS and token.kind == "number":
             return int(text)
         if column in TEXTS and token.kind == "text":
             return text
         raise self._error(f"{token.text} as a value of {column}")
+
+    def _moment(self, text: str) -> int:
+        found = values.timestamp(self._option, text)
+        if values.is_local(text):
+            raise self._error(f"{text}, which needs its time zone, as in 2026-11-20T08:00:00Z")
+        return found
 
     def _word(self, word: str) -> None:
         token = self._next()

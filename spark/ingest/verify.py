@@ -174,11 +174,10 @@ class _Check:
         self.store = store
         self._settings = settings
         wanted = filter_of(settings, store.broker_name)
-        light = wanted.selection.light_queues
         self._queues = [
             queue
             for queue in (store.queues() if has_queues else [])
-            if queue.topic in light or not queue.topic.startswith(LMQ_PREFIX)
+            if wanted.selection.is_light(queue.topic) or not queue.topic.startswith(LMQ_PREFIX)
         ]
         self.has_queues = bool(self._queues)
         if self._queues:

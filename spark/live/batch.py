@@ -24,6 +24,7 @@ from txrocketmq.spark.live.task import LiveScan
 from txrocketmq.spark.offsets import EARLIEST
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
+from txrocketmq.spark.zones import check_zone
 
 Ends = Mapping[MessageQueue, int]
 
@@ -68,6 +69,7 @@ class LiveReader(DataSourceReader):
         """Yields rows of parts of queues. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
             return
+        check_zone(self._options.zone)
         part: LivePart = partition.value
         is_old = is_later(self._planned_ms)
         for each in part.ranges:

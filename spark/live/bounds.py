@@ -13,7 +13,15 @@ from txrocketmq.spark.live.cluster import PULL_MESSAGES, Cluster
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.losses import lose
-from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, QueueKey
+from txrocketmq.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    QueueKey,
+    of_queue,
+    queue_text,
+)
+from txrocketmq.spark.option_values import EVERY_BROKER
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.split import even_parts
 from txrocketmq.spark.system_topics import is_system_topic
@@ -84,11 +92,11 @@ def topics_named(options: SourceOptions) -> list[str]:
 
 def _check_named(queues: Sequence[MessageQueue], named: Iterable[QueueKey], option: str) -> None:
     known = {_key(queue) for queue in queues}
+    known |= {(topic, EVERY_BROKER, queue_id) for topic, _, queue_id in known}
     for topic, broker_name, queue_id in named:
         if (topic, broker_name, queue_id) not in known:
-            raise OptionError(
-                f"option {option}: queue {queue_id} of topic {topic} on {broker_name} is not there"
-            )
+            place = queue_text(topic, broker_name, queue_id)
+            raise OptionError(f"option {option}: {place} is not there")
 
 
 def starts(
@@ -125,7 +133,7 @@ def _by_time(
     by_time: dict[int, list[MessageQueue]] = defaultdict(list)
     others: list[MessageQueue] = []
     for queue in queues:
-        moment = (times or {}).get(_key(queue))
+        moment = of_queue(times or {}, _key(queue))
         (others if moment is None else by_time[moment]).append(queue)
     found = _resolved(cluster, others, offsets, options)
     for moment, some in by_time.items():

@@ -15,7 +15,7 @@ from txrocketmq.spark.reports.report import (
     Timeline,
 )
 from txrocketmq.spark.reports.space import COMPRESSION, DISK, RETENTION, SIZES
-from txrocketmq.spark.reports.topic_kind import TOPIC_KIND
+from txrocketmq.spark.reports.topic_kind import IS_DELETED, KNOWN, TOPIC_KIND
 
 OVERVIEW: Final = Report(
     "overview",
@@ -101,18 +101,21 @@ TOPICS: Final = Report(
     """\
 The topics with the most messages, and the share that each has of all messages. The topics that
 follow them are one row, `(others)`, so that the shares add up to 100 %. `kind` tells the retry
-topics and dead letters of consumer groups from the topics of applications; the topics that brokers
-keep for themselves are not counted here, but under Disk usage.""",
+topics and dead letters of consumer groups, and topics that were deleted, from the topics of
+applications; the topics that brokers keep for themselves are not counted here, but under Disk
+usage.""",
     """\
-WITH topic AS (
+WITH __KNOWN__,
+topic AS (
   SELECT topic, count(*) AS messages, sum(storeSize) AS bytes, sum(bodySize) AS bodyBytes,
          count(DISTINCT (brokerName, queueId)) AS queues,
          min(storeTimestamp) AS first, max(storeTimestamp) AS last
   FROM {messages}
   GROUP BY topic),
 ranked AS (
-  SELECT *, least(row_number() OVER (ORDER BY messages DESC, topic), :top + 1) AS place
-  FROM topic),
+  SELECT t.*, least(row_number() OVER (ORDER BY messages DESC, topic), :top + 1) AS place,
+         __IS_DELETED__
+  FROM topic t LEFT JOIN known ON known.name = t.topic),
 folded AS (
   SELECT if(place > :top, '(others)', max(topic)) AS topic,
          if(place > :top, NULL, max(__KIND__)) AS kind,
@@ -129,7 +132,9 @@ SELECT topic, kind, messages,
        bytes, round(bodyBytes / messages) AS meanBody, queues, first, last
 FROM shared
 ORDER BY place
-""".replace("__KIND__", TOPIC_KIND),
+""".replace("__KIND__", TOPIC_KIND)
+    .replace("__KNOWN__", KNOWN)
+    .replace("__IS_DELETED__", IS_DELETED),
     Bars(["topic"], "messages"),
 )
 

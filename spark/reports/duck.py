@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from txrocketmq.spark.errors import SparkSourceError, UnsupportedLayout
-from txrocketmq.spark.reports.frames import MESSAGES, messages_sql
+from txrocketmq.spark.reports.frames import MESSAGES, OPTIONAL, messages_sql
 from txrocketmq.spark.reports.report import PARAMETERS, Report, Result
 
 _SETTINGS: Final = """\
@@ -89,7 +89,10 @@ class Database:
         if raised:
             if not isinstance(raised[0], UnsupportedLayout):
                 raise raised[0]
-            self.lack(name, raised[0])
+            if name in OPTIONAL:
+                self.load(name, schema, ())
+            else:
+                self.lack(name, raised[0])
         else:
             self._frames.add(name)
 

@@ -219,6 +219,15 @@ def _disk(rows: Sequence[Row]) -> Said:
         f" {cell('percent', first['percent'])} of the log."
     )
     yield "note", text
+    deleted = [row for row in named if row["kind"] == "deleted"]
+    if deleted:
+        names = ", ".join(_name(row, "topic") for row in deleted[:MOST_OF_A_KIND])
+        text = (
+            f"{_count(len(deleted), 'deleted topic takes', 'deleted topics take')}"
+            f" {size(sum(row['bytes'] for row in deleted))} of the log until its files are deleted:"
+            f" {names}{' and others' if len(deleted) > MOST_OF_A_KIND else ''}."
+        )
+        yield "note", text
     own = sum(row["percent"] for row in named if row["kind"] == "system")
     if own >= SYSTEM_PERCENT:
         yield "note", f"Topics that brokers keep for themselves take {own:.3g} % of the log."

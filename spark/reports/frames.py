@@ -16,7 +16,8 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions, Use, declared_options
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions, declared_options
 from txrocketmq.spark.reports.report import Report
 from txrocketmq.spark.reports.topic_kind import IS_SYSTEM
 from txrocketmq.spark.tables.reading import TABLES
@@ -32,8 +33,12 @@ FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "delay": {"table": "delay"},
     "transactions": {"table": "transactions"},
     "segments": {"table": "segments"},
+    "topics": {"table": "topics"},
 }
 """The options that make each frame, besides those of the store."""
+
+OPTIONAL: Final = frozenset({"topics"})
+"""Frames that are empty where the stores cannot give them."""
 
 MESSAGES: Final = "messages"
 """The frame that is made from `records`."""

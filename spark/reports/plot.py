@@ -49,8 +49,9 @@ _ON_SERIES: Final = "#0b1016"
 MAX_BARS: Final = 15
 """The most bars in a plot; further rows are only in the table."""
 _MOST_TICKS: Final = 7
-_LABEL_CHARACTERS: Final = 40
-_WIDTH_INCHES: Final = 8.0
+_LABEL_CHARACTERS: Final = 60
+_WIDTH_INCHES: Final = 10.8
+"""The whole width of the page: a plot is not scaled there, and its texts are as large as meant."""
 _SETTINGS: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a topic may contain dollar signs
@@ -111,6 +112,8 @@ def caption(result: Result) -> str:
             text = f"{texts.axis(plot.value)} by {texts.axis(plot.bucket)}"
         case Stack():
             text = f"{texts.heading(plot.value)} of each {plot.part} in each {plot.label}"
+            if _are_of_each_bar(plot, _in_plot(plot, rows)):
+                text += f"; there are so many that colours are those of each {plot.label} alone"
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
@@ -244,37 +247,66 @@ def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
 
 
 def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
-    labels = list(dict.fromkeys(texts.label(row, [plot.label]) for row in rows))[:MAX_BARS]
-    shown = [row for row in rows if texts.label(row, [plot.label]) in labels]
+    shown = _in_plot(plot, rows)
+    labels = _labels(plot, shown)
     colors = _part_colors(plot, shown)
-    figure, axes = _rows_of_bars(labels, more_inches=0.3)
+    of_all = {name: color for (label, name), color in colors.items() if label is None}
+    figure, axes = _rows_of_bars(labels, more_inches=0.3 if of_all else 0.0)
     ends = dict.fromkeys(range(len(labels)), 0.0)
     for row in shown:
-        place, width = labels.index(texts.label(row, [plot.label])), _number(row, plot.value)
-        name = texts.label(row, [plot.part])
-        axes.barh(place, width, left=ends[place], color=colors.get(name, _OTHER_PARTS))
-        if width >= 1.2 * len(name) + 1:
+        label, name = texts.label(row, [plot.label]), texts.label(row, [plot.part])
+        place, width = labels.index(label), _number(row, plot.value)
+        color = colors.get((None, name)) or colors.get((label, name), _OTHER_PARTS)
+        axes.barh(place, width, left=ends[place], color=color)
+        if width >= 0.75 * len(name) + 1:
             axes.text(
                 ends[place] + width / 2, place, name,
                 ha="center", va="center", fontsize=7, color=_ON_SERIES,
             )  # fmt: skip
         ends[place] += width
-    handles = [Patch(color=color, label=_short(name)) for name, color in colors.items()]
-    if any(texts.label(row, [plot.part]) not in colors for row in shown):
-        handles.append(Patch(color=_OTHER_PARTS, label="other"))
-    figure.legend(handles=handles, ncols=6, loc="outside upper center", fontsize=8)
+    if of_all:
+        handles = [Patch(color=color, label=_short(name)) for name, color in of_all.items()]
+        figure.legend(handles=handles, ncols=6, loc="outside upper center", fontsize=8)
     axes.set_xlim(0, 100)
     axes.set_xlabel(texts.axis(plot.value))
     return figure
 
 
-def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[str, str]:
-    """Gives the largest parts over all bars a colour each, the same in every bar."""
-    weights: Counter[str] = Counter()
+def _labels(plot: Stack, rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(texts.label(row, [plot.label]) for row in rows))[:MAX_BARS]
+
+
+def _in_plot(plot: Stack, rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of the bars that are shown."""
+    labels = set(_labels(plot, rows))
+    return [row for row in rows if texts.label(row, [plot.label]) in labels]
+
+
+def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[tuple[str | None, str], str]:
+    """Gives parts colours: by their names alone (None) while there are as many colours.
+
+    Otherwise each bar begins with the first colour, so that the parts of a bar differ, and a colour
+    means nothing in another bar.
+    """
+    if not _are_of_each_bar(plot, rows):
+        weights: Counter[str] = Counter()
+        for row in rows:
+            weights[texts.label(row, [plot.part])] += int(1000 * _number(row, plot.value))
+        names = [name for name, _ in weights.most_common()]
+        return {(None, name): color for name, color in zip(names, SERIES, strict=False)}
+    colors: dict[tuple[str | None, str], str] = {}
+    places: Counter[str] = Counter()
     for row in rows:
-        weights[texts.label(row, [plot.part])] += int(1000 * _number(row, plot.value))
-    names = [name for name, _ in weights.most_common(len(SERIES) - 1)]
-    return dict(zip(names, SERIES, strict=False))
+        label = texts.label(row, [plot.label])
+        if places[label] < len(SERIES) - 1:
+            colors[label, texts.label(row, [plot.part])] = SERIES[places[label]]
+            places[label] += 1
+    return colors
+
+
+def _are_of_each_bar(plot: Stack, rows: Sequence[Row]) -> bool:
+    """Returns whether there are too many parts for a colour each."""
+    return len({texts.label(row, [plot.part]) for row in rows}) > len(SERIES)
 
 
 def _inline(figure: Figure, name: str, title: str) -> str:

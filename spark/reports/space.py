@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.spark.reports.report import Bars, Histogram, Report
-from txrocketmq.spark.reports.topic_kind import TOPIC_KIND
+from txrocketmq.spark.reports.topic_kind import IS_DELETED, KNOWN, TOPIC_KIND
 
 SIZES: Final = Report(
     "sizes",
@@ -65,21 +65,23 @@ DISK: Final = Report(
     """\
 Which topics fill the commit log. The topics that follow the largest ones are one row, `(others)`,
 so that the shares add up to 100 %. `kind` tells the topics that brokers keep for themselves
-(`system`) from those of applications. `bytesPerHour` is the mean over the time that the log covers;
-`atRetention` is the size that the topic reaches when the log covers as many hours as files are
-kept. Both are empty for a log of less than an hour. A log that does not cover that time yet is
-still growing.""",
+(`system`), and topics that were deleted, from those of applications. `bytesPerHour` is the mean
+over the time that the log covers; `atRetention` is the size that the topic reaches when the log
+covers as many hours as files are kept. Both are empty for a log of less than an hour. A log that
+does not cover that time yet is still growing.""",
     """\
 WITH span AS (
   SELECT (unix_millis(max(storeTimestamp)) - unix_millis(min(storeTimestamp))) / 3600000 AS hours
   FROM {records}),
+__KNOWN__,
 topic AS (
   SELECT topic, count(*) AS records, sum(storeSize) AS bytes, min(storeTimestamp) AS oldest
   FROM {records}
   GROUP BY topic),
 ranked AS (
-  SELECT *, least(row_number() OVER (ORDER BY bytes DESC, topic), :top + 1) AS place
-  FROM topic),
+  SELECT t.*, least(row_number() OVER (ORDER BY bytes DESC, topic), :top + 1) AS place,
+         __IS_DELETED__
+  FROM topic t LEFT JOIN known ON known.name = t.topic),
 folded AS (
   SELECT if(place > :top, '(others)', max(topic)) AS topic,
          if(place > :top, NULL, max(__KIND__)) AS kind,
@@ -95,7 +97,9 @@ SELECT topic, kind, records, bytes,
        if(hours >= 1, round(bytes / hours * :reservedHours), NULL) AS atRetention
 FROM shared CROSS JOIN span
 ORDER BY place
-""".replace("__KIND__", TOPIC_KIND),
+""".replace("__KIND__", TOPIC_KIND)
+    .replace("__KNOWN__", KNOWN)
+    .replace("__IS_DELETED__", IS_DELETED),
     Bars(["topic"], "bytes"),
 )
 

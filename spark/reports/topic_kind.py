@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kind of a topic, as expressions of SQL over the column `topic`."""
+"""The kind of a topic, as parts of a query over the column `topic`."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import Final
 
-from txrocketmq.remoting.message.topics import SYSTEM_PREFIX
+from txrocketmq.remoting.message.topics import LMQ_PREFIX, SYSTEM_PREFIX
 from txrocketmq.spark.system_topics import HIDDEN_TOPICS
 
 _SYSTEM_TOPICS: Final = textwrap.fill(
@@ -23,5 +23,16 @@ CASE
              WHEN startswith(topic, '%RETRY%') THEN 'retry'
              WHEN startswith(topic, '%DLQ%') THEN 'dead letters'
              WHEN {IS_SYSTEM} THEN 'system'
+             WHEN isDeleted THEN 'deleted'
              ELSE 'application' END"""
-"""`application`, `retry`, `dead letters` or `system`."""
+"""`application`, `deleted`, `retry`, `dead letters` or `system`; needs IS_DELETED."""
+KNOWN: Final = """\
+known AS (
+  SELECT topic AS name
+  FROM {topics}
+  GROUP BY topic)"""
+"""The topics that brokers know, as a part of WITH."""
+IS_DELETED: Final = f"""\
+known.name IS NULL AND NOT startswith(topic, '{LMQ_PREFIX}')
+           AND (SELECT count(*) FROM known) > 0 AS isDeleted"""  # noqa: S608 - our own names
+"""Whether no broker knows the topic: only the log has it. Of light queues brokers have no table."""

@@ -9,16 +9,18 @@ machine, and for queries of one's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from txrocketmq.spark import register
 from txrocketmq.spark.errors import UnsupportedLayout, cause
 from txrocketmq.spark.reports.catalog import REPORTS
-from txrocketmq.spark.reports.frames import MESSAGES, asked, check, messages_sql
+from txrocketmq.spark.reports.frames import MESSAGES, OPTIONAL, asked, check, messages_sql
 from txrocketmq.spark.reports.report import Report, Result
+
+_UNSUPPORTED: Final = f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name__}: "
 
 
 def register_views(
@@ -34,9 +36,22 @@ def register_views(
     register(spark)
     for name, own in asked(given, reports).items():
         frame = spark.read.format("rocketmq").options(**own).load().persist()
+        if name in OPTIONAL and _is_lacking(frame):
+            frame = spark.createDataFrame([], frame.schema)
         frame.createOrReplaceTempView(name)
         if name == "records":
             spark.sql(messages_sql(given)).createOrReplaceTempView(MESSAGES)
+
+
+def _is_lacking(frame: DataFrame) -> bool:
+    """Returns whether the stores are of a kind that cannot give the frame."""
+    try:
+        frame.count()
+    except PySparkException as error:
+        if _UNSUPPORTED not in str(error):
+            raise
+        return True
+    return False
 
 
 def run(spark: SparkSession, report: Report, values: Mapping[str, Any]) -> Result:
@@ -49,7 +64,7 @@ def run(spark: SparkSession, report: Report, values: Mapping[str, Any]) -> Resul
     try:
         table = spark.sql(report.query(), args=used).toArrow()
     except PySparkException as error:
-        if f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name__}: " not in str(error):
+        if _UNSUPPORTED not in str(error):
             raise
         return Result(report, [], [], cause(error))
     return Result(report, table.column_names, table.to_pylist())

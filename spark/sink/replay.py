@@ -29,7 +29,8 @@ from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.send import stored_keys
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.sink.rows import Outgoing
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ Java: common.message.Message, client.Validators.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow as pa
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.spark.errors import OptionError, SparkSourceError
+from txrocketmq.spark.zones import moment_ms
 
 _TEXT: Final = ("string",)
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
@@ -44,13 +46,29 @@ SINK_COLUMNS: Final = (
     SinkColumn("delayLevel", _WHOLE, f"1 to {_MAX_DELAY_LEVEL}: delivered later; 0 and null: now"),
     SinkColumn(
         "deliverTimestamp", ("timestamp", "timestamp_ntz", "bigint"),
-        "delivered at this time (brokers of 5.x); a number is milliseconds since 1970",
+        "delivered at this time (brokers of 5.x), in the session's time zone if it has none; a"
+        " number is milliseconds since 1970",
     ),
     SinkColumn("shardingKey", _TEXT, "equal keys go to the same queue, in the order of the rows"),
     SinkColumn("queueId", _WHOLE, "the queue to write to; without it, the queues take turns"),
     SinkColumn("brokerName", _TEXT, "the broker to write to; without it, the brokers take turns"),
 )  # fmt: skip
 """All columns that can be written."""
+
+KAFKA_SINK_COLUMNS: Final = (
+    SinkColumn("key", ("binary", *_TEXT), "the same as keys"),
+    SinkColumn("value", ("binary", *_TEXT), "the same as body"),
+    SinkColumn("partition", _WHOLE, "the same as queueId"),
+    SinkColumn(
+        "headers", ("array<struct<key:string,value:binary>>",),
+        "properties, of which TAGS and KEYS are tags and keys; what clients and brokers set is left"
+        " out",
+    ),
+)  # fmt: skip
+"""The names that Spark's Kafka source and sink have for some of them."""
+_SAME: Final = {"key": "keys", "value": "body", "partition": "queueId"}
+_LEFT_OUT_WITH_VALUE: Final = frozenset({"offset", "timestamp", "timestamptype"})
+"""Columns of Kafka's source, in lower case, that its sink leaves out."""
 
 _NOT_TRANSACTIONAL: Final = {
     "delaylevel": "half messages are not delayed",
@@ -81,32 +99,39 @@ class Rows:
     def __init__(self, fields: Sequence[tuple[str, str]], topic: str | None) -> None:
         self._topic = topic
         self._places: dict[str, int] = {}
-        by_name = {column.name.lower(): column for column in SINK_COLUMNS}
+        by_name = {column.name.lower(): column for column in (*SINK_COLUMNS, *KAFKA_SINK_COLUMNS)}
+        is_of_kafka = "value" in {name.lower() for name, _ in fields}
         for place, (name, type_) in enumerate(fields):
+            if is_of_kafka and name.lower() in _LEFT_OUT_WITH_VALUE:
+                continue
             column = by_name.get(name.lower())
             if column is None:
                 known = ", ".join(each.name for each in SINK_COLUMNS)
                 raise OptionError(
                     f"the column {name} cannot be written to RocketMQ; select some of: {known}"
                 )
-            if column.name in self._places:
-                raise OptionError(f"the column {column.name} occurs twice")
+            own_name = _SAME.get(column.name, column.name)
+            if own_name in self._places:
+                raise OptionError(f"the column {own_name} occurs twice")
             if _plain_type(type_) not in column.types:
                 allowed = " or ".join(column.types)
                 raise OptionError(f"the column {name} is {type_}; it must be {allowed}")
-            self._places[column.name] = place
+            self._places[own_name] = place
         if "body" not in self._places:
-            raise OptionError("a column body is needed to write to RocketMQ")
+            raise OptionError("a column body (or value) is needed to write to RocketMQ")
         if topic is None and "topic" not in self._places:
             raise OptionError("a column topic, or the option topic, is needed to write to RocketMQ")
 
-    def messages(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Outgoing]:
+    def messages(
+        self, batch: pa.RecordBatch, first_row: int = 0, zone: tzinfo = UTC
+    ) -> Iterator[Outgoing]:
         """Yields the messages of a batch, without unique keys; errors count rows from `first_row`.
 
-        Raises SparkSourceError when a row has a value that cannot be written.
+        Times without a time zone are in `zone`. Raises SparkSourceError when a row has a value that
+        cannot be written.
         """
         columns: dict[str, Iterable[Any]] = {
-            name: _values(batch.column(place)) for name, place in self._places.items()
+            name: _values(batch.column(place), zone) for name, place in self._places.items()
         }
         for row, values in enumerate(zip(*columns.values(), strict=True), first_row):
             try:
@@ -128,6 +153,9 @@ class Rows:
             if not value or value.isspace():
                 raise ValueError(f"its property {name!r} is empty, which RocketMQ does not allow")
             message.set_user_property(name, value)
+        headers = row.get("headers")
+        if headers:
+            row = {**row, **_of_headers(message, headers, row)}
         self._set_own_properties(message.properties, row)
         return Outgoing(
             number,
@@ -145,6 +173,8 @@ class Rows:
         keys = row.get("keys")
         if isinstance(keys, list):
             keys = _joined([key for key in keys if key])
+        elif isinstance(keys, bytes):
+            keys = _text(keys, "its key is")
         for name, value in (
             (names.TAGS, row.get("tags")),
             (names.KEYS, keys),
@@ -178,6 +208,35 @@ def unwritable(row: int, reason: ValueError) -> SparkSourceError:
     return SparkSourceError(f"row {row} of the task cannot be written: {reason}")
 
 
+def _of_headers(
+    message: Message, headers: Iterable[Mapping[str, Any]], row: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Sets headers as properties of the message; returns tags and keys that have no column."""
+    own: dict[str, Any] = {}
+    for header in headers:
+        name, value = header["key"], header["value"] or b""
+        text = _text(value, f"its header {name!r} is")
+        if name in names.SYSTEM_PROPERTIES:
+            column = _COLUMNS_OF_HEADERS.get(name)
+            if column is not None and not row.get(column):
+                own[column] = text
+            continue
+        if not text or text.isspace():
+            raise ValueError(f"its header {name!r} is empty, which RocketMQ does not allow")
+        message.set_user_property(name, text)
+    return own
+
+
+_COLUMNS_OF_HEADERS: Final = {names.TAGS: "tags", names.KEYS: "keys"}
+
+
+def _text(value: bytes, what: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{what} not text in UTF-8: {value!r:.100}") from None
+
+
 def _joined(keys: Sequence[str]) -> str:
     for key in keys:
         if names.KEY_SEPARATOR in key:
@@ -191,7 +250,10 @@ def _plain_type(type_: str) -> str:
     return "string" if lower.startswith(("stringcollate", "varchar(", "char(")) else lower
 
 
-def _values(column: pa.Array) -> Iterable[Any]:
+def _values(column: pa.Array, zone: tzinfo) -> Iterable[Any]:
+    if pa.types.is_timestamp(column.type) and column.type.tz is None:
+        local = column.to_pylist()
+        return [None if each is None else moment_ms(each, zone) for each in local]
     if pa.types.is_timestamp(column.type):
         in_ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
         return in_ms.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]

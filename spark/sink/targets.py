@@ -69,7 +69,8 @@ class Targets:
             f"{its.broker_name} {its.queue_id}" for its in self._queues[topic][:_SHOWN_QUEUES]
         )
         raise ClusterError(
-            f"topic {topic} has no {wanted}{place} that can be written to; it has: {known}"
+            f"topic {topic} has no {wanted}{place} that can be written to; it has: {known}. Without"
+            " the columns brokerName and queueId (partition), all take turns"
         )
 
     def forget(self, topic: str) -> None:

@@ -24,7 +24,8 @@ from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.live.transaction import Decision
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels
@@ -32,6 +33,7 @@ from txrocketmq.spark.sink.replay import SentBefore
 from txrocketmq.spark.sink.rows import Outgoing, Rows, check_transactional, unwritable
 from txrocketmq.spark.sink.sender import Sender
 from txrocketmq.spark.sink.targets import Targets
+from txrocketmq.spark.zones import zone_named, zone_of_task
 
 DEFAULT_GROUP: Final = "txrocketmq-spark"
 """The producer group of a write that names none."""
@@ -115,6 +117,7 @@ class _Task:
         group = options.group or DEFAULT_GROUP
         self.half_messages = HalfMessages() if options.transactional else None
         self._rows = sink.rows
+        self._zone = zone_named(zone_of_task() or "UTC")
         self._targets = Targets(sink.cluster)
         self._parcels = Parcels(
             options.max_message_bytes, half_of=group if options.transactional else None
@@ -138,7 +141,7 @@ class _Task:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Written:
         rows = 0
         for batch in batches:
-            outgoing = list(self._rows.messages(batch, rows))
+            outgoing = list(self._rows.messages(batch, rows, self._zone))
             for each in outgoing:
                 each.message.properties[names.UNIQ_KEY] = self._keys.of(each.row)
             if self._sent_before is not None:

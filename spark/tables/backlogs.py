@@ -7,9 +7,11 @@ Java: ScheduleMessageService, TimerMessageStore, TransactionalMessageServiceImpl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
@@ -39,6 +41,8 @@ TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """The group whose offsets say how far the broker has checked half messages."""
 _TIMER_CHECK: Final = fixed(formats.TIMER_CHECK)
 
+_BACKWARD_UNITS: Final = 1024
+
 Message = dict[str, Any]
 
 
@@ -49,20 +53,36 @@ def messages_of(
 
     Raises what badRecords and failOnDataLoss say.
     """
-    store = request.store
-    decoder = Decoder(
-        tuple(dict.fromkeys((*columns, "physicalOffset"))), broker_name=store.broker_name
-    )
-    start = max(first, queue.min_index(store.min_offset()))
+    start = max(first, queue.min_index(request.store.min_offset()))
+    decoder = _decoder(request, columns)
     for units in queue.units_in_steps(start, queue.max_index()):
-        order = units[np.argsort(units["physical_offset"], kind="stable")]
-        codes = dict(
-            zip(order["physical_offset"].tolist(), order["tags_code"].tolist(), strict=True)
-        )
-        reading = read_picks(store, order, pace=request.pace)
-        for _, batch in decoded(reading, decoder, request.tell, request.options.batch_bytes):
-            for row in batch.to_pylist():
-                yield {**row, "due": codes[row["physicalOffset"]]}
+        yield from _decoded(request, decoder, units)
+
+
+def messages_backwards(
+    request: Request, queue: Queue, first: int, columns: tuple[str, ...]
+) -> Iterator[Message]:
+    """Yields what `messages_of` does, but the last message first; a few are in memory at once."""
+    start = max(first, queue.min_index(request.store.min_offset()))
+    decoder = _decoder(request, columns)
+    steps = queue.units_in_steps(start, queue.max_index(), _BACKWARD_UNITS, last_first=True)
+    for units in steps:
+        found = list(_decoded(request, decoder, units))
+        yield from sorted(found, key=itemgetter("physicalOffset"), reverse=True)
+
+
+def _decoder(request: Request, columns: tuple[str, ...]) -> Decoder:
+    named = tuple(dict.fromkeys((*columns, "physicalOffset")))
+    return Decoder(named, broker_name=request.store.broker_name)
+
+
+def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterator[Message]:
+    order = units[np.argsort(units["physical_offset"], kind="stable")]
+    codes = dict(zip(order["physical_offset"].tolist(), order["tags_code"].tolist(), strict=True))
+    reading = read_picks(request.store, order, pace=request.pace)
+    for _, batch in decoded(reading, decoder, request.tell, request.options.batch_bytes):
+        for row in batch.to_pylist():
+            yield {**row, "due": codes[row["physicalOffset"]]}
 
 
 def _properties(row: Message) -> dict[str, str]:
@@ -167,6 +187,8 @@ DELAY: Final = Table(
 # ------------------------------------------------------------------------------------ transactions
 
 _HALF: Final = tuple(name for name in _WAITING if name != "tags")
+_SAME_IN_COPIES: Final = ("uniqKey", "bornTimestamp", "bornHost", "bodyCRC", "keys")
+"""What the broker does not change in a half message that it puts at the end of its queue again."""
 
 
 def _transactions(request: Request, _: Any) -> Iterator[Row]:
@@ -177,10 +199,11 @@ def _transactions(request: Request, _: Any) -> Iterator[Row]:
     for queue in store.queues_of(TRANS_HALF_TOPIC):
         resolved = _resolved(request, queue.queue_id)
         first = checked.get(queue.queue_id, 0)
-        for row in messages_of(request, queue, first, ("properties", *_HALF)):
-            properties = _properties(row)
+        for row, properties in _newest_copies(request, queue, first):
             topic = properties.get(names.REAL_TOPIC)
-            if row["queueOffset"] in resolved or not wanted.wants_topic(topic or ""):
+            copied_from = _number(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET))
+            is_resolved = row["queueOffset"] in resolved or copied_from in resolved
+            if is_resolved or not wanted.wants_topic(topic or ""):
                 continue
             yield (
                 topic,
@@ -191,6 +214,27 @@ def _transactions(request: Request, _: Any) -> Iterator[Row]:
                 *(row[name] for name in _HALF),
             )
     request.damage.end()
+
+
+def _newest_copies(
+    request: Request, queue: Queue, first: int
+) -> Iterator[tuple[Message, dict[str, str]]]:
+    """Yields half messages with their properties, the last one first.
+
+    Each time the broker asks the producer about a message, or leaves it alone because it is too
+    young, it puts a copy at the end of the queue. Of these only the last one can be committed, so
+    the others are left out: those of which a copy follows.
+    """
+    copied: set[int] = set()
+    columns = ("properties", *_HALF, *_SAME_IN_COPIES)
+    for row in messages_backwards(request, queue, first, columns):
+        properties = _properties(row)
+        key = hash((properties.get(names.REAL_TOPIC), *(row[name] for name in _SAME_IN_COPIES)))
+        if key in copied:
+            continue
+        if properties.keys() & {names.TRANSACTION_CHECK_TIMES, names.TRAN_PREPARED_QUEUE_OFFSET}:
+            copied.add(key)
+        yield row, properties
 
 
 def _resolved(request: Request, queue_id: int) -> set[int]:
@@ -214,7 +258,8 @@ def _resolved(request: Request, queue_id: int) -> set[int]:
 
 TRANSACTIONS: Final = Table(
     "transactions",
-    "Half messages that were neither committed nor rolled back.",
+    "Half messages that were neither committed nor rolled back; each is listed once, however often"
+    " its producer was asked.",
     (
         BROKER_NAME,
         Column("topic", "string", "where the message goes when it is committed"),

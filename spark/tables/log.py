@@ -163,11 +163,12 @@ def _losses(request: Request, _: Any) -> Iterator[Row]:
         yield None, None, max(asked, 0), least, "deleted"
     for start, end in store.gaps():
         yield None, None, start, end, "missing"
-    for topic, broker, queue_id in sorted(starting.queues if starting else ()):
+    for topic, queue_id in sorted(starting.queues_on(store.broker_name) if starting else ()):
         queue = store.queue(topic, queue_id)
-        if broker != store.broker_name or queue is None or starting is None:
+        if queue is None or starting is None:
             continue
-        offset, first = starting.of_queue(topic, broker, queue_id), queue.min_index(least)
+        offset = starting.of_queue(topic, store.broker_name, queue_id)
+        first = queue.min_index(least)
         if offset != LATEST and max(offset, 0) < first:
             yield topic, queue_id, max(offset, 0), first, "deleted"
 

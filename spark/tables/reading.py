@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from txrocketmq.spark.execution import is_later, now_ms
+from txrocketmq.spark.known_names import check_topics
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import stores_of
 from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
@@ -57,6 +58,7 @@ class TableReading:
         self._columns = list(columns)
         self.schema: pa.Schema = arrow_schema(columns) if schema is None else schema
         self._stores = stores_of(options)
+        check_topics(self._stores, options)
 
     def parts(self) -> list[Part]:
         """Returns the parts, which can be read in any order and in any process."""

@@ -27,7 +27,7 @@ Rows = Mapping[str, Any]
 """Rows by column: a sequence or numpy array of values, or one value for all; times are in ms."""
 
 OF_EVERY_TABLE: Final = frozenset({"storePath", "table", "columns", "brokerName", "cluster"})
-CHOOSING_QUEUES: Final = frozenset({"topic", "topicPattern", "assign"})
+CHOOSING_QUEUES: Final = frozenset({"topic", "topicPattern", "assign", "allowUnknownTopics"})
 READING_PICKS: Final = frozenset({"badRecords", "failOnDataLoss", "maxBytesPerSecond"})
 """The options of tables that read messages named by the consume queues."""
 

@@ -61,7 +61,7 @@ def test_it_takes_what_is_new(
 ) -> None:
     table = store.root.parent / "table"
     assert run(store) == ingest.DONE
-    assert "version 2: 60 messages of 60 records in 9 files" in capsys.readouterr().err
+    assert "version 2: 60 messages of 60 records in 3 files" in capsys.readouterr().err
     assert keys(table) == keys_of(store)
     assert started == ["started"]
     assert run(store) == ingest.DONE
@@ -357,6 +357,7 @@ def test_logs_are_read_as_fast_as_is_allowed(
     rates: list[int | None] = []
     monkeypatch.setattr(Pace, "of", rates.append)
     monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1, 2, 3})
+    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 0)  # each file by itself
     fast = ["--max-bytes-per-second", "3m", "--quiet"]
     assert run(store, *fast, "--verify") == ingest.DONE
     assert rates == [1 << 20] * 6, "3 files of the log are taken at a time, then held against"

@@ -162,16 +162,42 @@ def test_a_schema_chooses_columns(spark: SparkSession, stores: Path) -> None:
 def test_the_columns_of_kafka(spark: SparkSession, stores: Path) -> None:
     frame = _load(spark, stores / "broker-a", kafkaNames="true", topic="Few")
     assert frame.columns == [
-        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType",
+        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "brokerName",
     ]  # fmt: skip
     rows = frame.where("partition = 0 AND offset = 3").selectExpr("CAST(key AS STRING)", "value")
     assert [tuple(row) for row in rows.collect()] == [("k30", b"30")]
-    headers = _load(spark, stores / "broker-a", kafkaNames="true", columns="headers,offset")
+    more = {"kafkaNames": "true", "includeHeaders": "true"}
+    headers = _load(spark, stores / "broker-a", **more)
+    assert headers.columns[-2:] == ["headers", "brokerName"]
     first = headers.first()
     assert first is not None
     assert [(each["key"], bytes(each["value"])) for each in first["headers"]] == [
         ("TAGS", b"T0"), ("KEYS", b"k0"),
     ]  # fmt: skip
+
+
+def test_offsets_as_for_kafka(spark: SparkSession, stores: Path) -> None:
+    asked = {"startingOffsets": '{"Few": {"0": 3}}', "endingOffsets": '{"Few": {"0": 5}}'}
+    path = stores / "broker-a"
+    frame = _load(spark, path, topic="Few", columns="queueId,queueOffset", **asked)
+    assert {tuple(row) for row in frame.collect()} == {(0, 3), (0, 4)}
+
+
+def test_an_altered_table_is_refused(spark: SparkSession, stores: Path) -> None:
+    path = stores / "broker-a"
+    options = f"OPTIONS (storePath '{path}', topic 'Few', columns 'topic,queueId')"
+    spark.sql(f"CREATE TABLE altered USING rocketmq {options}")
+    try:
+        assert spark.table("altered").count()
+        for change in ("ADD COLUMNS (tags STRING)", "RENAME COLUMN queueId TO q"):
+            spark.sql(f"ALTER TABLE altered {change}")
+            with pytest.raises(PySparkException, match="changed by ALTER TABLE, which tables of"):
+                spark.table("altered").count()
+        spark.sql("ALTER TABLE altered DROP COLUMN topic")
+        with pytest.raises(PySparkException, match="first column may also have been dropped"):
+            spark.table("altered").count()
+    finally:
+        spark.sql("DROP TABLE altered")
 
 
 def test_the_same_rows_however_the_log_is_split(spark: SparkSession, stores: Path) -> None:

@@ -96,6 +96,9 @@ def _made_up(chance: random.Random, count: int) -> dict[str, pa.Table]:
         known = set(table(name, []).column_names)
         return table(name, [{k: v for k, v in row.items() if k in known} for row in waiting])
 
+    named = [
+        {"topic": topic, "brokerName": either("broker-a", "broker-b")} for topic in topics[::2]
+    ]
     files = [
         {"firstOffset": at, "usedBytes": either(0, 100), "firstTimestamp": time(),
          "lastTimestamp": either(time(), None)}
@@ -104,7 +107,7 @@ def _made_up(chance: random.Random, count: int) -> dict[str, pa.Table]:
     return {
         "records": messages(records), "dead_letters": messages(records), "offsets": offsets(*read),
         "delay": some("delay"), "transactions": some("transactions"),
-        "segments": table("segments", files),
+        "segments": table("segments", files), "topics": table("topics", named),
     }  # fmt: skip
 
 

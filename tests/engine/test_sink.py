@@ -75,6 +75,30 @@ def test_rows_arrive_as_messages_in_order_of_their_sharding_key(
     assert len(last) == 10
 
 
+def test_what_was_read_with_the_names_of_kafka_is_written(
+    spark: SparkSession, rocketmq_server: Server, topic: str
+) -> None:
+    """Only the topic differs; unique keys are new."""
+    rows = spark.range(20).selectExpr(
+        "concat('body ', id) AS body", "concat('k', id) AS keys", "'A' AS tags",
+        "map('color', concat('c', id)) AS properties",
+    )  # fmt: skip
+    write(rows, rocketmq_server, topic=topic)
+    live = spark.read.format("rocketmq").option("nameServer", rocketmq_server.namesrv_addr)
+    kafka = live.options(kafkaNames="true", includeHeaders="true").option("topic", topic).load()
+    copy = topic.replace("what", "copy")
+    write(kafka, rocketmq_server, topic=copy)
+    first, second = (
+        {
+            (bytes(row.body), row.keys, row.tags, row.properties["color"], row.queueId)
+            for row in sent(spark, rocketmq_server, name, 20).collect()
+        }
+        for name in (topic, copy)
+    )
+    assert first == second
+    assert len(first) == 20
+
+
 def test_a_message_with_a_delay_comes_later(
     spark: SparkSession, rocketmq: Server, topic: str
 ) -> None:

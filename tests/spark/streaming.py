@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.stream import StoreStreamReader
 

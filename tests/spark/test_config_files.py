@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,69 @@ def test_tables_in_rocksdb(config: StoreConfigFiles, kind: str) -> None:
 def test_offsets_that_are_none(config: StoreConfigFiles, text: str, what: str) -> None:
     _write(config, "consumerOffset.json", text)
     with pytest.raises(StoreError, match=rf"config/consumerOffset\.json: .*{what}"):
+        config.consumer_offsets()
+
+
+_LIGHT = '{"lmqOffsetTable":{"%LMQ%x@%LMQ%g":3},"offsetTable":{"t@g":{0:5}}'
+
+
+def test_offsets_of_a_broker_with_light_queues(config: StoreConfigFiles) -> None:
+    _write(config, "lmqConsumerOffset.json", _LIGHT + "}")
+    assert config.consumer_offsets() == {("%LMQ%x", "%LMQ%g"): {0: 3}, ("t", "g"): {0: 5}}
+
+
+def _write_both(config: StoreConfigFiles, usual: int | None, light: int | None) -> None:
+    """Writes both files of offsets, with these times in them; None: without a time, as in 4.9."""
+    versions = (
+        "" if ms is None else f',"dataVersion":{{"timestamp":{ms},"counter":1}}'
+        for ms in (usual, light)
+    )
+    of_usual, of_light = versions
+    _write(config, "consumerOffset.json", '{"offsetTable":{"t@g":{0:4}}' + of_usual + "}")
+    _write(config, "lmqConsumerOffset.json", _LIGHT + of_light + "}")
+
+
+def _set_times(config: StoreConfigFiles, usual_s: int, light_s: int) -> None:
+    folder = Path(config.path) / "config"
+    os.utime(folder / "consumerOffset.json", (usual_s, usual_s))
+    os.utime(folder / "lmqConsumerOffset.json", (light_s, light_s))
+
+
+@pytest.mark.parametrize(
+    ("usual", "light", "offset"),
+    [(1000, 2000, 5), (2000, 1000, 4)],
+)
+def test_of_two_files_of_offsets_the_newer_content_counts(
+    config: StoreConfigFiles, usual: int, light: int, offset: int
+) -> None:
+    """The times of the files do not matter then, since a copy of a store may not keep them."""
+    _write_both(config, usual, light)
+    for usual_s, light_s in ((1_000_000, 2_000_000), (2_000_000, 1_000_000)):
+        _set_times(config, usual_s, light_s)
+        assert config.consumer_offsets()["t", "g"] == {0: offset}
+
+
+@pytest.mark.parametrize("versions", [(None, None), (1000, 1000), (None, 1000), (1000, None)])
+@pytest.mark.parametrize(
+    ("usual_s", "light_s", "offset"),
+    [(1_000_000, 2_000_000, 5), (2_000_000, 1_000_000, 4), (1_000_030, 1_000_000, 5)],
+)
+def test_if_the_contents_do_not_tell_the_newer_file_counts(
+    config: StoreConfigFiles,
+    versions: tuple[int | None, int | None],
+    usual_s: int,
+    light_s: int,
+    offset: int,
+) -> None:
+    _write_both(config, *versions)
+    _set_times(config, usual_s, light_s)
+    assert config.consumer_offsets()["t", "g"] == {0: offset}
+
+
+@pytest.mark.parametrize("table", ["[5]", '{"t@g":{"0":1}}', '{"no-group":1}'])
+def test_offsets_of_light_queues_that_are_none(config: StoreConfigFiles, table: str) -> None:
+    _write(config, "lmqConsumerOffset.json", '{"lmqOffsetTable":' + table + "}")
+    with pytest.raises(StoreError, match=r"config/lmqConsumerOffset\.json: "):
         config.consumer_offsets()
 
 

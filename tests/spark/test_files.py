@@ -226,3 +226,28 @@ def test_when_a_folder_changed_and_how_large_a_file_is(tmp_path: Path) -> None:
     assert LocalFiles().size_of(str(tmp_path / "gone")) == 0
     with pytest.raises(FileNotFoundError):
         LocalFiles().changed_ns(str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("what", ["list", "read", "read_into", "read_pieces"])
+def test_what_may_not_be_read_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Root may read everything, so that the refusal of the system is made up."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    for name in ("os.open", "os.scandir", "builtins.open"):
+        monkeypatch.setattr(name, refuse)
+    view = memoryview(bytearray(1))
+    arguments = {"read_into": (0, view), "read_pieces": ([(0, 1)], view)}.get(what, ())
+    with pytest.raises(StoreError, match=f"^{tmp_path} may not be read by this process, .* right"):
+        getattr(LocalFiles(), what)(str(tmp_path), *arguments)
+
+
+def test_when_a_file_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("x")
+    os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+    assert LocalFiles().modified_ms(str(path)) == 1_700_000_000_500
+    assert LocalFiles().modified_ms(str(tmp_path / "none")) == 0

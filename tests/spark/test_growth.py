@@ -38,7 +38,9 @@ class Plan:
     """A reading with its parts, as Spark keeps them."""
 
     def __init__(self, root: Path, **options: str) -> None:
-        parsed = SourceOptions.of({"storePath": str(root), "columns": COLUMNS, **options})
+        parsed = SourceOptions.of(
+            {"storePath": str(root), "columns": COLUMNS, "allowUnknownTopics": "true", **options}
+        )
         made = Reading(parsed, Output.of(parsed))
         self._reading = pickle.dumps(made)
         self._parts = pickle.dumps(made.parts())

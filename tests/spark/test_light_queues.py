@@ -55,7 +55,7 @@ def _of(drafts: list[Draft]) -> tuple[Records, Found]:
 
 def _found(records: Records) -> Found:
     found: Found = []
-    for each in in_light_queues(records, WANTED):
+    for each in in_light_queues(records, WANTED.__contains__):
         codes, topics = each.topics()
         columns = (each.queue_id, each.queue_offset, each.physical_offset)
         rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -12,10 +12,12 @@ from txrocketmq.spark.offsets import (
     EARLIEST,
     LATEST,
     Offsets,
+    check_order,
     ending_offsets,
     queue_times,
     starting_offsets,
 )
+from txrocketmq.spark.option_values import EVERY_BROKER
 
 
 def test_words() -> None:
@@ -34,6 +36,25 @@ def test_offsets_of_queues() -> None:
     assert found.of_log("a") == EARLIEST
 
 
+def test_offsets_on_each_broker_as_for_kafka() -> None:
+    """One that is given for a broker comes before one for each."""
+    text = '{"t": {"0": 23, "1": -1, "a": {"0": 5, "2": 7}}, "u": {"b": {"0": 1}}}'
+    found = starting_offsets("startingOffsets", text)
+    assert [found.of_queue("t", "a", n) for n in range(4)] == [5, LATEST, 7, EARLIEST]
+    assert [found.of_queue("t", "b", n) for n in range(3)] == [23, LATEST, EARLIEST]
+    assert found.brokers() == {"a", "b"}
+    assert found.queues_on("a") == {("t", 0), ("t", 1), ("t", 2)}
+    assert found.queues_on("b") == {("t", 0), ("t", 1), ("u", 0)}
+    assert queue_times("o", '{"t": {"0": 5}}') == {("t", EVERY_BROKER, 0): 5}
+
+
+def test_offsets_on_each_broker_are_in_order() -> None:
+    start = starting_offsets("startingOffsets", '{"t": {"0": 23}}')
+    check_order(start, ending_offsets("endingOffsets", '{"t": {"0": 23}}'))
+    with pytest.raises(OptionError, match="for queue 0 of t on any broker: 22 and 23"):
+        check_order(start, ending_offsets("endingOffsets", '{"t": {"0": 22}}'))
+
+
 def test_offsets_of_logs() -> None:
     found = starting_offsets("startingOffsets", '{"log": {"a": 1073741824}}')
     assert found.of_log("a") == 1 << 30
@@ -49,7 +70,11 @@ def test_a_topic_may_be_called_log() -> None:
 
 @given(
     st.dictionaries(
-        st.tuples(st.text(max_size=5), st.text(max_size=5), st.integers(0, 99)),
+        st.tuples(
+            st.text(max_size=5),
+            st.text(max_size=5).filter(lambda name: name != EVERY_BROKER),
+            st.integers(0, 99),
+        ),
         st.integers(LATEST, (1 << 63) - 1),
         min_size=1,
     )

@@ -7,13 +7,8 @@ import pytest
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.offsets import EARLIEST
-from txrocketmq.spark.options import (
-    USE_NAMES,
-    SourceOptions,
-    Use,
-    declared_options,
-    of_table,
-)
+from txrocketmq.spark.option import USE_NAMES, Use
+from txrocketmq.spark.options import SourceOptions, declared_options, of_table
 
 STORE = {"storePath": "/s"}
 LIVE = {"nameServer": "ns:9876", "topic": "t"}

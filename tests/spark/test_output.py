@@ -141,8 +141,16 @@ def test_headers_of_a_slice_and_of_missing_properties() -> None:
     assert shown[2] == [{"key": "a", "value": b"1"}, {"key": "b", "value": b"2"}]
 
 
+def test_kafka_names_come_first_and_then_what_makes_their_key_unique() -> None:
+    names = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    plain = Output.of(_options(kafkaNames="true"))
+    assert plain.schema.names == [*names, "brokerName"]
+    with_headers = Output.of(_options(kafkaNames="true", includeHeaders="true"))
+    assert with_headers.schema.names == [*names, "headers", "brokerName"]
+
+
 def test_kafka_names_leave_the_other_columns_on_demand() -> None:
-    assert "brokerName" not in Output.of(_options(kafkaNames="true")).schema.names
+    assert "tags" not in Output.of(_options(kafkaNames="true")).schema.names
     output = Output.of(_options(kafkaNames="true", columns="offset,brokerName,timestampType"))
     assert output.decoded == ("queueOffset", "brokerName")
 

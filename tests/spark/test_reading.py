@@ -150,6 +150,10 @@ def test_a_light_queue_is_read_as_its_consumers_see_it(light: StoreWriter) -> No
     assert sorted(each for each in both if each[0] != "T1") == of_b
     assert sum(each[0] == "T1" for each in both) == 60
     assert _seen(light, topic="%LMQ%none") == []
+    assert _seen(light, topicPattern="%LMQ%.*") == of_a + of_b
+    assert _seen(light, topicPattern="%LMQ%[b-z]") == of_b
+    assert _seen(light, topicPattern="%LMQ%c.*") == []
+    assert _seen(light, topicPattern=".*") == _seen(light), "each once, where it was sent"
 
 
 def test_conditions_are_of_the_light_queue(light: StoreWriter) -> None:

@@ -64,6 +64,21 @@ def test_light_queues_are_read_once_whatever_their_units_have_come_to_name(
             assert places == [(0, offset) for offset in range(len(rows))]
 
 
+def test_a_stream_reads_light_queues_by_a_pattern(tmp_path: Path) -> None:
+    """Those that come into being while it runs are among them."""
+    store = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
+    store.put_all([Draft(light=("%LMQ%a",)), Draft("%LMQ%b"), Draft(light=("%LMQ%x",)), Draft()])
+    options = {
+        "topicPattern": "%LMQ%[a-c]", "startingOffsets": "earliest", "columns": "topic,queueOffset",
+    }  # fmt: skip
+    query = Query().run(reader(store.root, **options))
+    assert sorted(row["topic"] for row in query.rows) == ["%LMQ%a", "%LMQ%b"]
+    store.put_all([Draft(light=("%LMQ%c", "%LMQ%a")), Draft()])
+    query.run(reader(store.root, **options))
+    rows = sorted((row["topic"], row["queueOffset"]) for row in query.rows)
+    assert rows == [("%LMQ%a", 0), ("%LMQ%a", 1), ("%LMQ%b", 0), ("%LMQ%c", 0)]
+
+
 def test_a_stream_begins_with_an_offset_of_a_light_queue(tmp_path: Path) -> None:
     store = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
     store.put_all(Draft() for _ in range(20))

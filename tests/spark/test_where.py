@@ -36,7 +36,7 @@ NOVEMBER_MS = 1763600400000
         ),
         ("storeTimestamp >= '2025-11-20T01:00:00Z'", [("storeTimestamp", ">=", (NOVEMBER_MS,))]),
         (
-            "timestamp < TIMESTAMP '2025-11-20 01:00:00.001000' AND partition != 0",
+            "timestamp < TIMESTAMP '2025-11-20 01:00:00.001000Z' AND partition != 0",
             [("storeTimestamp", "<", (NOVEMBER_MS + 1,)), ("queueId", "!=", (0,))],
         ),
         (f"bornTimestamp = {NOVEMBER_MS}", [("bornTimestamp", "=", (NOVEMBER_MS,))]),

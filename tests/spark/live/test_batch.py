@@ -14,7 +14,8 @@ from txrocketmq.spark.errors import ClusterError, DataLossError, OptionError
 from txrocketmq.spark.live import batch as live_batch
 from txrocketmq.spark.live import bounds, task
 from txrocketmq.spark.live.batch import LiveReader
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
 MakeWorld = Callable[..., World]

@@ -21,7 +21,8 @@ from txrocketmq.spark.live.bounds import (
 )
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.offsets import EARLIEST, LATEST
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 A0, A1, B0 = queue("t", "a", 0), queue("t", "a", 1), queue("t", "b", 0)
@@ -77,7 +78,14 @@ def test_what_is_named_and_missing(world: MakeWorld, given: dict[str, str]) -> N
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
 def test_offsets_of_queues_that_are_missing(world: MakeWorld, option: str) -> None:
     given = {"topic": "t", option: '{"t": {"a": {"7": 3}}}'}
-    with pytest.raises(OptionError, match=f"option {option}: queue 7 of topic t on a is not there"):
+    with pytest.raises(OptionError, match=f"option {option}: queue 7 of t on a is not there"):
+        queues_of(some(world).cluster(), options(**given))
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "endingOffsetsByTimestamp"])
+def test_a_queue_that_is_on_no_broker(world: MakeWorld, option: str) -> None:
+    given = {"topic": "t", option: '{"t": {"7": 3}}'}
+    with pytest.raises(OptionError, match=f"option {option}: queue 7 of t on any broker is not"):
         queues_of(some(world).cluster(), options(**given))
 
 

@@ -18,7 +18,8 @@ from txrocketmq.spark.live import bounds, stream
 from txrocketmq.spark.live.life import EXPIRED
 from txrocketmq.spark.live.rpc import Unreachable
 from txrocketmq.spark.live.stream import LiveStreamReader
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
 MakeWorld = Callable[..., World]

@@ -40,8 +40,10 @@ def ask() -> Ask:
         report: Report, *stored: dict[str, Any], top: int = 20, **tables: pa.Table
     ) -> list[dict[str, Any]]:
         frame = messages(stored)
+        known = table("topics", [{"topic": row.get("topic", "orders")} for row in stored])
+        frames = {"records": frame, "dead_letters": frame, "topics": known, **tables}
         with database() as made:
-            for name, each in {"records": frame, "dead_letters": frame, **tables}.items():
+            for name, each in frames.items():
                 load(made, name, each)
             made.load_messages({"topic": "whichever"})
             found = made.run(report, parameters(after(3600), top, 72))
@@ -124,6 +126,34 @@ def test_shares_add_up_and_topics_are_told_apart(ask: Ask, report: Report) -> No
     cut = ask(report, *({"topic": name, "storeSize": 100} for name in names), top=2)
     assert (len(cut), cut[2]["topic"], cut[2]["kind"]) == (3, "(others)", None)
     assert round(sum(row["percent"] for row in cut), 6) == 100.0
+
+
+@pytest.mark.parametrize("report", [catalog.TOPICS, space.DISK], ids=lambda report: report.name)
+def test_deleted_topics_are_named_as_such(ask: Ask, report: Report) -> None:
+    """They are in the log, but no broker knows them; a store without topics tells nothing."""
+    names = ["a", "gone", "%RETRY%gone", "%LMQ%q", "rmq_sys_x"]
+    stored = [{"topic": name} for name in names]
+    known = table("topics", [{"topic": "a"}, {"topic": "a", "brokerName": "broker-b"}])
+    rows = ask(report, *stored, topics=known)
+    assert {row["topic"]: row["kind"] for row in rows} == {
+        "a": "application", "gone": "deleted", "%RETRY%gone": "retry", "%LMQ%q": "application",
+        "rmq_sys_x": "system",
+    }  # fmt: skip
+    assert sum(row.get("messages", row.get("records")) for row in rows) == len(names)
+    rows = ask(report, *stored, topics=table("topics", []))
+    assert "deleted" not in {row["kind"] for row in rows}
+
+
+def test_topics_that_cannot_be_asked_for_are_not_known(empty: Database) -> None:
+    def refused() -> Iterator[pa.RecordBatch]:
+        raise UnsupportedLayout("in RocksDB")
+        yield
+
+    load(empty, "records", messages([{"topic": "a"}]))
+    empty.load("topics", table("topics", []).schema, refused())
+    empty.load_messages({})
+    (row,) = empty.run(catalog.TOPICS, VALUES).rows
+    assert row["kind"] == "application"
 
 
 def test_hot_queues_show_skew(ask: Ask) -> None:
@@ -351,6 +381,7 @@ def test_messages_are_the_records_that_consumers_see(empty: Database) -> None:
         {"topic": "rmq_sys_wheel_timer"}, {"topic": "BenchmarkTest"},
     ]  # fmt: skip
     load(empty, "records", messages(stored))
+    load(empty, "topics", table("topics", []))
     empty.load_messages({})
     rows = empty.run(catalog.TOPICS, VALUES).rows
     assert {row["topic"]: row["messages"] for row in rows} == {"orders": 2, "BenchmarkTest": 1}

@@ -100,6 +100,15 @@ def test_a_file_that_goes_before_its_groups_have_read_it_is_a_problem() -> None:
     assert "it can go already" in note.text
 
 
+def test_the_space_of_deleted_topics_is_told() -> None:
+    gone = {"kind": "deleted", "bytes": 2048, "percent": 5.0}
+    (_, one) = _found("disk", {**gone, "topic": "t"})
+    assert one.text == "1 deleted topic takes 2.0 KiB of the log until its files are deleted: t."
+    (_, many) = _found("disk", *({**gone, "topic": f"t{n}"} for n in range(7)))
+    assert "7 deleted topics take 14.0 KiB" in many.text
+    assert many.text.endswith(": t0, t1, t2, t3, t4 and others.")
+
+
 def test_the_busiest_period_is_told() -> None:
     rows = [
         {"time": AT + timedelta(hours=n), "period": 3600, "messages": messages,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.reports import catalog, space
 from txrocketmq.spark.reports.frames import FRAMES, asked, check, columns_of, messages_sql
 from txrocketmq.spark.reports.report import Report
@@ -21,11 +22,12 @@ def _loaded(reports: list[Report], **options: str) -> list[dict[str, str]]:
 def test_records_are_read_once_with_the_columns_that_the_reports_need() -> None:
     loaded = _loaded([catalog.TOPICS, space.DISK, catalog.OVERVIEW])
     assert loaded == [
+        {"storePath": "/s", "table": "topics"},
         {
             "storePath": "/s",
             "view": "physical",
             "columns": "topic,queueId,brokerName,storeTimestamp,storeSize,bodySize,sysFlag",
-        }
+        },
     ]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.reports.messages import START
-from tests.spark.stores import Draft, write_store
+from tests.spark.stores import Draft, StoreWriter, write_store
 from txrocketmq.spark.errors import NotAStore, RunFailed, SparkSourceError, UnsupportedLayout
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, run_here
 from txrocketmq.spark.reading import Reading
@@ -24,7 +25,7 @@ from txrocketmq.spark.reports.catalog import LAG, OVERVIEW, REPORTS, TOPICS
 from txrocketmq.spark.reports.job import Job
 from txrocketmq.spark.reports.page import page
 from txrocketmq.spark.reports.report import Result, parameters
-from txrocketmq.spark.reports.space import DISK
+from txrocketmq.spark.reports.space import DISK, RETENTION
 from txrocketmq.spark.store import resolve
 
 VALUES = parameters(START, 20, 72)
@@ -70,6 +71,22 @@ def test_reports_are_made_of_what_is_read(work: Job, tmp_path: Path) -> None:
     assert ("asking", 0, 2) in heard.said
     assert heard.said[-1] == ("asking", 2, 2)
     assert any(what == "reading" and done == of for what, done, of in heard.said)
+
+
+def test_groups_of_a_broker_with_light_queues_lose_no_file_unnoticed(tmp_path: Path) -> None:
+    """Such a broker keeps all offsets in another file, with those of light queues."""
+    writer = StoreWriter(tmp_path / "store", segment_bytes=2048)
+    writer.put_all([*(Draft("orders") for _ in range(40)), Draft("%LMQ%a")])
+    writer.write_config()
+    content = {"offsetTable": {"orders@g": {0: 3}}, "lmqOffsetTable": {"%LMQ%a@%LMQ%a": 0}}
+    config = tmp_path / "store" / "config"
+    (config / "lmqConsumerOffset.json").write_text(json.dumps(content))
+    options = {"storePath": str(tmp_path / "store")}
+    made = Job(resolve(options["storePath"]), options, [LAG, RETENTION], VALUES).results(Heard())
+    lag, files = (each.rows for each in made)
+    found = [(row["group"], row["topic"], row["lag"]) for row in lag]
+    assert found == [("g", "orders", 37), ("%LMQ%a", "%LMQ%a", 1)]
+    assert [row["waiting"] for row in files][:2] == [1, 1], "g reads them yet"
 
 
 def test_batches_count_as_their_messages_and_weigh_what_they_are(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.spark.reports.results import AT, NASTY, empty_results, one_of_each_plot, result
 from txrocketmq.spark.reports import plot
 from txrocketmq.spark.reports.plot import svg
-from txrocketmq.spark.reports.report import Bars, Result, Timeline
+from txrocketmq.spark.reports.report import Bars, Result, Stack, Timeline
 
 KINDS = {made.report.name: made for made in one_of_each_plot()}
 
@@ -75,6 +75,32 @@ def test_long_lists_are_cut_and_long_names_shortened() -> None:
     assert f"{plot.MAX_BARS}-xx" not in shown
     assert "x" * 50 not in shown
     assert "x-end" in shown
+
+
+def _colors_of_tags(topics: int, tags: int) -> tuple[Result, set[str]]:
+    """The plot of topics with so many tags each, and the colours that are in it."""
+    rows = [
+        {"topic": f"t{topic}", "tag": f"tag-{topic}-{tag}", "percent": 100 / tags}
+        for topic in range(topics)
+        for tag in range(tags)
+    ]
+    made = result(Stack("topic", "tag", "percent"), rows)
+    return made, set(re.findall(r"fill: (var\(--series-\d+\))", _drawn(made)))
+
+
+def test_a_few_tags_have_a_colour_each_in_all_topics() -> None:
+    made, colors = _colors_of_tags(topics=3, tags=4)
+    assert len(colors) == 12
+    assert "tag-0-3" in _texts(_drawn(made)), "in the legend"
+    assert plot.caption(made) == "Share of each tag in each topic."
+
+
+def test_where_there_are_many_tags_each_topic_has_all_colours() -> None:
+    """None of them is drawn like the others of its topic, except beyond the last colour."""
+    made, colors = _colors_of_tags(topics=9, tags=10)
+    assert len(colors) == 10
+    assert "colours are those of each topic alone" in plot.caption(made)
+    assert "tag-8-3" in _texts(_drawn(made)), "in its bar"
 
 
 def test_a_single_moment_can_be_seen() -> None:

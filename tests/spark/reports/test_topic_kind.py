@@ -11,5 +11,6 @@ def test_every_hidden_topic_is_named() -> None:
     assert [topic for topic in HIDDEN_TOPICS if f"'{topic}'" not in TOPIC_KIND] == []
     assert "'rmq_sys_'" in TOPIC_KIND
     assert TOPIC_KIND.count("'") == 2 * (
-        len(HIDDEN_TOPICS) + len(("%R", "retry", "%D", "dead", "rmq", "system", "application"))
+        len(HIDDEN_TOPICS)
+        + len(("%R", "retry", "%D", "dead", "rmq", "system", "deleted", "application"))
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pytest
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.sink.rows import SINK_COLUMNS, Outgoing, Rows
+from txrocketmq.spark.zones import zone_named
 
 _ARROW = {
     "string": pa.string(),
@@ -19,6 +20,10 @@ _ARROW = {
     "timestamp": pa.timestamp("us", "UTC"),
     "array<string>": pa.list_(pa.string()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "timestamp_ntz": pa.timestamp("us"),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.struct([("key", pa.string()), ("value", pa.binary())])
+    ),
 }
 
 
@@ -49,6 +54,61 @@ def test_a_row_with_everything() -> None:
         {"color": "blue", "TAGS": "A", "KEYS": "k1 k2", "__SHARDINGKEY": "s", "DELAY": "3"},
     )  # fmt: skip
     assert messages(types, row, topic=None) == [Outgoing(10, expected, "s", "a", 2)]
+
+
+KAFKA = {
+    "key": "binary", "value": "binary", "topic": "string", "partition": "int", "offset": "bigint",
+    "timestamp": "timestamp", "timestampType": "int",
+    "headers": "array<struct<key:string,value:binary>>", "brokerName": "string",
+}  # fmt: skip
+"""The columns that a read with kafkaNames and includeHeaders has."""
+
+
+def test_a_row_with_the_names_of_kafka() -> None:
+    headers = {"color": b"blue", "TAGS": b"A", "KEYS": b"other", "UNIQ_KEY": b"1", "WAIT": b"true"}
+    row = {
+        "key": "k ü".encode(), "value": b"v", "topic": "Orders", "partition": 3, "offset": 9,
+        "timestampType": 1, "brokerName": "a",
+        "headers": [{"key": name, "value": value} for name, value in headers.items()],
+    }  # fmt: skip
+    properties = {"color": "blue", "TAGS": "A", "KEYS": "k ü"}
+    expected = Message("Orders", b"v", 0, properties)
+    assert messages(KAFKA, row, topic=None) == [Outgoing(10, expected, None, "a", 3)]
+    (other,) = messages(KAFKA, {**row, "key": None}, topic=None)
+    assert other.message.properties["KEYS"] == "other", "a header, where no column says it"
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"key": b"\xff"}, "its key is not text in UTF-8"),
+        ({"headers": [{"key": "a", "value": b"\xff"}]}, "its header 'a' is not text"),
+        ({"headers": [{"key": "a", "value": b" "}]}, "its header 'a' is empty"),
+        ({"headers": [{"key": "a", "value": None}]}, "its header 'a' is empty"),
+    ],
+)
+def test_values_of_kafka_that_cannot_be_written(row: dict[str, Any], said: str) -> None:
+    with pytest.raises(SparkSourceError, match=f"row 10 of the task .*{said}"):
+        messages(KAFKA, {"value": b"v", "topic": "T", **row})
+
+
+def test_what_kafkas_sink_leaves_out_is_refused_without_its_value() -> None:
+    with pytest.raises(OptionError, match="the column offset cannot be written"):
+        messages({"body": "binary", "offset": "bigint"})
+    with pytest.raises(OptionError, match="the column body occurs twice"):
+        messages({"body": "binary", "value": "binary"})
+
+
+def test_a_time_of_delivery_without_a_zone_is_in_that_of_the_session() -> None:
+    types = {"body": "string", "deliverTimestamp": "timestamp_ntz"}
+    row = {"body": "b", "deliverTimestamp": datetime(2026, 11, 20, 8)}
+    arrays = [pa.array([row[name]], _ARROW[kind]) for name, kind in types.items()]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(types))
+    for zone, at in (("UTC", 8), ("Asia/Tokyo", -1), ("-03:00", 11)):
+        made = Rows(list(types.items()), "T").messages(batch, zone=zone_named(zone))
+        moment = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=at)
+        (only,) = made
+        assert only.message.properties["TIMER_DELIVER_MS"] == str(int(moment.timestamp() * 1000))
 
 
 def test_the_option_goes_before_the_column_topic() -> None:
@@ -114,7 +174,7 @@ def test_a_row_without_topic_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ([("topic", "string")], "a column body is needed"),
+        ([("topic", "string")], "a column body .or value. is needed"),
         ([("body", "binary")], "a column topic, or the option topic, is needed"),
         ([("body", "int"), ("topic", "string")], "column body is int; it must be binary or string"),
         (

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -108,15 +109,61 @@ def test_transactions_without_an_end(tmp_path: Path) -> None:
     writer.put_all(Draft(TRANS_OP_TOPIC, 0, body, {"TAGS": "d"}) for body in ops)
     writer.write_config()
     rows = rows_of(writer.root, "transactions")
-    assert [row["uniqKey"] for row in rows] == ["m1", "checked"]
+    assert [row["uniqKey"] for row in rows] == ["checked", "m1"]
     assert [(r["topic"], r["queueId"], r["producerGroup"], r["checkTimes"]) for r in rows] == [
-        ("Orders", 1, "pg", 0), ("Orders", 1, "pg", 2),
+        ("Orders", 1, "pg", 2), ("Orders", 1, "pg", 0),
     ]  # fmt: skip
     half, op = (f"{topic}@{TRANSACTION_GROUP}" for topic in (TRANS_HALF_TOPIC, TRANS_OP_TOPIC))
     writer.write_config(offsets={half: {0: 2}, op: {0: 1}})
     rows = rows_of(writer.root, "transactions")
     assert [row["uniqKey"] for row in rows] == ["checked"], "what was put back counts as seen"
     assert rows_of(writer.root, "transactions", topic="Other") == []
+
+
+def _copy(half: Draft, **more: str) -> Draft:
+    return replace(half, properties={**half.properties, **more})
+
+
+def test_a_message_counts_once_however_often_its_producer_was_asked(tmp_path: Path) -> None:
+    """Of a message only the last copy counts, and it counts as decided when the original is."""
+    sent = replace(_half("asked"), born_timestamp=START_MS)
+    again = replace(_half("asked"), born_timestamp=START_MS + 7)  # the producer's second attempt
+    young, done = (replace(_half(key), born_timestamp=START_MS) for key in ("young", "done"))
+    copies = [_copy(sent, **{names.TRANSACTION_CHECK_TIMES: str(times)}) for times in (1, 2, 3)]
+    resumed = _copy(sent, **{names.TRANSACTION_CHECK_TIMES: "0"})
+    left_alone = [
+        _copy(half, **{names.TRAN_PREPARED_QUEUE_OFFSET: offset})
+        for half, offset in ((young, "2"), (done, "3"), (young, "2"))
+    ]
+    writer = StoreWriter(tmp_path / "s")
+    writer.put_all([sent, again, young, done, *copies, *left_alone, resumed])
+    writer.put(Draft(TRANS_OP_TOPIC, 0, b"3", {"TAGS": "d"}))
+    writer.write_config()
+    rows = rows_of(writer.root, "transactions")
+    assert [(row["uniqKey"], row["queueOffset"], row["checkTimes"]) for row in rows] == [
+        ("asked", 10, 0), ("young", 9, 0), ("asked", 1, 0),
+    ]  # fmt: skip
+
+
+def test_a_decided_copy_decides_the_copies_before_it(tmp_path: Path) -> None:
+    sent = replace(_half("asked"), born_timestamp=START_MS)
+    asked = [_copy(sent, **{names.TRANSACTION_CHECK_TIMES: str(times)}) for times in (1, 2)]
+    writer = StoreWriter(tmp_path / "s")
+    writer.put_all([sent, *asked, Draft(TRANS_OP_TOPIC, 0, b"2", {"TAGS": "d"})])
+    writer.write_config()
+    assert rows_of(writer.root, "transactions") == []
+
+
+def test_copies_are_found_in_a_long_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue is read backwards in steps, however they fall."""
+    monkeypatch.setattr("txrocketmq.spark.tables.backlogs._BACKWARD_UNITS", 3)
+    halves = [replace(_half(f"m{n}"), born_timestamp=START_MS) for n in range(10)]
+    asked = {names.TRANSACTION_CHECK_TIMES: "1"}
+    writer = StoreWriter(tmp_path / "s")
+    writer.put_all([*halves, *(_copy(half, **asked) for half in halves)])
+    writer.write_config()
+    rows = rows_of(writer.root, "transactions")
+    assert [row["queueOffset"] for row in rows] == list(range(19, 9, -1))
 
 
 def test_backlogs_of_golden_stores(

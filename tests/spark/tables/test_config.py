@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,6 +67,24 @@ def test_offsets_and_lag(writer: StoreWriter) -> None:
     assert rows["g", "Orders", 1]["oldestUnread"] is None
     assert rows["h", "Orders", 0]["lag"] == 0, "an offset beyond the end is no negative lag"
     assert rows["g", "%RETRY%g", 0]["maxOffset"] == 0, "no message has come"
+
+
+def test_offsets_of_a_broker_with_light_queues(tmp_path: Path) -> None:
+    """Such a broker keeps them in another file; those of light queues are among them."""
+    writer = StoreWriter(tmp_path / "broker-a")
+    writer.put_all([*(Draft("Orders", 0) for _ in range(5)), *(Draft("%LMQ%x") for _ in range(4))])
+    writer.write_config()
+    config = writer.root / "config"
+    (config / "consumerOffset.json").unlink()
+    content = {"offsetTable": {"Orders@g": {0: 2}}, "lmqOffsetTable": {"%LMQ%x@%LMQ%x": 3}}
+    (config / "lmqConsumerOffset.json").write_text(json.dumps(content))
+    rows = rows_of(writer.root, "offsets")
+    assert [(row["group"], row["topic"], row["queueId"], row["lag"]) for row in rows] == [
+        ("%LMQ%x", "%LMQ%x", 0, 1), ("g", "Orders", 0, 3),
+    ]  # fmt: skip
+    moment = datetime(1970, 1, 1, tzinfo=UTC)
+    stored = moment + timedelta(milliseconds=writer.stored[2].store_timestamp)
+    assert rows[1]["oldestUnread"] == stored
 
 
 def test_how_far_delay_levels_are(writer: StoreWriter) -> None:

@@ -11,7 +11,8 @@ from tests.spark.stores import StoreWriter
 from tests.spark.tables.rows import rows_of, schema_of
 from txrocketmq.spark import options as declared
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.option import Use
+from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.tables.reader import TableReader, table_schema
 from txrocketmq.spark.tables.reading import TABLES
 from txrocketmq.spark.tables.table import OF_EVERY_TABLE, Table
@@ -79,7 +80,11 @@ def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     [
         ("index", {"topic": "Orders"}, "none of its own"),
         ("quarantine", {"topic": "Orders"}, "batchBytes, failOnDataLoss, .*verify"),
-        ("queues", {"columns": "topic", "verify": "crc"}, "assign, topic, topicPattern"),
+        (
+            "queues",
+            {"columns": "topic", "verify": "crc"},
+            "allowUnknownTopics, assign, topic, topicPattern",
+        ),
     ],
 )
 def test_an_option_without_meaning_for_the_table(

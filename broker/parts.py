@@ -172,17 +172,9 @@ class Parts:
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         self._make_timers(files, file("timermetrics"))
-        self.transaction_check = TransactionCheck(
-            config,
-            self.intake,
-            self.topics,
-            self.offsets,
-            Questions(self.producers, config.broker_name),
-            self.transaction_metrics,
-            self._own_reads,
-        )
+        self.transaction_check = self._check()
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), clock(), self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
         )
         self.polling = LongPolling(self.store, self.wake_soon)
         self.cold_reads = ColdReads(self.in_thread)
@@ -202,6 +194,19 @@ class Parts:
                 self.stats.died,
                 lambda due_ms: self.timers.is_rejected(due_ms),  # noqa: PLW0108 - made later
             ),
+        )
+
+    def _check(self) -> TransactionCheck:
+        return TransactionCheck(
+            self.config,
+            self.intake,
+            self.topics,
+            self.offsets,
+            Questions(self.producers, self.config.broker_name),
+            self.transaction_metrics,
+            self.after_durable,
+            lambda: self.known_as.store_host,
+            self._own_reads,
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:

@@ -32,7 +32,6 @@ from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
-from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -65,7 +64,7 @@ class End(NamedTuple):
 
 
 class EndTransactionProcessor:
-    """Ends transactions; `store_host` is the broker's advertised address, as in records."""
+    """Ends transactions."""
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class EndTransactionProcessor:
         check: TransactionCheck,
         after_durable: AfterDurable,
         metrics: TransactionMetrics,
-        store_host: bytes,
         clock: Callable[[], int],
         cold_reads: ColdReads,
     ) -> None:
@@ -86,7 +84,6 @@ class EndTransactionProcessor:
         self._check = check
         self._after_durable = after_durable
         self._metrics = metrics
-        self._store_host = store_host
         self._now_ms = clock
         self._cold_reads = cold_reads
 
@@ -187,12 +184,7 @@ class EndTransactionProcessor:
         """Has op messages put for these ends once their messages are durable: see
         after_durable.py.
         """
-        puts = [
-            op_message(half.queue_id, offset, self._store_host, now_ms)
-            for half in (end.half for end in ends)
-            for offset in self._check.ended(half.queue_id, half.queue_offset)
-        ]
-        self._after_durable.put(puts)
+        self._check.end([(each.half.queue_id, each.half.queue_offset) for each in ends], now_ms)
         for end in ends:
             topic = end.half.properties.get(names.REAL_TOPIC, "")
             age_ms = now_ms - end.half.born_timestamp

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import Parts
-from tests.broker.processors.sends import ends_of, send_processor
+from tests.broker.processors.sends import send_processor
 from tests.fakes import FakePeer
 from txrocketmq.broker.clients import Client
 from txrocketmq.remoting.command import RemotingCommand
@@ -35,9 +35,10 @@ class Scene:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.parts = Parts(folder, **settings)
         self.parts.topic("T")
-        self.processor = ends_of(self.parts)
+        sender = send_processor(self.parts)
+        self.processor = sender._ends
         self.failures: list[Exception] = []
-        registry = Registry(self.processor, send_processor(self.parts))
+        registry = Registry(self.processor, sender)
         clock = self.parts.clock
         self.dispatcher = Dispatcher(
             registry, clock, clock, lambda _, __, error: self.failures.append(error)

@@ -22,12 +22,17 @@ OK = [(0, None)]
 
 def restarted(scene: Scene) -> None:
     """Only what is kept is known, as after a start."""
+    killed(scene)
+    scene.parts.transaction_check.tick(scene.parts.now_ms, scene.steady_ms)
+
+
+def killed(scene: Scene) -> None:
     parts = scene.parts
     parts.transaction_check = scene.processor._check = TransactionCheck(
         parts.config, parts.intake, parts.topics, parts.offsets,
-        Questions(parts.producers, "b"), parts.transaction_metrics,
+        Questions(parts.producers, "b"), parts.transaction_metrics, parts.after_durable,
+        lambda: STORE_HOST,
     )  # fmt: skip
-    parts.transaction_check.tick(parts.now_ms, scene.steady_ms)
 
 
 def test_an_open_transaction_is_asked_for_and_ended(scene: Scene) -> None:
@@ -43,11 +48,11 @@ def test_an_open_transaction_is_asked_for_and_ended(scene: Scene) -> None:
     assert (question.tran_state_table_offset, again.flag) == (1, 5)
     assert scene.answer(question, again, COMMIT) == OK
     assert scene.seen() == [b"late"]
-    assert scene.ops() == [b"1"]
+    assert scene.ops() == [b"0", b"1"]
     scene.check()
     scene.check()
     assert not scene.asked(peer)
-    assert scene.sync() == (2, 1)
+    assert scene.sync() == (2, 2)
 
 
 def test_a_young_one_waits_for_the_next_round(scene: Scene) -> None:
@@ -147,6 +152,7 @@ def test_after_enough_questions_it_is_given_up(scene: Scene) -> None:
     scene.check()
     assert len(scene.half()) == 16
     assert scene.sync() == (16, 0)
+    assert len(scene.ops()) == 16  # it has ended in all its copies
 
 
 def test_where_no_producer_is_left_it_is_given_up_too(scene: Scene) -> None:
@@ -231,7 +237,7 @@ def test_a_new_start_goes_on_where_progress_was_kept(scene: Scene) -> None:
     restarted(scene)
     scene.check()
     assert [asked.body for _, asked in scene.asked(peer)] == [one.body, three.body]
-    assert scene.sync() == (7, 2)
+    assert scene.sync() == (7, 3)
 
 
 def test_progress_that_is_set_from_outside_counts(scene: Scene) -> None:
@@ -243,11 +249,86 @@ def test_progress_that_is_set_from_outside_counts(scene: Scene) -> None:
     scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 0)
     assert scene.sync()[0] == 0
     scene.check()
-    assert len(scene.asked(peer)) == 2  # the first one, and where it was put again
+    assert len(scene.asked(peer)) == 1  # since it was put again, the first one does not count
     assert scene.sync()[0] == 2
     scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 10**9)
     scene.check()
-    assert scene.sync()[0] == 4
+    assert scene.sync()[0] == 3
+
+
+def lives(scene: Scene, number: int) -> None:
+    """Kills the broker after each round, before it has saved any progress."""
+    for _ in range(number):
+        restarted(scene)
+        scene.check()
+
+
+def test_however_often_it_is_killed_a_message_is_open_once(scene: Scene) -> None:
+    peer = scene.joins()
+    scene.begin(b"asked about", KEYS="k")
+    scene.begin(b"left alone", CHECK_IMMUNITY_TIME_IN_SECONDS="140")
+    lives(scene, 4)
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"asked about"] * 4
+    lives(scene, 1)
+    questions = scene.asked(peer)
+    assert sorted(asked.body for _, asked in questions) == [b"asked about", b"left alone"]
+    assert len(scene.half()) == 2 + 2 * 5
+    for question, _ in questions:
+        half = scene.at(question.commit_log_offset)
+        assert scene.answer(question, half, COMMIT) == OK
+    scene.make_durable()
+    lives(scene, 3)
+    assert not scene.asked(peer)
+    assert sorted(scene.seen()) == [b"asked about", b"left alone"]
+    assert len(scene.half()) == 2 + 2 * 5
+
+
+def test_its_copies_of_one_life_do_not_come_back_either(scene: Scene) -> None:
+    peer = scene.joins()
+    scene.begin(b"once")
+    for _ in range(4):
+        scene.check()
+    question, half = scene.asked(peer)[1]  # an early question, answered late
+    assert scene.answer(question, scene.at(question.commit_log_offset), COMMIT) == OK
+    assert scene.ops() == [b"0", b"1", b"2", b"3", b"4"]
+    lives(scene, 2)
+    assert not scene.asked(peer)
+    assert scene.seen() == [half.body]
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_who_ends_it_early_in_the_next_life_ends_its_copies(scene: Scene, is_read: bool) -> None:
+    """Before the broker knows of them, or after that; and whether or not the end is durable."""
+    peer = scene.joins()
+    first = scene.begin(b"once")
+    other = scene.begin(b"other")
+    scene.check()
+    scene.check()
+    assert len(scene.asked(peer)) == 4
+    (restarted if is_read else killed)(scene)
+    assert scene.end(first, COMMIT) == OK
+    scene.make_durable()
+    scene.parts.transaction_check.tick(scene.parts.now_ms, scene.steady_ms)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"other"]
+    scene.make_durable()
+    lives(scene, 1)
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"other"]
+    assert scene.end(other, ROLLBACK) == OK
+    scene.make_durable()
+    lives(scene, 1)
+    assert not scene.asked(peer)
+    assert scene.seen() == [b"once"]
+
+
+def test_what_is_given_up_is_given_up_once(scene: Scene) -> None:
+    scene.parts.set(transaction_check_max=2)
+    scene.begin(b"orphan", group="gone")
+    for _ in range(3):
+        scene.check()
+    scene.make_durable()
+    lives(scene, 3)
+    assert [each.body for each in scene.queue(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"orphan"]
 
 
 def test_a_store_that_takes_nothing_ends_the_round(
@@ -389,5 +470,5 @@ def test_a_queue_of_another_id_is_looked_at_too(scene: Scene) -> None:
     assert asked.body == b"elsewhere"
     assert scene.answer(question, scene.at(question.commit_log_offset), COMMIT) == OK
     scene.make_durable()
-    assert [each.body for each in scene.queue(TRANS_OP_TOPIC, 3)] == [b"1"]
+    assert [each.body for each in scene.queue(TRANS_OP_TOPIC, 3)] == [b"0", b"1"]
     assert batch.places[0][2] == 0

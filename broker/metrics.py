@@ -28,6 +28,7 @@ from prometheus_client.core import (
 from txrocketmq.broker.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.in_memory import ColdRead
+from txrocketmq.broker.store.jumps import KINDS
 from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import is_system_group
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
@@ -215,6 +216,12 @@ class BrokerMetrics:
                 (("no_record", *disk), store.damaged.count),
                 (("wrong_body", *disk), store.wrong_bodies.count),
             ),
+        )
+        yield self._piece(
+            CounterMetricFamily,
+            "txrocketmq_storage_jumped_messages",  # the original does not count them
+            ("reader", *_DISK),
+            [((kind, *disk), store.jumps.messages[kind]) for kind in KINDS],
         )
 
     def _clients(self) -> Collecting:

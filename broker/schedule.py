@@ -30,6 +30,7 @@ from txrocketmq.broker.saving import SOON_MS, Saving
 from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import DELAYS, Jump
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -206,7 +207,11 @@ class Schedule:
 
         Progress is noted before listeners are called, so that an error there repeats nothing.
         """
-        start = max(self._offsets.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, level - 1))
+        least, known = self._store.min_offset(SCHEDULE_TOPIC, level - 1), self._offsets.get(level)
+        start = max(known or 0, least)
+        if known is not None and known < least:
+            count = least - known - len(self._done.get(level, ()))
+            self._store.jumps.found(Jump(DELAYS, SCHEDULE_TOPIC, level - 1, known, least, count))
         done = self._done.setdefault(level, set())
         units = self._units(level, min(start, top), now_ms, now_ms - steady_ms)
         self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong

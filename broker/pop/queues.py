@@ -28,6 +28,7 @@ from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer
@@ -225,6 +226,8 @@ class PopQueues:
             return
         result = self._get(wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory)
         if result.status in _MOVED:
+            if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
+                self._jumped(topic, group, queue_id, offset, result.next_begin_offset)
             offset = result.next_begin_offset
             self._offsets.commit(group, topic, queue_id, offset)
             self._check_points.clear(topic, group, queue_id)
@@ -237,6 +240,9 @@ class PopQueues:
         elif result.status in _PASSED and result.next_begin_offset > offset:
             self._pass_over(wanted, topic, queue_id, offset, result, popped)
         popped.rest += max(result.max_offset - result.next_begin_offset, 0)
+
+    def _jumped(self, topic: str, group: str, queue_id: int, at: int, to: int) -> None:
+        self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
 
     def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
         config = self._config

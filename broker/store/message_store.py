@@ -325,6 +325,7 @@ class MessageStore(StoredMessages):
         self.stats.sample(steady_ms)
         self.damaged.tick()
         self.wrong_bodies.tick()
+        self.jumps.tick()
         self._reader.memory.tick()
         self._write_index(now_ms)
         self._show()

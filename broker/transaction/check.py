@@ -188,6 +188,7 @@ class TransactionCheck:
         """
         if not (self._look_for_copies(queue, now_ms) and queue.read_ops()):
             return False
+        queue.skip_lost()
         found, end, is_done = self._collect(queue, now_ms)
         if not found:
             queue.ended.done_before(end)

@@ -10,6 +10,7 @@ from typing import Final
 
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.transaction.copies import Copies
 from txrocketmq.broker.transaction.ended import Ended
@@ -58,9 +59,7 @@ class HalfQueue:
         return query(GROUP, TRANS_HALF_TOPIC, queue_id), query(GROUP, TRANS_OP_TOPIC, queue_id)
 
     def _begin(self) -> tuple[int, int]:
-        """Returns where to begin in both queues, by the saved progress and by what the store still
-        has.
-        """
+        """Returns where to begin in both queues, by the saved progress and by where they end."""
         topics, queue_id = (TRANS_HALF_TOPIC, TRANS_OP_TOPIC), self.queue_id
         found = []
         for topic, kept in zip(topics, self._kept, strict=True):
@@ -68,7 +67,7 @@ class HalfQueue:
                 self._store.min_offset(topic, queue_id),
                 self._store.max_offset(topic, queue_id),
             )
-            found.append(least if kept == NOT_FOUND else min(max(kept, least), most))
+            found.append(least if kept == NOT_FOUND else min(kept, most))
         return found[0], found[1]
 
     def begin_round(self) -> None:
@@ -128,10 +127,11 @@ class HalfQueue:
         Raises NotInMemory when none could be read.
         """
         ended, half_top = self.ended, self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
-        least = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id)
-        while ended.read_offset < least and not ended.is_full:
-            ended.read([], half_top)  # the log has lost it
-        at = ended.read_offset
+        least, at = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id), ended.read_offset
+        if at < least:
+            self._jumped(OP_MESSAGES, TRANS_OP_TOPIC, at, least, least - at)
+            ended.lost(least - at)
+            at = ended.read_offset
         count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
         if count <= 0 or ended.is_full:
             return True
@@ -147,6 +147,19 @@ class HalfQueue:
             if not ended.read(named, half_top):
                 return True
         return ended.read_offset == at  # else there may be more
+
+    def skip_lost(self) -> None:
+        """Goes on behind half messages that the log has lost; to be called when op messages were
+        read.
+        """
+        least, at = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id), self.ended.half_offset
+        if at < least:
+            count = self.ended.open_before(least)
+            self._jumped(HALF_MESSAGES, TRANS_HALF_TOPIC, at, least, count)
+            self.ended.done_before(least)
+
+    def _jumped(self, kind: str, topic: str, at: int, to: int, count: int) -> None:
+        self._store.jumps.found(Jump(kind, topic, self.queue_id, at, to, count))
 
     def next_open(self, offset: int) -> int:
         """The first half message at this offset or later that has not ended; or the top."""

@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST
+from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene
 from txrocketmq.broker.slices import Slices
+from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.transaction.check import MAX_BATCH, TransactionCheck
 from txrocketmq.broker.transaction.half_message import left_alone
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_OP_TOPIC
+from txrocketmq.remoting.message.topics import (
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_TOPIC,
+)
 
 OK = [(0, None)]
 
@@ -358,6 +364,46 @@ def test_what_becomes_too_large_is_given_up(scene: Scene) -> None:
     scene.check()
     assert [count for count, _, _ in told] == [1]
     assert [each.body for each in scene.queue(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"large"]
+
+
+def test_what_the_log_has_lost_is_told_with_its_number(scene: Scene) -> None:
+    peer = scene.joins()
+    halves = [scene.begin(b"%d" % n) for n in range(6)]
+    for n in (1, 5):
+        assert scene.end(halves[n], COMMIT) == OK
+    scene.make_durable()
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 4)
+    lost_before(scene.parts, TRANS_OP_TOPIC, 0, 1)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"4"]
+    assert told_jumps(scene.parts) == [
+        (Jump(OP_MESSAGES, TRANS_OP_TOPIC, 0, 0, 1, 1), 0),
+        (Jump(HALF_MESSAGES, TRANS_HALF_TOPIC, 0, 0, 4, 3), 0),
+    ]
+    assert scene.sync()[0] == 6
+
+
+def test_what_was_ended_is_not_missed(scene: Scene) -> None:
+    for n in range(3):
+        assert scene.end(scene.begin(b"%d" % n), COMMIT) == OK
+    scene.make_durable()
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 3)
+    scene.check()
+    assert told_jumps(scene.parts) == []
+
+
+def test_progress_from_the_file_may_be_behind_the_log_too(scene: Scene) -> None:
+    peer = scene.joins()
+    for n in range(5):
+        scene.begin(b"%d" % n)
+    for topic, offset in ((TRANS_HALF_TOPIC, 1), (TRANS_OP_TOPIC, 0)):
+        scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", topic, 0, offset)
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 3)
+    restarted(scene)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"3", b"4"]
+    ((jump, _),) = told_jumps(scene.parts)
+    assert (jump.from_offset, jump.to_offset, jump.number) == (1, 3, 2)
 
 
 def test_a_damaged_record_is_passed_over_and_told(scene: Scene) -> None:

@@ -192,7 +192,7 @@ class Parts:
             Others(
                 self.transaction_metrics.add,
                 self.stats.died,
-                lambda due_ms: self.timers.is_rejected(due_ms),  # noqa: PLW0108 - made later
+                lambda due_ms: self.timers.rejected(due_ms),  # noqa: PLW0108 - made later
             ),
         )
 

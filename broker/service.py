@@ -259,7 +259,15 @@ class Broker:
         every(SCHEDULE_MS, timer_slices.begin)
         every(SECOND_MS, lambda: store.tick(now_ms(), steady_ms()))
         follow = self._upkeep.follow_log
-        for tick in (self._journal.tick, follow, self._unlink, check_slices.begin, self._count):
+        make = self._upkeep.make_files
+        for tick in (
+            self._journal.tick,
+            follow,
+            make,
+            self._unlink,
+            check_slices.begin,
+            self._count,
+        ):
             every(SECOND_MS, tick)
         every(SCHEDULE_MS, lambda: parts.pop.tick(now_ms(), steady_ms()))
         every(config.revive_interval, revive_slices.begin)

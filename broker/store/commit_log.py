@@ -177,8 +177,7 @@ class CommitLog:
         try:
             self.write(batch)
         except BaseException:
-            for queue in batch.queues:
-                queue.drop_pending()
+            self._drop(batch, queues)
             raise
         return batch
 
@@ -189,6 +188,7 @@ class CommitLog:
         (OSError when the disk has no room), nothing is stored and nothing has changed.
         """
         batch = Batch(now_ms)
+        queues.opened = []
         try:
             self._encode_all(batch, messages, queues)
             for file, _, end_offset in batch.pieces:
@@ -202,10 +202,14 @@ class CommitLog:
                 row = batch.copies if queue.is_light else units
                 row.append((queue, queue.next_offset, queue.pending))
         except BaseException:
-            for queue in batch.queues:
-                queue.drop_pending()
+            self._drop(batch, queues)
             raise
         return batch
+
+    def _drop(self, batch: Batch, queues: ConsumeQueues) -> None:
+        for queue in batch.queues:
+            queue.drop_pending()
+        queues.undo(0)
 
     def write(self, batch: Batch) -> None:
         """Writes an encoded batch to the log; the caller then dispatches what follows from it.
@@ -268,8 +272,10 @@ class CommitLog:
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
                 or sys_flag & _NOT_PLAIN
             ):
+                kept = len(queues.opened)
                 checked = self._check(batch, PutMessage(*message), queues)
                 if isinstance(checked, PutStatus):
+                    queues.undo(kept)
                     batch.refuse(checked)
                     continue
                 queue, layout, sys_flag, properties = checked
@@ -290,6 +296,8 @@ class CommitLog:
                     prepared_offset, body_bytes,
                 )  # fmt: skip
             except struct.error:
+                if not pending and queue in queues.opened[-1:]:
+                    queues.undo(len(queues.opened) - 1)
                 batch.refuse(PutStatus.MESSAGE_ILLEGAL)
                 continue
             parts += (head, body, topic_bytes, _pack_length(properties_bytes), properties)

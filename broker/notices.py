@@ -108,21 +108,32 @@ _CONSEQUENCES: Final = {
 def jumped(jump: Jump, more: int) -> None:
     """A reader goes on behind messages that the log has lost."""
     others = f" (and {more} more such readers are not listed)" if more else ""
-    place = {"topic": jump.topic, "queue": jump.queue_id, "first": jump.from_offset}
     if jump.kind == POPPED:
         log.warn(
             "{count} messages that the group {group} has popped and not acknowledged do not come"
             " back: the log has lost them (queue {queue} of {topic}, from offset {first} to"
             " {last}){others}",
-            count=jump.number, group=jump.group, last=jump.to_offset - 1, others=others, **place,
-        )  # fmt: skip
+            count=jump.number,
+            group=jump.group,
+            queue=jump.queue_id,
+            topic=jump.topic,
+            first=jump.from_offset,
+            last=jump.to_offset - 1,
+            others=others,
+        )
         return
     log.warn(
         "{who} continues at offset {to} of queue {queue} of {topic}, not at {first}: the log has"
         " lost {count} messages in between; {why}{others}",
         who=_JUMPERS[jump.kind].format(group=jump.group, level=jump.queue_id + 1),
-        to=jump.to_offset, count=jump.number, why=_CONSEQUENCES[jump.kind], others=others, **place,
-    )  # fmt: skip
+        to=jump.to_offset,
+        queue=jump.queue_id,
+        topic=jump.topic,
+        first=jump.from_offset,
+        count=jump.number,
+        why=_CONSEQUENCES[jump.kind],
+        others=others,
+    )
 
 
 def store_opened(path: str, recovered: Recovered, config_warnings: Iterable[str]) -> None:

@@ -272,10 +272,8 @@ class CommitLog:
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
                 or sys_flag & _NOT_PLAIN
             ):
-                kept = len(queues.opened)
                 checked = self._check(batch, PutMessage(*message), queues)
                 if isinstance(checked, PutStatus):
-                    queues.undo(kept)
                     batch.refuse(checked)
                     continue
                 queue, layout, sys_flag, properties = checked
@@ -296,8 +294,6 @@ class CommitLog:
                     prepared_offset, body_bytes,
                 )  # fmt: skip
             except struct.error:
-                if not pending and queue in queues.opened[-1:]:
-                    queues.undo(len(queues.opened) - 1)
                 batch.refuse(PutStatus.MESSAGE_ILLEGAL)
                 continue
             parts += (head, body, topic_bytes, _pack_length(properties_bytes), properties)
@@ -346,8 +342,26 @@ class CommitLog:
         self, batch: Batch, message: PutMessage, queues: ConsumeQueues
     ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
         """Returns queue, layout, sys flag and properties of an unusual message, or why it is
-        refused.
+        refused; then it leaves none of the queues that were created for it.
         """
+        kept = len(queues.opened)
+        checked = self._checked(batch, message, queues)
+        if not isinstance(checked, PutStatus) and len(queues.opened) > kept:
+            try:
+                checked[1].pack(
+                    0, 0, 0, message.queue_id, message.flag, 0, 0, checked[2],
+                    message.born_timestamp_ms, message.born_host, 0, message.store_host,
+                    message.reconsume_times, message.prepared_transaction_offset, 0,
+                )  # fmt: skip
+            except struct.error:
+                checked = PutStatus.MESSAGE_ILLEGAL
+        if isinstance(checked, PutStatus):
+            queues.undo(kept)
+        return checked
+
+    def _checked(
+        self, batch: Batch, message: PutMessage, queues: ConsumeQueues
+    ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
         if len(message.properties) > MAX_PROPERTIES_BYTES:

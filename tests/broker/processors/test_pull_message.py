@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.broker.jumps import lost_before, told_jumps
 from tests.fakes import FakePeer, outcome_of, refused, request
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.processors.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull_subscription import PullSubscriptions
-from txrocketmq.broker.store.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
@@ -170,25 +168,6 @@ def test_offsets_beside_what_is_there(pulling: Pulling) -> None:
     assert facts(pulling.pull(queue_offset=1)) == (nothing, "OFFSET_OVERFLOW_ONE", 1, 0, 1)
     assert facts(pulling.pull(queue_offset=2)) == (moved, "OFFSET_OVERFLOW_BADLY", 1, 0, 1)
     assert facts(pulling.pull(queue_offset=-1)) == (moved, "OFFSET_TOO_SMALL", 0, 0, 1)
-
-
-def test_a_group_that_has_missed_messages_is_told(pulling: Pulling) -> None:
-    """Once, however often it asks; but not of a group that has never read the queue."""
-    parts = pulling.parts
-    for _ in range(5):
-        parts.put("T", 0)
-    lost_before(parts, "T", 0, 3)
-    assert facts(pulling.pull(queue_offset=0))[2] == 3
-    assert facts(pulling.pull(queue_offset=-1))[2] == 3
-    assert told_jumps(parts) == []
-    for _ in range(3):
-        pulling.pull(queue_offset=1)
-    parts.offsets.commit("g", "T", 0, 0)
-    pulling.pull(queue_offset=0)
-    assert [each for each, _ in told_jumps(parts)] == [
-        Jump(GROUP, "T", 0, 1, 3, 2, "g"),
-        Jump(GROUP, "T", 0, 0, 3, 3, "g"),
-    ]
 
 
 def test_another_broker_is_suggested_where_slaves_are_read(

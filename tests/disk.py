@@ -158,7 +158,7 @@ class MemoryFiles:
         self.map(path, size_bytes)[: len(content)] = content
 
     def has_data(self, path: str, offset_bytes: int) -> bool:
-        return any(self.maps[path][offset_bytes:])
+        return path not in self.maps or any(self.maps[path][offset_bytes:])
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         if self.room_bytes is None:

@@ -114,7 +114,6 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.transaction_check,
         parts.after_durable,
         parts.transaction_metrics,
-        parts.known_as.store_host,
         parts.clock,
         parts.cold_reads,
     )

@@ -139,7 +139,7 @@ class BrokerConfig(MetricsConfig):
     """For how many seconds clients are sent away before the server stops
     (enableShutdownGracefully)."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
-    """The period between two writes of the consumer offsets to their file."""
+    """The longest period between two writes of changed consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)
     """The period between two registrations at the name servers, at least 10 s and at most 60 s."""
     register_broker_timeout_mills: int = setting(24_000, live=True, least=1)

@@ -60,6 +60,7 @@ class Journal:
         parts.configuration.on_change.append(self._reconfigured)
         parts.store.damaged.listeners.append(notices.no_record)
         parts.store.wrong_bodies.listeners.append(notices.wrong_body)
+        parts.store.jumps.listeners.append(notices.jumped)
         parts.schedule.on_refused.append(notices.level_stands_still)
         parts.schedule.on_unreadable.append(notices.not_readable)
         timers = parts.timers

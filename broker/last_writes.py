@@ -28,7 +28,8 @@ def write_all(parts: Parts, now_ms: int, failed: Failed) -> None:
         ("writing consumerOffset.json", parts.offsets.saving.write_now),
         ("writing consumerOrderInfo.json", parts.pop.orders.saving.write_now),
         ("writing transactionMetrics", parts.transaction_metrics.saving.write_now),
-        ("writing delayOffset.json", lambda: _run(parts.schedule.changes(now_ms))),
+        ("keeping the progress of delay levels", parts.schedule.settle),
+        ("writing delayOffset.json", parts.schedule.saving.write_now),
         ("writing messageRequestMode.json", parts.modes.saving.write_now),
         ("writing consumerFilter.json", parts.filters.saving.write_now),
         ("writing topics.json", parts.topics.saving.write_now),
@@ -39,8 +40,3 @@ def write_all(parts: Parts, now_ms: int, failed: Failed) -> None:
             write()
         except (OSError, StoreError) as error:
             failed(what, error)
-
-
-def _run(write: Callable[[], None] | None) -> None:
-    if write is not None:
-        write()

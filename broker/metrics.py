@@ -28,6 +28,7 @@ from prometheus_client.core import (
 from txrocketmq.broker.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.in_memory import ColdRead
+from txrocketmq.broker.store.jumps import KINDS
 from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import is_system_group
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
@@ -207,15 +208,13 @@ class BrokerMetrics:
         ):
             yield self._one(f"rocketmq_storage_{name}", max(value, 0), **_DISK)
         disk = tuple(_DISK.values())
-        yield self._piece(
-            CounterMetricFamily,
-            "txrocketmq_storage_damaged_messages",  # the original looks for none
-            ("damage", *_DISK),
-            (
-                (("no_record", *disk), store.damaged.count),
-                (("wrong_body", *disk), store.wrong_bodies.count),
-            ),
-        )
+        damages = (("no_record", store.damaged.count), ("wrong_body", store.wrong_bodies.count))
+        found = [((kind, *disk), count) for kind, count in damages]
+        name = "txrocketmq_storage_damaged_messages"  # the original looks for none
+        yield self._piece(CounterMetricFamily, name, ("damage", *_DISK), found)
+        jumps = [((kind, *disk), store.jumps.messages[kind]) for kind in KINDS]
+        name = "txrocketmq_storage_jumped_messages"
+        yield self._piece(CounterMetricFamily, name, ("reader", *_DISK), jumps)
 
     def _clients(self) -> Collecting:
         yield from self._pieces(

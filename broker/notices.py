@@ -4,10 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from twisted.logger import Logger
 
 from txrocketmq.broker.store.damage import Damage
+from txrocketmq.broker.store.jumps import (
+    DELAYS,
+    GROUP,
+    HALF_MESSAGES,
+    OP_MESSAGES,
+    POPPED,
+    REVIVAL,
+    Jump,
+)
 from txrocketmq.broker.store.recovered import Recovered
 from txrocketmq.remoting.message.topics import (
     DLQ_PREFIX,
@@ -76,6 +86,53 @@ def not_readable(level: int, count: int, offset: int) -> None:
         count=count,
         delay_level=level,
         offset=offset,
+    )
+
+
+_JUMPERS: Final = {
+    DELAYS: "delay level {level}",
+    HALF_MESSAGES: "the check of transactions",
+    OP_MESSAGES: "the check of transactions",
+    REVIVAL: "the revival of popped messages",
+    GROUP: "the group {group}",
+}
+_CONSEQUENCES: Final = {
+    DELAYS: "they are not delivered",
+    HALF_MESSAGES: "their producers are not asked about them, and they cannot be committed",
+    OP_MESSAGES: "producers may be asked about transactions that have ended",
+    REVIVAL: "messages that they name and that were not acknowledged do not come back",
+    GROUP: "it does not get them",
+}
+
+
+def jumped(jump: Jump, more: int) -> None:
+    """A reader goes on behind messages that the log has lost."""
+    others = f" (and {more} more such readers are not listed)" if more else ""
+    if jump.kind == POPPED:
+        log.warn(
+            "{count} messages that the group {group} has popped and not acknowledged do not come"
+            " back: the log has lost them (queue {queue} of {topic}, from offset {first} to"
+            " {last}){others}",
+            count=jump.number,
+            group=jump.group,
+            queue=jump.queue_id,
+            topic=jump.topic,
+            first=jump.from_offset,
+            last=jump.to_offset - 1,
+            others=others,
+        )
+        return
+    log.warn(
+        "{who} continues at offset {to} of queue {queue} of {topic}, not at {first}: the log has"
+        " lost {count} messages in between; {why}{others}",
+        who=_JUMPERS[jump.kind].format(group=jump.group, level=jump.queue_id + 1),
+        to=jump.to_offset,
+        queue=jump.queue_id,
+        topic=jump.topic,
+        first=jump.from_offset,
+        count=jump.number,
+        why=_CONSEQUENCES[jump.kind],
+        others=others,
     )
 
 

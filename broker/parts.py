@@ -167,17 +167,9 @@ class Parts:
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         self._make_timers(files, file("timermetrics"))
-        self.transaction_check = TransactionCheck(
-            config,
-            self.intake,
-            self.topics,
-            self.offsets,
-            Questions(self.producers, config.broker_name),
-            self.transaction_metrics,
-            self._own_reads,
-        )
+        self.transaction_check = self._check()
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), clock(), self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
         )
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.cold_reads = ColdReads(self.in_thread)
@@ -195,7 +187,7 @@ class Parts:
             Others(
                 self.transaction_metrics.add,
                 self.stats.died,
-                lambda due_ms: self.timers.is_rejected(due_ms),  # noqa: PLW0108 - made later
+                lambda due_ms: self.timers.rejected(due_ms),  # noqa: PLW0108 - made later
             ),
         )
 
@@ -207,6 +199,19 @@ class Parts:
             lambda: max(self.clock(), self.store.flush.log_timestamp_ms),
             self.in_thread,
             lambda steps: self.walks.run(steps, _raise),
+        )
+
+    def _check(self) -> TransactionCheck:
+        return TransactionCheck(
+            self.config,
+            self.intake,
+            self.topics,
+            self.offsets,
+            Questions(self.producers, self.config.broker_name),
+            self.transaction_metrics,
+            self.after_durable,
+            lambda: self.known_as.store_host,
+            self._own_reads,
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:

@@ -4,19 +4,29 @@
 A table of ten thousand topics is a file of several megabytes, so a change is not written on its
 own. The first change begins a write in a thread; those that come while it runs are in the next
 write, which begins when the first one ends. Code that promises that a change survives a crash
-answers with `answer`: the reply is sent when a write that includes the change is on disk.
+answers with `answer`: the reply is sent when a write that includes the change is on disk. Progress,
+which changes all the time, is written with `begin_soon`: at once after a rest, and then for a small
+part of the time at most. The original writes progress after fixed periods, so that a broker which
+is killed before the first one does everything once more.
 Counterpart of ConfigManager.persist, which writes the whole file for each change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from math import inf
+from time import perf_counter
+from typing import Any, Final
 
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+
+SOON_MS: Final = 500
+"""The shortest period between the beginnings of two writes of `begin_soon`, in ms."""
+_REST: Final = 20
+"""How many times as long as the last write took such a period is at least."""
 
 Done = Callable[[Exception | None], None]
 InThread = Callable[[Callable[[], None], Done], None]
@@ -45,6 +55,8 @@ class Saving:
         self._file = file
         self._snapshot = snapshot
         self._is_running = False
+        self._began_ms = -inf
+        self._took_ms = 0.0
         self._waiting: list[Callable[[Exception | None], None]] = []
         """Listeners for changes in the write that runs now, or in the next one if none runs."""
         self._late: list[Callable[[Exception | None], None]] = []
@@ -63,10 +75,32 @@ class Saving:
         if self._is_running or not self._file.is_stale:
             return
         self._is_running = True
-        self.in_thread(self._file.saving(self._snapshot()), self._ended)
+        save = self._file.saving(self._snapshot())
+
+        def timed() -> None:
+            started_s = perf_counter()
+            save()
+            self._took_ms = (perf_counter() - started_s) * 1000
+
+        self.in_thread(timed, self._ended)
+
+    def begin_soon(self, steady_ms: int, longest_ms: int) -> None:
+        """Does what `begin` does, unless the last write began a short time ago; to be called again
+        and again.
+
+        After `longest_ms` it is not too early in any case, however long a write takes. A write that
+        failed is tried again then.
+        """
+        period_ms = min(max(_REST * self._took_ms, SOON_MS), longest_ms)
+        if steady_ms - self._began_ms >= period_ms and self._file.is_stale:
+            if not self._is_running:
+                self._began_ms = steady_ms
+            self.begin()
 
     def _ended(self, error: Exception | None) -> None:
         self._is_running = False
+        if error is not None:
+            self._took_ms = inf
         self.on_end(error)
         served, self._waiting, self._late = self._waiting, self._late, []
         if self._waiting:

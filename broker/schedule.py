@@ -7,10 +7,12 @@ by `is_behind` whether more are, so that whoever calls it can look after others 
 whose next batch is not in memory waits until that is read (`reading`), and the others go on.
 
 Progress is the offset of each level, in delayOffset.json; after a crash what was delivered since it
-was written is delivered again, as by the original. While the store takes no messages (its disk is
-full), a level pauses. A message that the store would never take is put as a dead letter, into
-DEAD_LETTER_TOPIC, and its level goes on: the original tries such a message for ever, or with
-enableScheduleAsyncDeliver a few times and drops it. Counterpart of ScheduleMessageService.
+was written is delivered again. So a sync is wanted when something was delivered, and the file is
+written as soon as that is durable; the original writes it every ten seconds. While the store takes
+no messages (its disk is full), a level pauses. A message that the store would never take is put as
+a dead letter, into DEAD_LETTER_TOPIC, and its level goes on: the original tries such a message for
+ever, or with enableScheduleAsyncDeliver a few times and drops it. Counterpart of
+ScheduleMessageService.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from txrocketmq.broker.due_message import DueMessages, put_due
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.saving import SOON_MS, Saving
 from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import DELAYS, Jump
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -47,10 +51,11 @@ class Schedule:
         levels: DelayLevels,
         intake: Intake,
         file: JsonFile,
-        now_ms: int,
+        clock: Callable[[], int],
         in_thread: InThread = at_once,
     ) -> None:
         self.levels = levels
+        self._now_ms = clock
         self.reading = Reading(in_thread)
         self._intake = intake
         self._store = intake.store
@@ -76,7 +81,12 @@ class Schedule:
         self._awaited: tuple[int, dict[int, int]] | None = None
         """Progress that becomes durable once the log is durable up to an offset: that offset, and
         the progress by level."""
-        self.data_version = DataVersion(timestamp=now_ms)
+        self._want_from_ms = 0
+        """The steady time from which another sync may be wanted."""
+        self.on_wanted: list[Callable[[], object]] = []
+        """Called when a sync of the log is wanted, since something was delivered."""
+        self.saving = Saving(file, self._snapshot)
+        self.data_version = DataVersion(timestamp=clock())
 
     def load(self) -> None:
         """Loads delayOffset.json; raises JsonFileError."""
@@ -101,24 +111,28 @@ class Schedule:
             self._offsets[level] = min(offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
         self._durable = dict(self._offsets)
 
-    def changes(self, now_ms: int) -> Callable[[], None] | None:
-        """Returns a function that writes delayOffset.json in any thread; None when nothing has
-        changed.
-        """
-        self._look_what_is_durable()
-        if not self._file.is_stale:
-            return None
-        self.data_version = self.data_version.next(now_ms)
+    def _snapshot(self) -> Callable[[], bytes]:
+        self.data_version = self.data_version.next(self._now_ms())
         table = self._table(self._durable)
-        return self._file.saving(lambda: encode_pretty(table))
+        return lambda: encode_pretty(table)
 
-    def _look_what_is_durable(self) -> None:
+    def settle(self) -> None:
+        """Notes for delayOffset.json which progress is durable by now."""
         flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
         if self._awaited is None or flushed >= end:
             self._awaited = end, dict(self._offsets)
         if flushed >= self._awaited[0]:
             self._file.is_stale |= self._awaited[1] != self._durable
             self._durable, self._awaited = self._awaited[1], None
+
+    def save_soon(self, steady_ms: int) -> None:
+        """Has progress made durable and written, a few times a second at most."""
+        self.settle()
+        self.saving.begin_soon(steady_ms, self._store.config.flush_delay_offset_interval)
+        if self._offsets != self._durable and steady_ms >= self._want_from_ms:
+            self._want_from_ms = steady_ms + SOON_MS
+            for heard in self.on_wanted:
+                heard()
 
     def table(self) -> dict[str, Any]:
         """The table as GET_ALL_DELAY_OFFSET sends it."""
@@ -168,7 +182,7 @@ class Schedule:
             if delivered and is_time_up():
                 self.is_behind = True
                 break
-        self._look_what_is_durable()
+        self.save_soon(steady_ms)
         return delivered
 
     def _look_at_clock(self, level: int, top: int, now_ms: int, ahead_ms: int) -> None:
@@ -193,7 +207,11 @@ class Schedule:
 
         Progress is noted before listeners are called, so that an error there repeats nothing.
         """
-        start = max(self._offsets.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, level - 1))
+        least, known = self._store.min_offset(SCHEDULE_TOPIC, level - 1), self._offsets.get(level)
+        start = max(known or 0, least)
+        if known is not None and known < least:
+            count = least - known - len(self._done.get(level, ()))
+            self._store.jumps.found(Jump(DELAYS, SCHEDULE_TOPIC, level - 1, known, least, count))
         done = self._done.setdefault(level, set())
         units = self._units(level, min(start, top), now_ms, now_ms - steady_ms)
         self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong

@@ -115,7 +115,7 @@ class Broker:
         self._upkeep = Upkeep(
             self.parts, self._journal, self.clock.steady_ms, self._failures.by_itself
         )
-        self._is_pausing = self._is_delivering = self._is_saving_progress = False
+        self._is_pausing = self._is_delivering = False
         self._pause_ms = FIRST_PAUSE_MS
         self._to_register: dict[str, None] = {}
         """Topics that were created, changed or deleted since the last registration."""
@@ -257,6 +257,7 @@ class Broker:
         revive_slices = Slices(parts.pop.revive, now_ms, steady_ms, parts.call_soon)
         timer_slices = Slices(parts.timers, now_ms, steady_ms, parts.call_soon)
         parts.schedule.reading.on_end.append(self._deliver)
+        parts.schedule.on_wanted.append(self._flush)
         parts.consumers.on_change += [parts.group_changes.changed, parts.filters.changed]
         parts.topics.on_change.append(self._register_soon)
         parts.configuration.on_change.append(self._reconfigured)
@@ -264,12 +265,22 @@ class Broker:
         every(SCHEDULE_MS, timer_slices.begin)
         every(SECOND_MS, lambda: store.tick(now_ms(), steady_ms()))
         follow = self._upkeep.follow_log
-        for tick in (self._journal.tick, follow, self._unlink, check_slices.begin, self._count):
+        make = self._upkeep.make_files
+        for tick in (
+            self._journal.tick,
+            follow,
+            make,
+            self._unlink,
+            check_slices.begin,
+            self._count,
+        ):
             every(SECOND_MS, tick)
         every(SCHEDULE_MS, lambda: parts.pop.tick(now_ms(), steady_ms()))
         every(config.revive_interval, revive_slices.begin)
         every(SECOND_MS, lambda: parts.polling.tick(steady_ms()))
-        saved = (parts.topics, parts.groups, parts.modes, parts.offsets, parts.filters)
+        saved = (
+            parts.topics, parts.groups, parts.modes, parts.offsets, parts.filters, parts.schedule,
+        )  # fmt: skip
         for part in (*saved, parts.transaction_metrics, parts.pop.orders, parts.timers.metrics):
             part.saving.in_thread = self._threads.run
             part.saving.on_end = partial(self._journal.went, f"writing {part.saving.name}")
@@ -277,8 +288,7 @@ class Broker:
             every(SECOND_MS, part.saving.begin)
         every(lambda: store.config.flush_interval_commit_log, self._flush)
         every(EXPIRE_MS, self._upkeep.expire)
-        every(config.flush_consumer_offset_interval, parts.offsets.saving.begin)
-        every(store.config.flush_delay_offset_interval, self._save_progress)
+        every(SCHEDULE_MS, self._save_progress)
         every(config.transaction_metric_flush_interval, parts.transaction_metrics.saving.begin)
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         every(period_ms, lambda: self.register(force=config.force_register))
@@ -413,6 +423,14 @@ class Broker:
         self._is_delivering = True
         self.clock.later(0, self._deliver_slice)
 
+    def _save_progress(self) -> None:
+        steady_ms, longest_ms = (
+            self.clock.steady_ms(),
+            self.parts.config.flush_consumer_offset_interval,
+        )
+        for saving in (self.parts.offsets.saving, self.parts.pop.orders.saving):
+            saving.begin_soon(steady_ms, longest_ms)
+
     def _dead_letters(self, level: int, count: int, offset: int, why: str) -> None:
         self.parts.topics.create_in_heartbeat(DEAD_LETTER_TOPIC, 1)
         log.error(
@@ -472,21 +490,6 @@ class Broker:
         removals = self.parts.store.removals
         removals.finish(job)
         self._journal.went("removing files of the store", removals.trouble)
-
-    def _save_progress(self) -> None:
-        """Writes the progress of delayed delivery in a thread, one write at a time."""
-        if self._is_saving_progress:
-            return
-        write = self.parts.schedule.changes(self.clock.now_ms())
-        if write is None:
-            return
-        self._is_saving_progress = True
-
-        def written(error: Exception | None) -> None:
-            self._is_saving_progress = False
-            self._journal.went("writing delayOffset.json", error)
-
-        self._threads.run(write, written)
 
 
 def _not_written(what: str, error: Exception) -> None:

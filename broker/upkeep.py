@@ -32,6 +32,7 @@ class Upkeep:
         self._journal = journal
         self._steady_ms = steady_ms
         self._failed = failed
+        self._is_making = False
 
     def sample(self, day: int) -> None:
         """Samples the counters that are due; `day` is the local date's ordinal."""
@@ -50,6 +51,23 @@ class Upkeep:
         steps = self._parts.store.follow_log()
         if steps is not None:
             self._run("deleting what refers to expired messages", steps)
+
+    def make_files(self) -> None:
+        """Makes files of light queues that came into being."""
+        steps = None if self._is_making else self._parts.store.make_files()
+        if steps is not None:
+            self._is_making = True
+            self._run("making files of light queues", self._made(steps))
+
+    def _made(self, steps: Steps[None]) -> Steps[None]:
+        what = "making files of light queues"
+        try:
+            yield from steps
+            self._journal.went(what, None)
+        except OSError as error:
+            self._journal.went(what, error)
+        finally:
+            self._is_making = False
 
     def refresh_routes(self) -> None:
         """Asks name servers again for the queues of other brokers."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
@@ -63,6 +64,7 @@ class MemoryFiles:
     """
 
     def __init__(self) -> None:
+        self.on_shortage: list[Callable[[], object]] = []
         self.maps: dict[str, mmap.mmap] = {}
         self.small: dict[str, bytes] = {}
         self.durable: dict[str, bytes] = {}
@@ -150,6 +152,13 @@ class MemoryFiles:
             self.maps[path][: len(shorter)] = shorter
             self.modified.setdefault(path, self.now_ms)
         return self.maps[path]
+
+    def create(self, path: str, size_bytes: int, content: bytes) -> None:
+        self.allocate(path, 0, PAGE_BYTES)
+        self.map(path, size_bytes)[: len(content)] = content
+
+    def has_data(self, path: str, offset_bytes: int) -> bool:
+        return path not in self.maps or any(self.maps[path][offset_bytes:])
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         if self.room_bytes is None:

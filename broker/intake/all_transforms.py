@@ -24,6 +24,7 @@ from txrocketmq.broker.queue_locks import QueueLocks
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.broker.store.light_queues import is_served
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 
@@ -35,7 +36,7 @@ class Others(NamedTuple):
     """Called with the topic of each half message, and 1."""
     died: Callable[[str, str], None]
     """Called with the group and the topic of each dead letter."""
-    timers_rejected: Callable[[int], bool]
+    timers_rejected: Callable[[int], PutStatus | None]
     """Returns whether too many timer messages are due at a time, which is in ms."""
 
 

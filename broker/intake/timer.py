@@ -32,7 +32,7 @@ _MAX_DIGITS: Final = 19
 class Timer:
     """Sends timer messages to the timer topic, where they wait.
 
-    `is_rejected` returns whether too many messages are due at a time, which is in ms.
+    `rejected` returns why no message can be taken that is due at a time, which is in ms; or None.
     """
 
     acts_on = ActsOn(
@@ -40,9 +40,9 @@ class Timer:
         ways=Way.SEND | Way.BATCH | Way.SEND_BACK | Way.COMMIT | Way.REPLY,
     )
 
-    def __init__(self, config: StoreConfig, is_rejected: Callable[[int], bool]) -> None:
+    def __init__(self, config: StoreConfig, rejected: Callable[[int], PutStatus | None]) -> None:
         self._config = config
-        self._is_rejected = is_rejected
+        self._rejected = rejected
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
         """Sends the message there if it is a timer message and its time has not come."""
@@ -66,8 +66,9 @@ class Timer:
             return
         precision_ms = self._config.timer_precision_ms
         out_ms = (deliver_ms - 1) // precision_ms * precision_ms
-        if self._is_rejected(out_ms):
-            raise NotTaken(PutStatus.WHEEL_TIMER_FLOW_CONTROL)
+        rejected = self._rejected(out_ms)
+        if rejected is not None:
+            raise NotTaken(rejected)
         message.properties[names.TIMER_OUT_MS] = str(out_ms)
         message.park(TIMER_TOPIC, 0)
 

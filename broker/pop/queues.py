@@ -28,6 +28,7 @@ from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
 from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics
@@ -236,6 +237,8 @@ class PopQueues:
             return
         result = self._get(wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory)
         if result.status in _MOVED:
+            if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
+                self._jumped(topic, group, queue_id, offset, result.next_begin_offset)
             offset = result.next_begin_offset
             self._offsets.commit(group, topic, queue_id, offset)
             self._check_points.clear(topic, group, queue_id)
@@ -255,6 +258,9 @@ class PopQueues:
         """
         largest_bytes = self._store.config.max_message_size + _ROOM_BYTES
         return popped.count > 0 and popped.size_bytes + largest_bytes > MAX_BODY_BYTES
+
+    def _jumped(self, topic: str, group: str, queue_id: int, at: int, to: int) -> None:
+        self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
 
     def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
         config = self._config

@@ -42,6 +42,7 @@ from txrocketmq.broker.pop.records import (
 from txrocketmq.broker.pop.replaced import Replaced
 from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -80,6 +81,10 @@ class _Waiting:
         self.offset = offset
         self.left = set(point.distances())
         self.due_ms = point.pop_time + point.invisible_time + ACK_INTERVAL_MS
+
+
+_Revived = tuple[_Waiting, list[tuple[int, InnerMessage]]]
+"""A check point that is due, and the messages that are put for it, with their distances."""
 
 
 class _ByTime:
@@ -262,8 +267,11 @@ class Revive:
         them.
         """
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
-        queue.next_offset = max(queue.next_offset, store.min_offset(name, queue_id))
-        offset = queue.next_offset
+        offset, least = queue.next_offset, store.min_offset(name, queue_id)
+        if offset < least:
+            if queue.kept != NOT_FOUND or offset:
+                store.jumps.found(Jump(REVIVAL, name, queue_id, offset, least, least - offset))
+            offset = queue.next_offset = least
         count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
         if count <= 0 or self._count >= MAX_WAITING:
             return False
@@ -317,7 +325,7 @@ class Revive:
         """Brings back a batch of messages that are due; returns whether there were any."""
         if steady_ms < self._paused_until_ms:
             return False
-        batch: list[tuple[_Waiting, list[tuple[int, InnerMessage]]]] = []
+        batch: list[_Revived] = []
         count = size_bytes = 0
         while count < MAX_BATCH and size_bytes < MAX_BATCH_BYTES:
             waiting = self._by_time.first(now_ms)
@@ -335,26 +343,35 @@ class Revive:
             size_bytes += sum(len(message.body) for _, message in messages)
         if not batch:
             return False
+        self._put(batch, now_ms, steady_ms)
+        return True
+
+    def _put(self, batch: Sequence[_Revived], now_ms: int, steady_ms: int) -> None:
         flat = [message for _, messages in batch for _, message in messages]
         statuses = iter(self._intake.take(flat, now_ms) if flat else ())
         is_all = True
+        refused: list[tuple[str, PutStatus]] = []
         for waiting, messages in batch:
-            failed: list[tuple[int, PutStatus]] = []
+            failed: list[int] = []
             for distance, _ in messages:
                 status = next(statuses)
                 self._metrics.retried(waiting.point.key, status.name)
                 if status is not PutStatus.PUT_OK:
-                    failed.append((distance, status))
+                    failed.append(distance)
+                    refused.append((waiting.point.topic or "", status))
             is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
+        if refused:
+            topic, status = refused[0]
+            for heard in self.on_refused:
+                heard(len(refused), topic, status.name)
         if not is_all:
             self._paused_until_ms = steady_ms + RETRY_MS
-        return True
 
     def _settle_one(
         self,
         waiting: _Waiting,
         count: int,
-        failed: Sequence[tuple[int, PutStatus]],
+        failed: Sequence[int],
         now_ms: int,
     ) -> bool:
         """Finishes a check point, or puts failed messages again.
@@ -365,11 +382,7 @@ class Revive:
         topic, group = point.topic or "", point.group or ""
         self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
         if failed:
-            for heard in self.on_refused:
-                heard(len(failed), topic, failed[0][1].name)
-            left = {
-                distance for distance, _ in failed if not self._reput(waiting, distance, now_ms)
-            }
+            left = {distance for distance in failed if not self._reput(waiting, distance, now_ms)}
             if left:
                 waiting.left = left
                 self._by_time.add(waiting)
@@ -408,12 +421,17 @@ class Revive:
         normal = normal_topic(topic, group)
         if self._topics.get(normal) is None or self._groups.find(group) is None:
             return []
-        found = []
+        found: list[tuple[int, InnerMessage]] = []
+        lost: list[int] = []
         for distance in sorted(self._replaced.left(point.key, waiting.left)):
-            found += [
-                (distance, self._revived(stored, point, topic, group))
-                for stored in self._stored(point, topic, point.start_offset + distance)
-            ]
+            offset = point.start_offset + distance
+            stored = self._stored(point, topic, offset)
+            found += [(distance, self._revived(each, point, topic, group)) for each in stored]
+            if not stored and offset < self._store.max_offset(topic, point.queue_id):
+                lost.append(offset)
+        if lost:
+            place = topic, point.queue_id, lost[0], lost[-1] + 1
+            self._store.jumps.found(Jump(POPPED, *place, len(lost), group))
         if found:
             self._make_topic(found[0][1].topic, group)
         return found

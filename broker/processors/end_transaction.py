@@ -35,7 +35,6 @@ from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
-from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -94,7 +93,7 @@ class End(NamedTuple):
 
 
 class EndTransactionProcessor:
-    """Ends transactions; `store_host` is the broker's advertised address, as in records."""
+    """Ends transactions."""
 
     def __init__(
         self,
@@ -104,7 +103,6 @@ class EndTransactionProcessor:
         check: TransactionCheck,
         after_durable: AfterDurable,
         metrics: TransactionMetrics,
-        store_host: bytes,
         clock: Callable[[], int],
         cold_reads: ColdReads,
     ) -> None:
@@ -115,7 +113,6 @@ class EndTransactionProcessor:
         self._check = check
         self._after_durable = after_durable
         self._metrics = metrics
-        self._store_host = store_host
         self._now_ms = clock
         self._cold_reads = cold_reads
         self._remembered = RememberedEnds()
@@ -231,14 +228,9 @@ class EndTransactionProcessor:
         """Has op messages put for these ends once their messages are durable: see
         after_durable.py.
         """
-        puts: list[PutMessage] = []
-        for half, _ in ends:
-            queue_id = half.queue_id
-            self._remembered.add((queue_id, self._check.known_as(queue_id, half.queue_offset)))
-            for offset in self._check.ended(queue_id, half.queue_offset):
-                self._remembered.add((queue_id, offset))
-                puts.append(op_message(queue_id, offset, self._store_host, now_ms))
-        self._after_durable.put(puts)
+        halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
+        for place in self._check.end(halves, now_ms):
+            self._remembered.add(place)
         for end in ends:
             topic = end.half.properties.get(names.REAL_TOPIC, "")
             age_ms = now_ms - end.half.born_timestamp

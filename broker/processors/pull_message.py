@@ -30,6 +30,7 @@ from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     GetResult,
@@ -199,6 +200,8 @@ class PullMessageProcessor:
         if code is None:  # nothing in the queue
             moved = header.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
+            self._jumped(header, result)
         if member is not None:
             moved_to = result.next_begin_offset
             is_moved = code == ResponseCode.PULL_OFFSET_MOVED
@@ -219,6 +222,13 @@ class PullMessageProcessor:
             group_sys_flag=group.group_sys_flag,
         )
         return Reply(answer, result.buffers, code, result.status.name)
+
+    def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
+        """Notes that a group has missed messages; not of one that is new to the queue."""
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        at, to = header.queue_offset, result.next_begin_offset
+        if at > 0 or (at == 0 and self._offsets.query(group, topic, queue_id) >= 0):
+            self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
 
     def _get(
         self,

@@ -177,8 +177,7 @@ class CommitLog:
         try:
             self.write(batch)
         except BaseException:
-            for queue in batch.queues:
-                queue.drop_pending()
+            self._drop(batch, queues)
             raise
         return batch
 
@@ -189,6 +188,7 @@ class CommitLog:
         (OSError when the disk has no room), nothing is stored and nothing has changed.
         """
         batch = Batch(now_ms)
+        queues.opened = []
         try:
             self._encode_all(batch, messages, queues)
             for file, _, end_offset in batch.pieces:
@@ -202,10 +202,14 @@ class CommitLog:
                 row = batch.copies if queue.is_light else units
                 row.append((queue, queue.next_offset, queue.pending))
         except BaseException:
-            for queue in batch.queues:
-                queue.drop_pending()
+            self._drop(batch, queues)
             raise
         return batch
+
+    def _drop(self, batch: Batch, queues: ConsumeQueues) -> None:
+        for queue in batch.queues:
+            queue.drop_pending()
+        queues.undo(0)
 
     def write(self, batch: Batch) -> None:
         """Writes an encoded batch to the log; the caller then dispatches what follows from it.
@@ -338,8 +342,26 @@ class CommitLog:
         self, batch: Batch, message: PutMessage, queues: ConsumeQueues
     ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
         """Returns queue, layout, sys flag and properties of an unusual message, or why it is
-        refused.
+        refused; then it leaves none of the queues that were created for it.
         """
+        kept = len(queues.opened)
+        checked = self._checked(batch, message, queues)
+        if not isinstance(checked, PutStatus) and len(queues.opened) > kept:
+            try:
+                checked[1].pack(
+                    0, 0, 0, message.queue_id, message.flag, 0, 0, checked[2],
+                    message.born_timestamp_ms, message.born_host, 0, message.store_host,
+                    message.reconsume_times, message.prepared_transaction_offset, 0,
+                )  # fmt: skip
+            except struct.error:
+                checked = PutStatus.MESSAGE_ILLEGAL
+        if isinstance(checked, PutStatus):
+            queues.undo(kept)
+        return checked
+
+    def _checked(
+        self, batch: Batch, message: PutMessage, queues: ConsumeQueues
+    ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
         if len(message.properties) > MAX_PROPERTIES_BYTES:

@@ -85,7 +85,7 @@ class StoreConfig:
     message_delay_level: str = setting(DEFAULT_LEVELS)
     """The delay of each delay level, beginning with level 1."""
     flush_delay_offset_interval: int = setting(10_000, least=1)
-    """The period between two writes of the progress of delayed delivery."""
+    """The longest period between two writes of the progress of delayed delivery."""
 
     # Timer messages.
     timer_wheel_enable: bool = setting(True, live=True)

@@ -29,6 +29,7 @@ from txrocketmq.broker.store.units import (
     PRE_BLANK_SIZE,
     UNIT,
     UNIT_BYTES,
+    end_of_units,
     first_written,
     has_unit,
     last_written,
@@ -367,8 +368,7 @@ class ConsumeQueue:
         while index and not has_unit(files.mapped_files[index].view, 0):
             index -= 1
         file = files.mapped_files[index]
-        count = file.size_bytes // UNIT_BYTES
-        written = bisect_left(range(count), 1, key=lambda at: int(not has_unit(file.view, at)))
+        written = end_of_units(file.view, file.size_bytes // UNIT_BYTES)
         files.end_at(file.from_offset + written * UNIT_BYTES)
         files.flushed_offset = files.max_offset
         self.max_offset = files.max_offset // UNIT_BYTES

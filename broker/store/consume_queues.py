@@ -17,11 +17,14 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.consume_queue_ext import BitmapOf, ConsumeQueueExt, no_bitmap
 from txrocketmq.broker.store.deleted_topics import DeletedTopics
+from txrocketmq.broker.store.descriptors import mappings
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.light_queues import is_light
+from txrocketmq.broker.store.light_row import LightRow
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.removals import Removals
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import fixed
 
@@ -31,6 +34,9 @@ _MAX_TOPIC_BYTES_V1: Final = 0x7F
 _MAX_NAME_BYTES: Final = 255
 """The longest name of a directory, and so of a topic, in bytes."""
 _MAX_QUEUE_ID: Final = 0x7FFFFFFF
+
+_GIVEN_UP_AT_ONCE: Final = 64
+"""How many mappings are given up when there are too many."""
 
 Table = dict[str, dict[int, ConsumeQueue]]
 KindOf = Callable[[str], bool | None]
@@ -78,6 +84,13 @@ class ConsumeQueues:
         self.deleted = DeletedTopics(files, config.store_path_root_dir)
         self.removals = Removals(files)
         """Files of deleted queues that are still to be unlinked."""
+        self.opened: list[ConsumeQueue] = []
+        """The queues that were created by the messages that are being encoded."""
+        files.on_shortage.append(self.give_up_mappings)
+        self._mapped: Iterator[ConsumeQueue] = iter(())
+        """The queues whose mappings were not given up in this round."""
+        self._unmade: dict[ConsumeQueue, None] = {}
+        """Light queues that may have no file yet (light_row.py)."""
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         for queues in self.table.values():
@@ -89,6 +102,19 @@ class ConsumeQueues:
         """
         for topic in list(self.table):
             yield from list(self.table.get(topic, {}).values())
+
+    def give_up_mappings(self) -> None:
+        """Unmaps files of some queues, in turns; they are mapped again when they are used.
+
+        Nothing is lost: what is written is in the system's memory.
+        """
+        before = mappings.count
+        for _ in range(2):
+            for queue in self._mapped:
+                queue.files.unmap()
+                if before - mappings.count >= _GIVEN_UP_AT_ONCE:
+                    return
+            self._mapped = self.one_by_one()
 
     @property
     def directory(self) -> str:
@@ -119,12 +145,53 @@ class ConsumeQueues:
         if len(topic.encode("utf-8", "replace")) > max_bytes:
             raise ValueError(f"a topic's name has at most {max_bytes} bytes")
         queue = self._queue(topic, queue_id, batches=self.has_batches(topic))
-        for directory in self._directories(queue):
-            self.removals.settle(directory)
-        if queue.is_light and queues is None:
-            self.light_count += 1
+        if not self.removals.is_idle:
+            for directory in self._directories(queue):
+                self.removals.settle(directory)
+        if queue.is_light:
+            self.light_count += queues is None
+            self._unmade[queue] = None
         self._add(queue)
+        self.opened.append(queue)
         return queue
+
+    def undo(self, kept: int) -> None:
+        """Forgets the queues in `opened` but the first ones, since no message has entered them.
+
+        A message that is refused leaves nothing behind.
+        """
+        for queue in self.opened[kept:]:
+            queue.files.discard_prepared()
+            ids = self.table.get(queue.topic)
+            if ids is None or ids.get(queue.queue_id) is not queue:
+                continue
+            del ids[queue.queue_id]
+            self._unmade.pop(queue, None)
+            if not ids:
+                del self.table[queue.topic]
+                self.plain.pop(queue.topic, None)
+                self.light_count -= queue.is_light
+        del self.opened[kept:]
+
+    def make_files(self) -> Steps[None]:
+        """Makes the files of light queues that have none yet, one with each step.
+
+        Raises OSError when the disk has no room; those that are left come with the next call.
+        """
+        for queue in list(self._unmade):
+            if self.find(queue.topic, queue.queue_id) is queue and isinstance(
+                queue.files, LightRow
+            ):
+                if not queue.files.mapped_files:
+                    continue  # its first message is not confirmed yet
+                queue.files.make()
+            del self._unmade[queue]
+            yield None
+
+    @property
+    def has_unmade(self) -> bool:
+        """Whether there may be light queues without a file."""
+        return bool(self._unmade)
 
     def has_batches(self, topic: str) -> bool:
         """Whether the topic's queues are queues of batches, or will be."""
@@ -261,7 +328,7 @@ class ConsumeQueues:
 
     def _queue(self, topic: str, queue_id: int, *, batches: bool) -> ConsumeQueue:
         config = self._config
-        place = os.path.join(topic, str(queue_id))
+        place = f"{topic}{os.sep}{queue_id}"
         magic, record_topic = encode_topic(topic)
         if batches:
             files = MappedFileQueue(
@@ -271,7 +338,8 @@ class ConsumeQueues:
                 "mapperFileSizeBatchConsumeQueue",
             )
             return BatchQueue(topic, queue_id, magic, record_topic, files)
-        files = MappedFileQueue(
+        row = LightRow if is_light(topic) else MappedFileQueue
+        files = row(
             self._files,
             os.path.join(self._root, place),
             config.consume_queue_file_bytes,

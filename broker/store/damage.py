@@ -4,26 +4,16 @@
 Damaged places of the index itself are among them. A list of its own has messages whose bodies do
 not have the CRC that they were stored with: they are served all the same, since consumers check the
 CRC. Without this, a zeroed page of the log or a damaged unit of a queue would go to consumers as
-garbage. Each place is counted and reported once to the listeners; the number of reports is limited,
-so that a damaged disk does not fill a log file. All of this is forgotten with the process.
+garbage.
 
 The original serves such bytes as they are.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-_REMEMBERED: Final = 65_536
-"""How many reported places are remembered; beyond that the oldest may be reported again."""
-_WAITING: Final = 64
-"""How many places may wait to be reported; of further ones only the number is reported."""
-_AT_ONCE: Final = 10
-_TICKS_A_PLACE: Final = 6
-"""How many places may be reported at once; one more is allowed after this many ticks (of a
-second)."""
+from txrocketmq.broker.store.reports import Reports
 
 
 class Damage(NamedTuple):
@@ -44,47 +34,5 @@ class Damage(NamedTuple):
     queue_offset: int
 
 
-DamageListener = Callable[[Damage, int], None]
-"""Called with a damage, and the number of further damages that are not reported singly."""
-
-
-class DamagedRecords:
-    """Counts damages, and reports them to `listeners` when `tick` is called each second."""
-
-    def __init__(self) -> None:
-        self.listeners: list[DamageListener] = []
-        self.count = 0
-        """How many places were found since the store was opened."""
-        self._known: dict[tuple[int, str, int, int], None] = {}
-        self._waiting: deque[Damage] = deque()
-        self._more = 0
-        self._allowed = _AT_ONCE
-        self._ticks = 0
-
-    def found(self, damage: Damage) -> None:
-        """Notes a damage; one that is known already is ignored."""
-        key = damage.physical_offset, damage.queue, damage.queue_offset, damage.position
-        if key in self._known:
-            return
-        if len(self._known) >= _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[key] = None
-        self.count += 1
-        if len(self._waiting) < _WAITING:
-            self._waiting.append(damage)
-        else:
-            self._more += 1
-
-    def tick(self) -> None:
-        """Reports as many damages as the limit allows now."""
-        self._ticks += 1
-        if self._ticks % _TICKS_A_PLACE == 0:
-            self._allowed = min(self._allowed + 1, _AT_ONCE)
-        while self._waiting and self._allowed:
-            self._allowed -= 1
-            damage = self._waiting.popleft()
-            more = 0
-            if not self._waiting:
-                more, self._more = self._more, 0
-            for listener in self.listeners:
-                listener(damage, more)
+class DamagedRecords(Reports[Damage]):
+    """Counts and reports damages."""

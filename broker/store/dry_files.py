@@ -120,6 +120,10 @@ class DryFiles(OsFiles):
         mapped[: len(content)] = content
         return mapped
 
+    def create(self, path: str, size_bytes: int, content: bytes) -> None:
+        """See Files."""
+        self.map(path, size_bytes)[: len(content)] = content
+
     def hold(self, path: str) -> None:
         """See Files."""
 
@@ -129,6 +133,10 @@ class DryFiles(OsFiles):
     def filled(self, path: str) -> int:
         """See Files."""
         return len(self._mapped[os.path.abspath(path)])
+
+    def has_data(self, path: str, offset_bytes: int) -> bool:
+        """See Files."""
+        return True
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         """See Files."""

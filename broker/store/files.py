@@ -16,7 +16,8 @@ again and again, the log, is held open from before its first write: no sync of i
 descriptor, and the kernel reports a failed write to it, while a descriptor that is opened after
 the failure may not hear of it. Queues, index and checkpoint are too many for that and are opened
 when they are synced. When the process has no descriptor left, what is held or is open for a moment
-takes one of a few spare ones; a mapping of anything else fails with EMFILE.
+takes one of a few spare ones; a mapping of anything else fails with EMFILE, a little earlier than
+there is none left (descriptors.py).
 
 Syncing works from any thread while the reactor's thread writes to the mapping.
 
@@ -31,16 +32,21 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, Protocol
 
+from txrocketmq.broker.store.descriptors import (
+    NO_DESCRIPTORS,
+    check_mappable,
+    mappings,
+    open_file,
+    spares,
+)
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.residency import is_resident
 from txrocketmq.remoting.operating_system import reserve, sync_data
 
-_SPARE_DESCRIPTORS: Final = 8
-_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _IN_MEMORY: Final = frozenset({"tmpfs", "devtmpfs"})
 """The file systems on which even reading a hole of a mapping takes room."""
 
@@ -65,6 +71,9 @@ class Lock(Protocol):
 
 class Files(Protocol):
     """What the store asks of a file system."""
+
+    on_shortage: list[Callable[[], object]]
+    """Called before a file is mapped when other mappings should be given up first."""
 
     def entries(self, directory: str) -> list[Entry]:
         """What is in the directory, by name; empty only when there is no such directory.
@@ -97,6 +106,9 @@ class Files(Protocol):
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
         """Maps the file, shared; creates it, sparse, where it does not exist or is shorter."""
 
+    def create(self, path: str, size_bytes: int, content: bytes) -> None:
+        """Makes a sparse file that begins with this content; leaves none when it raises."""
+
     def hold(self, path: str) -> None:
         """Keeps the file open for `sync` and `allocate` until `release`; creates it if need be."""
 
@@ -109,6 +121,9 @@ class Files(Protocol):
         Holes before that are given room now. Except on file systems in memory it is the size of the
         file. Raises OSError when there is no room.
         """
+
+    def has_data(self, path: str, offset_bytes: int) -> bool:
+        """Whether anything may have been written behind this offset: there is more than a hole."""
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         """Reserves room on the disk for a range of the file, keeping what is in it."""
@@ -152,6 +167,7 @@ class OsFiles:
         self._held: dict[str, _Held] = {}
         self._in_memory: dict[int, bool] = {}
         """By device: whether its files live in memory."""
+        self.on_shortage: list[Callable[[], object]] = []
 
     def entries(self, directory: str) -> list[Entry]:
         """See Files."""
@@ -207,20 +223,37 @@ class OsFiles:
                 try:
                     return _map(held, size_bytes)
                 except OSError as error:
-                    if error.errno not in _NO_DESCRIPTORS or not _spares.give():
+                    if error.errno not in NO_DESCRIPTORS or not spares.give():
                         raise
                     return _map(held, size_bytes)
+        if mappings.is_short():
+            for heard in self.on_shortage:
+                heard()
+        check_mappable(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             return _map(descriptor, size_bytes)
         finally:
             os.close(descriptor)
 
+    def create(self, path: str, size_bytes: int, content: bytes) -> None:
+        """See Files."""
+        descriptor = open_file(path, os.O_RDWR | os.O_CREAT)
+        try:
+            os.ftruncate(descriptor, size_bytes)
+            os.pwrite(descriptor, content, 0)
+        except OSError:
+            self.remove(path)
+            raise
+        finally:
+            os.close(descriptor)
+            spares.fill()
+
     def hold(self, path: str) -> None:
         """See Files."""
         with self._lock:
             if path not in self._held:
-                self._held[path] = _Held(_open(path, os.O_RDWR | os.O_CREAT))
+                self._held[path] = _Held(open_file(path, os.O_RDWR | os.O_CREAT))
 
     def release(self, path: str) -> None:
         """See Files."""
@@ -254,12 +287,12 @@ class OsFiles:
             if held is not None:
                 yield held
                 return
-        descriptor = _open(path, os.O_RDWR)
+        descriptor = open_file(path, os.O_RDWR)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
-            _spares.fill()
+            spares.fill()
 
     def filled(self, path: str) -> int:
         """See Files."""
@@ -271,10 +304,24 @@ class OsFiles:
         with self._opened(path) as descriptor:
             return _fill_holes(descriptor, status.st_size)
 
-    def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+    def has_data(self, path: str, offset_bytes: int) -> bool:
         """See Files."""
         with self._opened(path) as descriptor:
-            reserve(descriptor, offset_bytes, length_bytes)
+            try:
+                return os.lseek(descriptor, offset_bytes, os.SEEK_DATA) >= 0
+            except OSError as error:
+                return error.errno != errno.ENXIO
+
+    def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+        """See Files."""
+        try:
+            with self._opened(path) as descriptor:
+                reserve(descriptor, offset_bytes, length_bytes)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            why = f"{error.strerror} for {length_bytes:,} more bytes"
+            raise OSError(error.errno, why, path) from error
 
     def sync(self, path: str) -> None:
         """See Files."""
@@ -342,7 +389,7 @@ class OsFiles:
             return None
         os.pwrite(descriptor, content, 0)
         _held_locks.add(inode)
-        _spares.fill()
+        spares.fill()
         return _HeldLock(descriptor, inode)
 
     def lock_for_reading(self, path: str) -> Lock | None:
@@ -409,47 +456,7 @@ class _Held:
     def close_if_unused(self) -> None:
         if self.is_released and not self.users:
             os.close(self.descriptor)
-            _spares.fill()
-
-
-class _Spares:
-    """Spare descriptors: closing one of them makes room for a file that must be opened.
-
-    There is one set for the process. It is filled when a store is opened, and again whenever one
-    was given away and something is closed.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._descriptors: list[int] = []
-
-    def fill(self) -> None:
-        """Opens the missing descriptors, or as many as possible."""
-        with self._lock, suppress(OSError):
-            while len(self._descriptors) < _SPARE_DESCRIPTORS:
-                self._descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-
-    def give(self) -> bool:
-        """Closes one descriptor; returns False when none is left."""
-        with self._lock:
-            if not self._descriptors:
-                return False
-            os.close(self._descriptors.pop())
-            return True
-
-
-_spares: Final = _Spares()
-
-
-def _open(path: str, flags: int) -> int:
-    """Opens the file, using up a spare descriptor if there is no other."""
-    flags |= os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o644)
-    except OSError as error:
-        if error.errno not in _NO_DESCRIPTORS or not _spares.give():
-            raise
-    return os.open(path, flags, 0o644)
+            spares.fill()
 
 
 def _map(descriptor: int, size_bytes: int) -> mmap.mmap:

@@ -41,6 +41,7 @@ from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import Index, IndexFile
+from txrocketmq.broker.store.light_row import LightRow
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 
 _PAGE_BYTES: Final = 4096
@@ -253,6 +254,8 @@ class Flush:
             queue = self._due.popleft()
             job.queues.append(queue)
             for row in (queue.files,) if queue.ext is None else (queue.files, queue.ext.files):
+                if isinstance(row, LightRow) and not row.is_made:
+                    continue  # what is in memory only is not durable
                 job.row_ends.append((row, row.max_offset))
                 job.other_paths += [file.path for file in row.unflushed()]
         if not self._due and self._unseen is None:

@@ -75,7 +75,7 @@ class InMemory:
             length = min(CHUNK_BYTES, file.wrote_bytes - at)
             if length <= 0 or (
                 ((path, index - 1) not in self._scrubbed or key in self._scrubbed)
-                and self._files.is_in_memory(file.map(), at, length)
+                and (not file.is_made or self._files.is_in_memory(file.map(), at, length))
             ):
                 self._note(key)
             else:

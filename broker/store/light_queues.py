@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
@@ -96,6 +97,21 @@ def places_of(record: Record) -> list[tuple[str, int]]:
     return places(
         topic, values.get(names.INNER_MULTI_DISPATCH), values.get(names.INNER_MULTI_QUEUE_OFFSET)
     )
+
+
+def offset_in(record: Record, light_queue: str) -> int | None:
+    """The offset of a record in a light queue; None if it is not in there."""
+    if not has_places(record):
+        return None
+    topic = str(record.topic, "utf-8", "replace")
+    return _offsets(topic, record.properties.tobytes()).get(light_queue)
+
+
+@lru_cache(maxsize=4)  # a record may be in thousands of light queues, which ask one after the other
+def _offsets(topic: str, properties: bytes) -> dict[str, int]:
+    values = decode_properties(str(properties, "utf-8", "replace"))
+    listing = values.get(names.INNER_MULTI_DISPATCH), values.get(names.INNER_MULTI_QUEUE_OFFSET)
+    return dict(places(topic, *listing))
 
 
 def parts_with_places(files: MappedFileQueue, end: int) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.dispatch import enters_queue
-from txrocketmq.broker.store.light_queues import places_of
+from txrocketmq.broker.store.light_queues import offset_in
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.scan import PROPERTIES_LENGTH_BYTES, Record, Walk
 
@@ -289,4 +289,4 @@ def agrees(
         record.queue_offset == offset
         and record.queue_id == queue.queue_id
         and record.topic == queue.topic.encode("utf-8", "replace")
-    ) or (queue.is_light and (queue.topic, offset) in places_of(record))
+    ) or (queue.is_light and offset_in(record, queue.topic) == offset)

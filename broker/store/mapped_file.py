@@ -24,6 +24,7 @@ import os
 from bisect import bisect_right
 from contextlib import suppress
 
+from txrocketmq.broker.store.descriptors import mappings
 from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import Entry, Files
 from txrocketmq.remoting.operating_system import fault_page_by_page, make_hole
@@ -63,6 +64,8 @@ class MappedFile:
         "wrote_bytes",
     )
 
+    is_made = True  # but see light_row.py
+
     def __init__(
         self,
         files: Files,
@@ -94,6 +97,7 @@ class MappedFile:
             mapped = self._files.map(self.path, self.size_bytes)
             self._filled_bytes = self._files.filled(self.path)
             self._map = mapped
+            mappings.count += 1
         return self._map
 
     @property
@@ -180,10 +184,9 @@ class MappedFile:
         return found if len(found) == size_bytes else None
 
     def clear_tail(self) -> None:
-        """Zeroes all bytes after the written part, as in a file that was never written there.
+        """Zeroes what is behind the written part, as in a file that was never written there.
 
-        What a crash or a truncation leaves behind would else come back to life once new data ends
-        where old data begins. (The original leaves it.)
+        What a crash leaves behind would else come back to life where new data end.
         """
         mapped = self.map()
         start = self.wrote_bytes
@@ -192,7 +195,7 @@ class MappedFile:
         aligned = min(-(-start // _PAGE_BYTES) * _PAGE_BYTES, self.size_bytes)
         _zero(mapped, start, aligned)
         self.reserved_bytes = -1
-        if aligned == self.size_bytes:
+        if aligned == self.size_bytes or not self._files.has_data(self.path, aligned):
             return
         try:
             make_hole(mapped, aligned, self.size_bytes - aligned)
@@ -204,6 +207,7 @@ class MappedFile:
 
     def unmap(self) -> None:
         """Drops the mapping, which is made again when needed."""
+        mappings.count -= self._map is not None
         self._map = None
         self._view = None
         self._filled_bytes = 0
@@ -332,10 +336,7 @@ class MappedFileQueue:
         ]
 
     def insert(self, offset: int, content: bytes) -> MappedFile:
-        """Creates the missing file for this offset, filled with repetitions of `content`.
-
-        Raises OSError without room on the disk.
-        """
+        """Creates the missing file for this offset, full of `content`; OSError without room."""
         file = self._file(offset - offset % self.file_bytes, 0)
         self._files.make_directory(self.directory)
         file.reserve(self.file_bytes)
@@ -389,8 +390,7 @@ class MappedFileQueue:
         """Prepares the file `index` + 1 places after the last one, with room up to there.
 
         So a batch that crosses files fails before any of it is written: raises OSError without
-        room, and creates no file then. `first_offset` is for a row that has no files yet: it lies
-        in the first one.
+        room, and creates no file then. `first_offset` lies in the first file of a row.
         """
         while len(self._prepared) <= index:
             row = self.mapped_files + self._prepared

@@ -150,6 +150,8 @@ class MessageStore(StoredMessages):
             shown = self._reput.offset
             self.flush.flush_all()
             self._show()
+            for _ in self._queues.make_files():
+                shown = -1
             self._index.write_pending(now_ms)
             if self._reput.offset != shown:
                 self.flush.flush_all()  # the units of what has become visible by the first
@@ -314,6 +316,12 @@ class MessageStore(StoredMessages):
         """
         return self._retention.follow_log() if self._is_open else None
 
+    def make_files(self) -> Steps[None] | None:
+        """Steps that make files of light queues; None if all have theirs. Raises OSError without
+        room.
+        """
+        return self._queues.make_files() if self._is_open and self._queues.has_unmade else None
+
     def tick(self, now_ms: int, steady_ms: int | None = None) -> None:
         """Housekeeping, to be called each second.
 
@@ -325,6 +333,7 @@ class MessageStore(StoredMessages):
         self.stats.sample(steady_ms)
         self.damaged.tick()
         self.wrong_bodies.tick()
+        self.jumps.tick()
         self._reader.memory.tick()
         self._write_index(now_ms)
         self._show()

@@ -154,6 +154,11 @@ class Removals:
         """Whether everything that was given up is unlinked or was refused."""
         return not self._left and not self._directories and self._job is None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to remove, not even what was refused."""
+        return self.is_empty and not self._refused and not self._refused_directories
+
     def add(self, files: Iterable[MappedFile]) -> None:
         """Takes files that have left their row; held slices of them stay readable."""
         stuck = {os.path.dirname(each.path) for each in self._refused}

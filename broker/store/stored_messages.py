@@ -33,6 +33,7 @@ from txrocketmq.broker.store.get_message import (
 )
 from txrocketmq.broker.store.in_memory import unchecked
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.jumps import Jumps
 from txrocketmq.broker.store.log_walk import LogWalk
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.broker.store.stats import StoreStats
@@ -53,6 +54,7 @@ class StoredMessages:
         self._log = CommitLog(files, config)
         self._queues = ConsumeQueues(files, config)
         self.damaged = DamagedRecords()
+        self.jumps = Jumps()
         self._reader = MessageReader(files, self._log, config, self.damaged)
         self.wrong_bodies = self._reader.memory.wrong_bodies
         self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part

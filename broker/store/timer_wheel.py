@@ -40,7 +40,6 @@ class TimerWheel:
     """The timer wheel. Its file is created when the first slot is written."""
 
     def __init__(self, files: Files, path: str, precision_ms: int) -> None:
-        self._files = files
         self.path = path
         self.precision_ms = precision_ms
         self._file = MappedFile(files, path, FILE_BYTES, wrote_bytes=FILE_BYTES)
@@ -53,9 +52,12 @@ class TimerWheel:
     def make(self) -> None:
         """Creates the file with empty slots, unless it exists; raises OSError without room."""
         if not self.is_made:
-            self._files.remove(self.path)
-            self._file.reserved_bytes = -1
-            self._file.reserve_whole()
+            self._file.remove()
+            try:
+                self._file.reserve_whole()
+            except OSError:
+                self._file.remove()
+                raise
             self.is_made = True
 
     def remove(self) -> None:

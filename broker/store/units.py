@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_left
 from typing import Final
 
 from txrocketmq.broker.store import formats
@@ -41,6 +42,17 @@ def has_unit(view: memoryview, index: int) -> bool:
         return False
     physical_offset, size, _ = UNIT.unpack(unit)
     return bool(size > 0 and physical_offset >= 0)
+
+
+def end_of_units(view: memoryview, count: int) -> int:
+    """How many units a file of `count` has before the first place that was never written.
+
+    Little more is read of the file than what is written, since a hole takes a page, too.
+    """
+    most = 1
+    while most < count and has_unit(view, most):
+        most *= 2
+    return bisect_left(range(min(most, count)), 1, key=lambda at: int(not has_unit(view, at)))
 
 
 def first_written(units: memoryview) -> int:

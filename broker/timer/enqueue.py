@@ -48,6 +48,8 @@ class Enqueue:
         self._reading = reading
         self._done: set[int] = set()
         """Offsets beyond the progress whose messages were delivered already."""
+        self.trouble: OSError | None = None
+        """Why the last message could not be put into the wheel."""
         self.count = 0
         """How many messages were put into the wheel since the start."""
         self.on_trouble: list[Callable[[OSError | None], None]] = []
@@ -129,6 +131,12 @@ class Enqueue:
             raise NotInMemory(cold)
         return units
 
+    def tell(self, trouble: OSError | None) -> None:
+        """Notes why the files cannot be written, or that they can."""
+        self.trouble = trouble
+        for heard in self.on_trouble:
+            heard(trouble)
+
     def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
         """Puts a message into the timer log and the wheel; returns False when the disk has no
         room.
@@ -138,11 +146,9 @@ class Enqueue:
         try:
             self._timers.put(waiting.out_ms, place, takes_back=takes_back)
         except OSError as error:
-            for heard in self.on_trouble:
-                heard(error)
+            self.tell(error)
             return False
-        for heard in self.on_trouble:
-            heard(None)
+        self.tell(None)
         self.count += 1
         self._metrics.add(topic, -1 if takes_back else 1)
         return True

@@ -22,6 +22,7 @@ from txrocketmq.broker.cold_reads import InThread
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.reading import RETRY_MS, Reading
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.store.timer_check import TimerProgress
 from txrocketmq.broker.timer.delivery import Delivery
 from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
@@ -51,6 +52,8 @@ class Timers:
         self._dequeue = Dequeue(messages, *parts)
         self.keeper = ProgressKeeper(files, messages, self.wheelwork, in_thread)
         self.is_open = False
+        self._is_shut = False
+        """Whether the files could not be opened when that was last tried."""
         self.is_behind = False
         """Whether there is more to do at once."""
         self._repair: Iterator[None] | None = None
@@ -58,7 +61,7 @@ class Timers:
         """The time of the slot whose chain was broken when the wheel was last made anew."""
         self._turn = -1, 0
         """The time of the current slot, and where the queue ended when its turn came."""
-        self._try_again_ms = 0
+        self._try_again_ms = self._make_again_ms = self._steady_ms = 0
         self._expire_ms = 0
         self._rates = (0.0, 0.0)
         """The messages per second that enter and leave the wheel."""
@@ -78,8 +81,9 @@ class Timers:
         try:
             self.keeper.begin_with(self.wheelwork.check.read())
             self.wheelwork.open(now_ms)
-            self.is_open = True
+            self.is_open, self._is_shut = True, False
         except OSError as error:
+            self._is_shut = True
             self.wheelwork.warnings.append(
                 f"the files of timer messages cannot be opened: {error}. Those that wait are not"
                 " delivered before they can be; it is tried again"
@@ -104,7 +108,7 @@ class Timers:
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
     ) -> None:
         """Continues with all that there is to do, until the time is up."""
-        self.is_behind = False
+        self.is_behind, self._steady_ms = False, steady_ms
         if self._messages.config.is_slave or not self._messages.writeable:
             return
         if not self.is_open and not self._open_late(now_ms, steady_ms):
@@ -191,9 +195,34 @@ class Timers:
 
     # --- what others ask ---
 
-    def is_rejected(self, due_ms: int) -> bool:
-        """Whether too many messages are due at this time for a further one (isReject)."""
-        return self.is_open and self.wheelwork.is_rejected(due_ms, random())
+    def rejected(self, due_ms: int) -> PutStatus | None:
+        """Why no further message can be taken that is due at this time; None if it can (isReject).
+
+        What is acknowledged must be kept: while the disk has no room for the files of timers, none
+        are taken. The original acknowledges them.
+        """
+        if self._is_shut or (self.is_open and not self._has_room()):
+            return PutStatus.CREATE_MAPPED_FILE_FAILED
+        if self.is_open and self.wheelwork.is_rejected(due_ms, random()):
+            return PutStatus.WHEEL_TIMER_FLOW_CONTROL
+        return None
+
+    def _has_room(self) -> bool:
+        if self.enqueue.trouble is None and self.wheelwork.wheel.is_made:
+            return True
+        if self._steady_ms < self._make_again_ms:
+            return False
+        try:
+            self.wheelwork.wheel.make()
+        except OSError as error:
+            self._make_again_ms = self._steady_ms + RETRY_MS
+            self.enqueue.tell(error)
+            return False
+        if self.enqueue.trouble is not None:
+            if self.enqueue.behind:
+                return False  # those that were taken before have their turn first
+            self.enqueue.tell(None)
+        return True
 
     def progress(self) -> TimerProgress:
         """The progress as GET_TIMER_CHECK_POINT returns it."""

@@ -9,8 +9,9 @@ the log are kept, it goes to TRANS_CHECK_MAX_TIME_TOPIC, from where an administr
 back. That is where the messages of a group end that has no producers left.
 
 A round is done in slices, however many messages there are. Messages are put before progress is
-saved, and progress is saved when they are durable: after a crash a question may be repeated, but
-nothing is lost.
+saved, and progress is saved when they are durable. After a crash a question may be repeated, but
+nothing is lost, and nothing is open twice: the start looks for older copies (copies.py), and a
+message ends in all its copies (moves.py).
 
 Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
 """
@@ -18,12 +19,13 @@ Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final
 
 from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.reading import Reading
@@ -33,6 +35,7 @@ from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.half_queue import HalfQueue
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
+from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
@@ -69,9 +72,13 @@ class TransactionCheck:
         offsets: ConsumerOffsets,
         questions: Questions,
         metrics: TransactionMetrics,
+        after_durable: AfterDurable,
+        store_host: Callable[[], bytes],
         in_thread: InThread = at_once,
     ) -> None:
         self._config = config
+        self._after_durable = after_durable
+        self._store_host = store_host
         self._intake = intake
         self._store = intake.store
         self._topics = topics
@@ -84,31 +91,40 @@ class TransactionCheck:
         self._queues: dict[int, HalfQueue] = {}
         self._round: deque[HalfQueue] = deque()
         """The queues that this round has not finished."""
+        self._unknown: deque[HalfQueue] = deque()
+        """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
         self.on_given_up: list[Callable[[int, str, str], None]] = []
         """Called with the number of messages given up, and topic and unique key of the first."""
         self.on_unreadable: list[Callable[[int, int], None]] = []
         """Called with queue and offset of a half message that cannot be read."""
 
-    def ended(self, queue_id: int, offset: int) -> list[int]:
-        """Notes that the half message which its producer knows by this offset has ended.
+    def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[tuple[int, int]]:
+        """Ends half messages, which are given by the queues and offsets that producers know.
 
-        Returns the offsets for which op messages have to be put: they come later, and no producer
+        Returns the queues and offsets of all their copies.
+
+        Op messages are put when everything before them is durable (after_durable.py); no producer
         is asked meanwhile.
         """
-        queue = self._queue(queue_id)
-        offsets = queue.moves.ended(offset)
-        queue.ended.mark(offsets)
-        return offsets
+        ended = [
+            (queue_id, each)
+            for queue_id, offset in halves
+            for each in self._queue(queue_id).end(offset)
+        ]
+        self._put_ops(ended, now_ms)
+        return ended
 
-    def known_as(self, queue_id: int, offset: int) -> int:
-        """Returns the offset by which its producer knows the half message at this one."""
-        return self._queue(queue_id).moves.known_as(offset)
+    def _put_ops(self, ended: list[tuple[int, int]], now_ms: int) -> None:
+        host = self._store_host()
+        self._after_durable.put([op_message(*each, host, now_ms) for each in ended])
 
     def _queue(self, queue_id: int) -> HalfQueue:
         queue = self._queues.get(queue_id)
         if queue is None:
-            queue = self._queues[queue_id] = HalfQueue(queue_id, self._store, self._offsets)
+            is_new = self._began_ms is not None
+            queue = HalfQueue(queue_id, self._store, self._offsets, is_new=is_new)
+            self._queues[queue_id] = queue
         return queue
 
     def settle(self) -> None:
@@ -122,33 +138,48 @@ class TransactionCheck:
         """Begins a round when it is time for one, or continues it, until the time is up."""
         self.settle()
         self.is_behind = False
-        if self.reading.is_busy(steady_ms) or not (self._round or self._begin(steady_ms)):
+        if self.reading.is_busy(steady_ms):
+            return
+        if self._began_ms is None:
+            self._unknown.extend(self._all_queues())
+            self._began_ms = steady_ms
+        if not (self._unknown or self._round or self._begin(self._began_ms, steady_ms)):
             return
         try:
-            while self._round:
-                if self._step(self._round[0], now_ms):
+            while self._unknown or self._round:
+                if self._unknown:
+                    if self._look_for_copies(self._unknown[0], now_ms):
+                        self._unknown.popleft()
+                elif self._step(self._round[0], now_ms):
                     self._round.popleft()
                 if is_time_up():
                     break
         except NotInMemory as cold:
             self.reading.begin(cold.read)
             return
-        self.is_behind = bool(self._round)
+        self.is_behind = bool(self._unknown or self._round)
 
-    def _begin(self, steady_ms: int) -> bool:
+    def _all_queues(self) -> list[HalfQueue]:
+        if self._store.config.is_slave:
+            return []
+        return [self._queue(each) for each in self._store.queue_ids(TRANS_HALF_TOPIC)]
+
+    def _begin(self, began_ms: int, steady_ms: int) -> bool:
         """Begins a round, unless it is too early, or this is a slave."""
-        if self._began_ms is None:
-            self._began_ms = steady_ms
-        if steady_ms - self._began_ms < self._config.transaction_check_interval:
+        if steady_ms - began_ms < self._config.transaction_check_interval:
             return False
         self._began_ms = steady_ms
-        if self._store.config.is_slave:
-            return False
-        for queue_id in self._store.queue_ids(TRANS_HALF_TOPIC):
-            queue = self._queue(queue_id)
+        for queue in self._all_queues():
             queue.begin_round()
             self._round.append(queue)
-        return True
+        return bool(self._round)
+
+    def _look_for_copies(self, queue: HalfQueue, now_ms: int) -> bool:
+        """Reads some messages of a queue, unless its copies are known; returns whether they are."""
+        ended = queue.read_copies()
+        if ended:
+            self._put_ops([(queue.queue_id, each) for each in ended], now_ms)
+        return ended is not None
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:
         """Continues with a queue, by some op messages or half messages; returns whether it is
@@ -156,8 +187,9 @@ class TransactionCheck:
 
         Half messages are only examined when the op messages, which tell what has ended, were read.
         """
-        if not queue.read_ops():
+        if not (self._look_for_copies(queue, now_ms) and queue.read_ops()):
             return False
+        queue.skip_lost()
         found, end, is_done = self._collect(queue, now_ms)
         if not found:
             queue.ended.done_before(end)
@@ -235,14 +267,14 @@ class TransactionCheck:
                 given_up.append(half)
             else:
                 physical_offset, _, queue_offset = batch.places[at]
-                prepared = half_message.prepared_offset(half)
+                prepared = half_message.prepared_offset(half, half.queue_offset)
                 queue.moves.moved(half.queue_offset, queue_offset, prepared)
                 if fate is _Fate.ASK:
                     self._ask(half, physical_offset, queue_offset, now_ms)
         if lost:  # one property more makes them too large
             self._intake.put([half_message.given_up(each).to_put() for each in lost], now_ms)
         if lost or given_up:
-            self._tell_given_up(given_up + lost)
+            self._give_up(queue, given_up + lost, now_ms)
         return stopped_at
 
     def _put(self, half: MessageExt, fate: _Fate) -> PutMessage:
@@ -260,7 +292,8 @@ class TransactionCheck:
         half.store_timestamp = now_ms
         self._questions.ask(half)
 
-    def _tell_given_up(self, halves: list[MessageExt]) -> None:
+    def _give_up(self, queue: HalfQueue, halves: list[MessageExt], now_ms: int) -> None:
+        self.end([(queue.queue_id, each.queue_offset) for each in halves], now_ms)
         for half in halves:
             self._metrics.add(half.properties.get(names.REAL_TOPIC, ""), -1)
         first = halves[0]

@@ -54,6 +54,11 @@ class Ended:
         self._last_named.append(last)
         return True
 
+    def lost(self, count: int) -> None:
+        """Takes this many op messages that the log has lost, or as many as there is room for."""
+        room = max(self._max_marks - len(self._last_named), 0)
+        self._last_named += array("q", [-1]) * min(count, room)
+
     def mark(self, half_offsets: list[int]) -> None:
         """Marks half messages as ended whose op messages are yet to come.
 
@@ -66,6 +71,11 @@ class Ended:
                 if at >= len(marks):
                     marks += bytes(at + 1 - len(marks))
                 marks[at] = 1
+
+    def open_before(self, half_offset: int) -> int:
+        """How many half messages before this offset are not known to have ended."""
+        count = max(half_offset - self.half_offset, 0)
+        return count - sum(self._marks[:count])
 
     def next_open(self, offset: int) -> int:
         """The first half message at this offset or later that has not ended."""

@@ -131,11 +131,14 @@ def immunity_ms(half: Half) -> int | None:
     return -1 if seconds == -1 else seconds * 1000
 
 
-def prepared_offset(half: MessageExt) -> int:
-    """The queue offset at which it was first put, which its producer knows."""
+def prepared_offset(half: MessageExt, known: int) -> int:
+    """The queue offset at which it was first put, which its producer knows.
+
+    `known` is the first offset that is known otherwise, for messages that do not say it.
+    """
     text = half.properties.get(names.TRAN_PREPARED_QUEUE_OFFSET)
     offset = -1 if text is None else number_of(text)
-    return half.queue_offset if offset < 0 else offset
+    return known if offset < 0 else offset
 
 
 def number_of(text: str) -> int:

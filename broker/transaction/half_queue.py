@@ -10,8 +10,11 @@ from typing import Final
 
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.transaction.copies import Copies
 from txrocketmq.broker.transaction.ended import Ended
+from txrocketmq.broker.transaction.half_message import prepared_offset
 from txrocketmq.broker.transaction.moves import Moves
 from txrocketmq.broker.transaction.op_message import half_offsets
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
@@ -21,12 +24,18 @@ GROUP: Final = "CID_RMQ_SYS_TRANS"
 """The group under which the broker keeps its progress (MixAll.CID_SYS_RMQ_TRANS)."""
 _MAX_OPS: Final = 256
 """How many op messages are read at once."""
+_MAX_COPIES: Final = 64
+"""How many half messages are read at once when copies are looked for."""
+_MAX_EARLY: Final = 65_536
+"""How many ends are remembered before copies are known; for others producers may be asked again."""
 
 
 class HalfQueue:
-    """A half queue with its op queue."""
+    """A half queue with its op queue; `is_new` if a former life of the broker did not have it."""
 
-    def __init__(self, queue_id: int, store: MessageStore, offsets: ConsumerOffsets) -> None:
+    def __init__(
+        self, queue_id: int, store: MessageStore, offsets: ConsumerOffsets, *, is_new: bool = False
+    ) -> None:
         self.queue_id = queue_id
         self.moves = Moves()
         self.top = 0
@@ -35,6 +44,12 @@ class HalfQueue:
         self._offsets = offsets
         self._kept = self._in_file()
         self.ended = Ended(*self._begin())
+        self._copies: Copies | None = None
+        """Looks for copies; None before all op messages were read, and when it is done."""
+        self._is_known = is_new
+        """Whether it is known which messages are older copies of others."""
+        self._early: list[int] = []
+        """Offsets of messages that ended before that."""
         self._awaited: tuple[int, tuple[int, int]] | None = None
         """Progress that can be saved once the log is durable up to an offset: that offset, and the
         progress in both queues."""
@@ -44,9 +59,7 @@ class HalfQueue:
         return query(GROUP, TRANS_HALF_TOPIC, queue_id), query(GROUP, TRANS_OP_TOPIC, queue_id)
 
     def _begin(self) -> tuple[int, int]:
-        """Returns where to begin in both queues, by the saved progress and by what the store still
-        has.
-        """
+        """Returns where to begin in both queues, by the saved progress and by where they end."""
         topics, queue_id = (TRANS_HALF_TOPIC, TRANS_OP_TOPIC), self.queue_id
         found = []
         for topic, kept in zip(topics, self._kept, strict=True):
@@ -54,7 +67,7 @@ class HalfQueue:
                 self._store.min_offset(topic, queue_id),
                 self._store.max_offset(topic, queue_id),
             )
-            found.append(least if kept == NOT_FOUND else min(max(kept, least), most))
+            found.append(least if kept == NOT_FOUND else min(kept, most))
         return found[0], found[1]
 
     def begin_round(self) -> None:
@@ -63,7 +76,50 @@ class HalfQueue:
             self._kept = self._in_file()
             self._awaited = None
             self.ended = Ended(*self._begin())
+            self._copies, self._is_known = None, False
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
+
+    def end(self, offset: int) -> list[int]:
+        """Notes that the message known by this offset has ended; returns the offsets of all its
+        copies, for which op messages have to be put.
+        """
+        if not self._is_known and len(self._early) < _MAX_EARLY:
+            self._early.append(offset)
+        offsets = self.moves.ended(offset)
+        self.ended.mark(offsets)
+        return offsets
+
+    def read_copies(self) -> list[int] | None:
+        """Reads some messages to find older copies; None as long as there are more to read.
+
+        Returns the offsets for which op messages have to be put, since their messages ended under
+        other offsets meanwhile. Raises NotInMemory when nothing could be read.
+        """
+        if self._is_known:
+            return []
+        if self._copies is None:
+            if not self.read_ops():
+                return None
+            top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
+            self._copies = Copies(self.ended.half_offset, top, self._early)
+        copies = self._copies
+        for at in range(_MAX_COPIES):
+            offset = copies.next(self._open(copies.offset))
+            if offset >= copies.end:
+                self._copies, self._is_known = None, True
+                early, self._early = self._early, []
+                return [each for one in early for each in self.end(one) if each != one]
+            try:
+                half = self.message(offset)
+            except NotInMemory:
+                if not at:
+                    raise
+                return None
+            before = copies.add(offset, half)
+            if before is not None and half is not None:
+                self.moves.moved(before, offset, prepared_offset(half, before))
+                self.ended.mark([before])
+        return None
 
     def read_ops(self) -> bool:
         """Reads some op messages; returns whether all available ones were read.
@@ -71,10 +127,11 @@ class HalfQueue:
         Raises NotInMemory when none could be read.
         """
         ended, half_top = self.ended, self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
-        least = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id)
-        while ended.read_offset < least and not ended.is_full:
-            ended.read([], half_top)  # the log has lost it
-        at = ended.read_offset
+        least, at = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id), ended.read_offset
+        if at < least:
+            self._jumped(OP_MESSAGES, TRANS_OP_TOPIC, at, least, least - at)
+            ended.lost(least - at)
+            at = ended.read_offset
         count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
         if count <= 0 or ended.is_full:
             return True
@@ -91,10 +148,26 @@ class HalfQueue:
                 return True
         return ended.read_offset == at  # else there may be more
 
+    def skip_lost(self) -> None:
+        """Goes on behind half messages that the log has lost; to be called when op messages were
+        read.
+        """
+        least, at = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id), self.ended.half_offset
+        if at < least:
+            count = self.ended.open_before(least)
+            self._jumped(HALF_MESSAGES, TRANS_HALF_TOPIC, at, least, count)
+            self.ended.done_before(least)
+
+    def _jumped(self, kind: str, topic: str, at: int, to: int, count: int) -> None:
+        self._store.jumps.found(Jump(kind, topic, self.queue_id, at, to, count))
+
     def next_open(self, offset: int) -> int:
         """The first half message at this offset or later that has not ended; or the top."""
+        return min(self._open(offset), self.top)
+
+    def _open(self, offset: int) -> int:
         least = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id)
-        return min(self.ended.next_open(max(offset, least, self.ended.half_offset)), self.top)
+        return self.ended.next_open(max(offset, least, self.ended.half_offset))
 
     def message(self, offset: int) -> MessageExt | None:
         """The half message at an offset; None when it cannot be read.

@@ -19,6 +19,7 @@ from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
 from txrocketmq.broker.store.damage import Damage
+from txrocketmq.broker.store.jumps import GROUP, Jump
 from txrocketmq.namesrv.metrics import NamesrvMetrics
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -151,6 +152,14 @@ def test_damaged_messages(busy: Parts) -> None:
     found = families(busy)
     assert value(found, name, damage="no_record", storage_medium="disk") == 1
     assert value(found, name, damage="wrong_body", cluster=busy.config.broker_cluster_name) == 2
+
+
+def test_jumped_messages(busy: Parts) -> None:
+    name = "txrocketmq_storage_jumped_messages_total"
+    busy.store.jumps.found(Jump(GROUP, "T", 0, 3, 10, 7, "g"))
+    found = families(busy)
+    assert value(found, name, reader="group", cluster=busy.config.broker_cluster_name) == 7
+    assert value(found, name, reader="delay_level") == 0
 
 
 def test_values_of_pops_and_timers(busy: Parts) -> None:

@@ -12,6 +12,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from txrocketmq.broker.notices import (
     half_message_unreadable,
     half_messages_given_up,
+    jumped,
     level_stands_still,
     no_record,
     not_brought_back,
@@ -20,6 +21,7 @@ from txrocketmq.broker.notices import (
     wrong_body,
 )
 from txrocketmq.broker.store.damage import Damage
+from txrocketmq.broker.store.jumps import GROUP, KINDS, POPPED, Jump
 
 
 @pytest.fixture
@@ -70,3 +72,20 @@ def test_pops(said: Callable[[], str]) -> None:
     revive_record_unreadable(3, 17)
     assert "2 popped messages of Orders cannot be brought back now" in said()
     assert "the record at offset 17 of queue 3 of the revive topic is not valid" in said()
+
+
+def test_jumps(said: Callable[[], str]) -> None:
+    jumped(Jump(GROUP, "Orders", 3, 5, 12, 7, "Billing"), 4)
+    assert "the group Billing continues at offset 12 of queue 3 of Orders, not at 5" in said()
+    assert "lost 7 messages in between" in said()
+    assert "4 more such readers" in said()
+    jumped(Jump(POPPED, "Orders", 3, 5, 12, 2, "Billing"), 0)
+    assert "2 messages that the group Billing has popped and not acknowledged do not" in said()
+    assert "from offset 5 to 11" in said()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_reader_has_a_sentence(said: Callable[[], str], kind: str) -> None:
+    jumped(Jump(kind, "Orders", 3, 5, 12, 7), 0)
+    assert "Orders" in said()
+    assert "7 messages " in said()

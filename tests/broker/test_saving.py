@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.fakes import outcome_of
+from txrocketmq.broker import saving
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Done, Saving
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -122,3 +124,40 @@ def test_at_the_end_it_is_written_here_whatever_runs_in_a_thread(scene: Scene) -
     assert scene.path.read_bytes() == b"7"
     scene.write()
     assert scene.path.read_bytes() == b"7"
+
+
+def test_progress_is_written_at_once_after_a_rest(scene: Scene) -> None:
+    scene.saving.begin_soon(0, 5_000)
+    assert not scene.threads  # nothing has changed
+    for steady_ms in range(0, 2_000, 100):
+        scene.content += 1
+        scene.file.is_stale = True
+        scene.saving.begin_soon(steady_ms, 5_000)
+        if scene.threads:
+            scene.write()
+            assert scene.path.read_bytes() == b"%d" % scene.content
+    assert len(scene.ends) == 2_000 // saving.SOON_MS
+
+
+@pytest.mark.parametrize(("took_s", "period_ms"), [(0.1, 2_000), (10, 5_000)])
+def test_a_file_that_takes_long_is_written_seldom(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, took_s: float, period_ms: int
+) -> None:
+    times = itertools.count()
+    monkeypatch.setattr(saving, "perf_counter", lambda: next(times) * took_s)
+    for steady_ms in range(0, 20_000, 100):
+        scene.file.is_stale = True
+        scene.saving.begin_soon(steady_ms, 5_000)
+        if scene.threads:
+            scene.write()
+    assert len(scene.ends) == 20_000 // period_ms
+
+
+def test_what_cannot_be_written_is_tried_seldom(scene: Scene) -> None:
+    scene.path.mkdir()
+    scene.file.is_stale = True
+    for steady_ms in range(0, 20_000, 100):
+        scene.saving.begin_soon(steady_ms, 5_000)
+        if scene.threads:
+            scene.write()
+    assert [type(error) for error in scene.ends] == [IsADirectoryError] * 4

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
+from tests.broker.jumps import lost_before, told_jumps
 from txrocketmq.broker import schedule as module
 from txrocketmq.broker.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.schedule import RETRY_MS, Schedule
+from txrocketmq.broker.store.jumps import DELAYS, Jump
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -35,14 +37,18 @@ def arrived(parts: Parts, queue_id: int = 2) -> list[MessageExt]:
 
 def saved(parts: Parts) -> dict[int, int]:
     """The progress that a new start would find."""
-    write = parts.schedule.changes(parts.now_ms)
-    if write is not None:
-        write()
+    parts.schedule.settle()
+    parts.schedule.saving.write_now()
+    return loaded(parts)
+
+
+def loaded(parts: Parts) -> dict[int, int]:
+    """The progress in the file."""
     later = Schedule(
         parts.delay_levels,
         parts.intake,
         JsonFile(parts.config_folder / "delayOffset.json"),
-        parts.now_ms,
+        parts.clock,
     )
     later.load()
     table: dict[int, int] = later.table()["offsetTable"]
@@ -319,30 +325,81 @@ def test_a_message_without_destination_is_passed_over(parts: Parts) -> None:
 def test_progress_survives(parts: Parts) -> None:
     delayed(parts, 1)
     delayed(parts, 1)
-    assert parts.schedule.changes(0) is None
     parts.schedule.tick(parts.now_ms + 1_000)
     delayed(parts, 1)
     assert parts.schedule.progress() == {1: (2, 3)}
     parts.store.flush.flush_all()
-    write = parts.schedule.changes(parts.now_ms)
-    assert write is not None
-    write()
-    assert parts.schedule.changes(parts.now_ms) is None
+    parts.schedule.settle()
+    parts.schedule.saving.write_now()
     later = Schedule(
         parts.delay_levels,
         parts.intake,
         JsonFile(parts.config_folder / "delayOffset.json"),
-        parts.now_ms,
+        parts.clock,
     )
     later.load()
     assert later.table()["offsetTable"] == {1: 2}
     assert later.tick(parts.now_ms + 2_000) == 1
 
 
+def test_progress_is_written_when_it_first_matters(parts: Parts) -> None:
+    """A broker that is killed every few seconds would else deliver all levels anew each time."""
+    syncs: list[int] = []
+    parts.schedule.on_wanted.append(lambda: syncs.append(parts.store.max_physical_offset))
+    delayed(parts, 1)
+    parts.store.flush.flush_all()
+    parts.schedule.tick(parts.now_ms, 0)
+    assert not syncs
+    parts.schedule.tick(parts.now_ms + 1_000, 1_000)
+    assert syncs == [parts.store.max_physical_offset]
+    parts.schedule.tick(parts.now_ms + 2_000, 2_000)
+    assert loaded(parts) == {1: 0}  # the rest is not durable yet
+    parts.store.flush.flush_all()
+    parts.schedule.tick(parts.now_ms + 2_100, 2_100)
+    assert loaded(parts) == {1: 1}
+    assert len(syncs) == 2
+
+
+def test_progress_is_written_a_few_times_a_second_at_most(parts: Parts) -> None:
+    """However many messages become due: each write is two syncs."""
+    syncs: list[int] = []
+    parts.schedule.on_wanted.append(lambda: syncs.append(1))
+    written: list[Exception | None] = []
+    parts.schedule.saving.on_end = written.append
+    for _ in range(50):
+        delayed(parts, 1)
+        parts.now_ms += 100
+    for steady_ms in range(1_000, 6_000, 100):
+        parts.schedule.tick(parts.now_ms - 5_000 + steady_ms, steady_ms)
+        if steady_ms % 500 == 0:  # as the log is synced
+            parts.store.flush.flush_all()
+    assert len(arrived(parts)) == 50
+    assert 2 <= len(written) <= 11
+    assert 8 <= len(syncs) <= 11
+
+
+def test_a_level_that_has_to_jump_says_how_far(parts: Parts) -> None:
+    for _ in range(5):
+        delayed(parts, 1)
+    parts.schedule.tick(parts.now_ms)
+    lost_before(parts, SCHEDULE_TOPIC, 0, 3)
+    for _ in range(3):
+        parts.schedule.tick(parts.now_ms + 1_000)
+    assert len(arrived(parts)) == 2
+    assert told_jumps(parts) == [(Jump(DELAYS, SCHEDULE_TOPIC, 0, 0, 3, 3), 0)]
+
+
+def test_a_level_without_progress_does_not_jump(parts: Parts) -> None:
+    delayed(parts, 1)
+    lost_before(parts, SCHEDULE_TOPIC, 0, 1)
+    parts.schedule.tick(parts.now_ms + 1_000)
+    assert told_jumps(parts) == []
+
+
 def test_the_original_s_file_is_read(
     golden_store: Callable[[str], Path], golden_version: str, parts: Parts
 ) -> None:
     path = golden_store(golden_version) / "clean" / "config" / "delayOffset.json"
-    schedule = Schedule(parts.delay_levels, parts.intake, JsonFile(path), 0)
+    schedule = Schedule(parts.delay_levels, parts.intake, JsonFile(path), parts.clock)
     schedule.load()
     assert schedule.table()["offsetTable"][1] == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from random import Random
 from typing import Any, Final
 
@@ -140,6 +141,13 @@ class Life:
             finally:
                 self.store.removals.finish(job)
 
+    def make_files(self, number: int) -> None:
+        """Has files of some light queues made."""
+        steps = self.store.make_files()
+        if steps is not None:
+            for _ in islice(steps, number):
+                pass
+
     def pass_ms(self, ms: int) -> None:
         """Advances the time."""
         self.steady_ms += ms
@@ -188,6 +196,8 @@ class Life:
         elif chance < 0.97:
             self.tick(random.choice((_SECOND_MS, 2 * _SECOND_MS, 61 * _SECOND_MS)))
             self.flush()
+        elif chance < 0.975:
+            self.make_files(random.randrange(4))
         elif chance < 0.985 and deletes_topics:
             self.delete_topic(f"Topic{random.randrange(self.ledger.shape.topics)}")
         else:

@@ -28,9 +28,9 @@ from txrocketmq.broker.store.errors import StoreError
 FAILURES: Final = (OSError, MemoryError, StoreError)
 SHAPE: Final = Shape(3, topics=2, queues=2, least=50, most=900)
 METHODS: Final = (
-    "allocate", "entries", "exists", "filled", "free_bytes", "hold", "lock", "make_directory",
-    "map", "modified_ms", "read", "release", "remove", "remove_directory", "sync", "used_ratio",
-    "write",
+    "allocate", "entries", "exists", "filled", "free_bytes", "has_data", "hold", "lock",
+    "make_directory", "map", "modified_ms", "read", "release", "remove", "remove_directory", "sync",
+    "used_ratio", "write",
 )  # fmt: skip
 TRANSIENT: Final = ("EMFILE", "MemoryError")
 """What says nothing of the disk: the store must go on after it."""

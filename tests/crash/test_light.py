@@ -16,6 +16,8 @@ from tests.crash.test_damage import SETTINGS, STATES, Case, Made, MakeStore
 from tests.crash.test_power import CLOCK_STEPS_MS, LIVES, next_disk
 from tests.disk import NOW_MS, MemoryFiles
 from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.put_message import PutMessage, PutStatus
 
 LIGHT: Final[dict[str, Any]] = {"enable_lmq": True, "enable_multi_dispatch": True}
 ONE: Final = "consumequeue/%LMQ%1/0"
@@ -46,6 +48,48 @@ def test_light_queues_survive_kills_and_power_cuts(crash_round: Round, flush: st
         disk = next_disk(disk, life, random, end)
         now_ms = life.now_ms + 5_000
     crash_round.acknowledged(ledger)
+
+
+@pytest.mark.share(0.2)
+def test_many_new_ones_at_once_and_what_is_refused(crash_round: Round) -> None:
+    """Some messages are the first of hundreds of light queues; others name them, and are refused,
+    or find no room. What is there in the end are the queues of what was taken, and no others.
+    """
+    random = crash_round.random
+    ledger = Ledger(Shape(crash_round.seed, light=random.choice((40, 150))))
+    config = StoreConfig(store_path_root_dir="/store", **{**TINY, **LIGHT})
+    disk, now_ms = MemoryFiles(), NOW_MS
+    for _ in range(LIVES):
+        life = Life(config, ledger, now_ms, disk)
+        life.start()
+        crash_round.judge(life.judge, life.said)
+        life.put(1)
+        life.flush()
+        ledger.durable(life.store.flush.flushed_offset)
+        for number in range(random.randrange(30)):
+            life.step(random)
+            refused(life, number)
+            if random.random() < 0.2:
+                disk.room_bytes = random.choice((0, 4_096, 20_000))
+                life.put(random.randint(1, 5))
+                disk.room_bytes = None
+        assert not [name for name in life.store.topics() if "refused" in name]
+        end = random.choice(("cut", "kill", "kill", "stop"))
+        disk = next_disk(disk, life, random, end)
+        now_ms = life.now_ms + 5_000
+    assert not [path for path in [*disk.maps, *disk.directories] if "refused" in path]
+    crash_round.acknowledged(ledger)
+
+
+def refused(life: Life, number: int) -> None:
+    """Puts a message that names new light queues and is too large."""
+    names = ",".join(f"%LMQ%refused{number}-{each}" for each in range(50))
+    message = PutMessage(
+        "Topic0", 0, bytes(5_000_000), f"INNER_MULTI_DISPATCH\x01{names}\x02".encode(), 0, 1,
+        bytes(8), bytes(8), None, None, None, 0, MULTI_DISPATCH,
+    )  # fmt: skip
+    (appended,) = life.store.put([message], life.now_ms)
+    assert appended.status is not PutStatus.PUT_OK
 
 
 class LightCase(Case):

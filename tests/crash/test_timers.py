@@ -95,7 +95,7 @@ class Life:
         self.store = MessageStore(config, files=disk)
         self.store.load(now_ms)
         stats = BrokerStats("c", lambda _: False, 0)
-        intake = Intake(self.store, stats, no_transforms([Timer(config, lambda _: False)]))
+        intake = Intake(self.store, stats, no_transforms([Timer(config, lambda _: None)]))
         metrics = TimerMetrics(JsonFile(folder / "timermetrics"), lambda: self.now_ms)
         self._intake = intake
         # What syncs in a thread does so here and now, or when the machine has lost its power.

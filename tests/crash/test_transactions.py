@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ transactionCheckInterval=500
 transactionTimeOut=1000
 """
 LIVES = 3
+SHORT_LIVES = 12
 
 
 @pytest.mark.share(0.02)
@@ -89,6 +91,39 @@ def test_power_fails_between_the_phases(
     broker.settle(random)
     served = broker.served()
     decisions.judge(served, is_settled=True)
+    crash_round.figures["served"] += len(served)
+    crash_round.figures["acknowledged"] += len(decisions.prepared)
+
+
+@pytest.mark.share(0.1)
+def test_short_lives_multiply_nothing(
+    crash_round: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A committed message comes once, and once more for each kill before its end was durable.
+
+    No life is long enough to save the progress of the check.
+    """
+    random, seed = crash_round.random, crash_round.seed
+    decisions = Decisions(seed, Ledger(Shape(seed, delayed=False)))
+    disk, now_ms = MemoryFiles(), NOW_MS
+    allowed: Counter[int] = Counter()
+    for _ in range(SHORT_LIVES):
+        broker = CutBroker(tmp_path, disk, decisions, now_ms, ASYNC_FLUSH, monkeypatch)
+        monkeypatch.setattr(broker.parts.offsets.saving, "write_now", broker.flush)
+        safe = len(broker.served())
+        for _ in range(random.randrange(5, 40)):
+            broker.step(random)
+            if not broker.parts.after_durable:
+                safe = len(broker.served())
+        allowed.update({number for number, _ in broker.served()[safe:]})
+        now_ms = broker.parts.now_ms + 1_000
+        disk = disk.after_kill()
+    broker = CutBroker(tmp_path, disk, decisions, now_ms, ASYNC_FLUSH, monkeypatch)
+    broker.settle(random)
+    served = broker.served()
+    decisions.judge(served, is_settled=True)
+    for number, count in Counter(number for number, _ in served).items():
+        assert count <= 1 + allowed[number], f"message {number} was delivered {count} times"
     crash_round.figures["served"] += len(served)
     crash_round.figures["acknowledged"] += len(decisions.prepared)
 

@@ -7,6 +7,7 @@ from txrocketmq.broker.intake.inner_message import TIMER_PROPERTIES, InnerMessag
 from txrocketmq.broker.intake.timer import Timer
 from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 NOW_MS = 1_700_000_000_300
@@ -17,7 +18,9 @@ def message(way: Way = Way.SEND, /, **properties: str) -> InnerMessage:
     return InnerMessage("T", 1, b"body", 1, bytes(8), bytes(8), properties, way=way)
 
 
-def applied(made: InnerMessage, *, rejected: bool = False, **settings: object) -> InnerMessage:
+def applied(
+    made: InnerMessage, *, rejected: PutStatus | None = None, **settings: object
+) -> InnerMessage:
     config = StoreConfig(**settings)  # type: ignore[arg-type]
     Timer(config, lambda _: rejected).apply(made, NOW_MS)
     return made
@@ -114,8 +117,8 @@ def test_how_far_ahead_is_a_setting() -> None:
 
 def test_too_many_at_one_time() -> None:
     with pytest.raises(NotTaken, match="WHEEL_TIMER_FLOW_CONTROL"):
-        applied(message(TIMER_DELAY_SEC="5"), rejected=True)
-    applied(message(TIMER_DELAY_SEC="-5"), rejected=True)
+        applied(message(TIMER_DELAY_SEC="5"), rejected=PutStatus.WHEEL_TIMER_FLOW_CONTROL)
+    applied(message(TIMER_DELAY_SEC="-5"), rejected=PutStatus.WHEEL_TIMER_FLOW_CONTROL)
 
 
 def test_a_batch_is_refused() -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
+from txrocketmq.broker.store import jumps
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -210,6 +212,18 @@ def test_a_reset_of_offsets(scene: Scene) -> None:
     assert scene.bodies(order=True) == ["2", "3"]
     scene.parts.offsets.reset(GROUP, "T", 0, 0)
     assert scene.bodies(order=True) == ["0", "1", "2", "3"]
+
+
+def test_a_group_that_has_missed_messages_is_told(scene: Scene) -> None:
+    for body in "abcd":
+        scene.parts.put("T", body=body.encode())
+    lost_before(scene.parts, "T", 0, 1)
+    assert scene.bodies(max_msg_nums=1) == ["b"]
+    scene.parts.pop.settle()
+    assert told_jumps(scene.parts) == []
+    lost_before(scene.parts, "T", 0, 3)
+    assert scene.bodies() == ["d"]
+    assert told_jumps(scene.parts) == [(jumps.Jump(jumps.GROUP, "T", 0, 2, 3, 1, GROUP), 0)]
 
 
 def test_offsets_that_the_queue_has_not(scene: Scene) -> None:

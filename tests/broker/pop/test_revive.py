@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from txrocketmq.broker.pop import revive
 from txrocketmq.broker.pop.records import Key, check_point
+from txrocketmq.broker.store.jumps import POPPED, REVIVAL, Jump
+from txrocketmq.remoting.message.pop import REVIVE_GROUP
 
 RETRY = f"%RETRY%{GROUP}_T"
 
@@ -145,6 +148,42 @@ def test_check_points_of_what_is_gone_end(scene: Scene) -> None:
     scene.advance(5_000)
     assert not scene.parts.pop.revive
     assert scene.revived() == 2
+
+
+def test_what_the_log_has_lost_is_told(scene: Scene) -> None:
+    for body in (b"a", b"b", b"c"):
+        scene.parts.put("T", body=body)
+    scene.pop()
+    scene.advance(5_000)
+    lost_before(scene.parts, "T", 0, 2)
+    scene.advance(INVISIBLE_MS)
+    assert scene.bodies() == ["c"]
+    assert told_jumps(scene.parts) == [(Jump(POPPED, "T", 0, 0, 2, 2, GROUP), 0)]
+
+
+def test_lost_records_of_the_revive_topic_are_told(scene: Scene) -> None:
+    now_ms = scene.parts.now_ms
+    for offset in range(4):
+        point = check_point(Key("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
+        record = scene.parts.pop.revive_topic.check_point(point, 3, now_ms)
+        scene.parts.intake.take([record], now_ms)
+    scene.parts.offsets.commit(REVIVE_GROUP, REVIVE_TOPIC, 3, 0)
+    lost_before(scene.parts, REVIVE_TOPIC, 3, 4)
+    scene.advance(5_000)
+    assert told_jumps(scene.parts) == [(Jump(REVIVAL, REVIVE_TOPIC, 3, 1, 4, 3), 0)]
+
+
+def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[int, str, str]] = []
+    scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))
+    for _ in range(20):
+        scene.parts.put("T", body=b"a")
+        scene.pop()
+    scene.advance(20_000)
+    monkeypatch.setattr(type(scene.parts.store), "writeable", False)
+    scene.advance(INVISIBLE_MS)
+    assert heard[0] == (20, "T", "SERVICE_NOT_AVAILABLE")
+    assert len(heard) <= 5
 
 
 def test_what_cannot_be_put_is_tried_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

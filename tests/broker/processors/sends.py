@@ -33,7 +33,6 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
         parts.transaction_check,
         parts.after_durable,
         parts.transaction_metrics,
-        STORE_HOST,
         parts.clock,
         parts.cold_reads,
     )

@@ -80,6 +80,18 @@ def test_a_file_that_is_longer_keeps_its_end(files: OsFiles, tmp_path: Path) -> 
     assert os.stat(path).st_size == 8192
 
 
+def test_a_file_is_made_with_its_first_bytes(files: OsFiles, tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    files.create(path, 1 << 20, b"content")
+    assert os.stat(path).st_size == 1 << 20
+    assert files.map(path, 1 << 20)[:8] == b"content\0"
+    assert files.has_data(path, 0)
+    assert not files.has_data(path, 64 * 1024)
+    with pytest.raises(OSError, match="too large"):
+        files.create(path + "2", 1 << 62, b"content")
+    assert not files.exists(path + "2")
+
+
 def test_times_and_disks(files: OsFiles, tmp_path: Path) -> None:
     path = str(tmp_path / "file")
     assert files.modified_ms(path) == 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.scan import Walk
+from txrocketmq.broker.store.steps import finished
 
 NOW_MS = 1_700_000_000_000
 LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}
@@ -167,3 +169,121 @@ def test_a_light_queue_that_was_deleted_stays_away(
     again = open_store(files.after_kill(), **LIGHT)
     assert units(again, FIRST) == [(result.physical_offset, result.size)]
     assert len(units(again, SECOND)) == 4
+
+
+MANY = [f"%LMQ%{number}" for number in range(500)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"born_host": bytes(3)}, {"flag": 1 << 40}, {"body": bytes(900_000)}, {"topic": "a/b"}],
+)
+def test_a_refused_message_leaves_none_of_its_queues(
+    store: MessageStore, files: Any, message: Build, wrong: dict[str, Any]
+) -> None:
+    store.put([message("T", 0)], NOW_MS)
+    before = store.topics(), sorted(files.maps), sorted(files.directories)
+    bad = listing(message, *MANY)._replace(**wrong)
+    (refused,) = store.put([bad], NOW_MS)
+    assert refused.status is PutStatus.MESSAGE_ILLEGAL
+    (refused,) = store.put([listing(message, *MANY, "T")], NOW_MS)
+    assert refused.status is PutStatus.MESSAGE_ILLEGAL
+    assert (store.topics(), sorted(files.maps), sorted(files.directories)) == before
+    assert store._queues.light_count == 0
+    assert store.make_files() is None
+
+
+def test_what_has_no_room_leaves_none_of_its_queues(
+    store: MessageStore, files: Any, message: Build
+) -> None:
+    store.put([message("T", 0)], NOW_MS)
+    before = store.topics(), sorted(files.maps), sorted(files.directories)
+    files.room_bytes = 0
+    new = listing(message, *MANY, topic="New")
+    (refused,) = store.put([new], NOW_MS)
+    assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
+    files.directories.discard("/store/consumequeue/New/0")
+    assert (store.topics(), sorted(files.maps), sorted(files.directories)) == before
+    files.room_bytes = None
+    (taken,) = store.put([new], NOW_MS)
+    assert taken.status is PutStatus.PUT_OK
+    assert len(units(store, MANY[-1])) == 1
+
+
+def test_a_new_light_queue_makes_its_file_later(
+    store: MessageStore, files: Any, message: Build
+) -> None:
+    """However many there are: a file with each step."""
+    calls = count_of_calls(files)
+    store.put([listing(message, *MANY)], NOW_MS)
+    assert calls["map"] + calls["create"] <= 2, "the log, and the queue of the topic"
+    steps = store.make_files()
+    assert steps is not None
+    made = [sum("%LMQ%" in path for path in files.maps) for _ in steps]
+    assert made == list(range(1, 501))
+    assert store.make_files() is None
+    assert len(units(store, MANY[0])) == 1
+
+
+def make_files(store: MessageStore) -> None:
+    steps = store.make_files()
+    if steps is not None:
+        finished(steps)
+
+
+def count_of_calls(files: Any) -> Counter[str]:
+    calls: Counter[str] = Counter()
+    for name in ("map", "create"):
+        original = getattr(files, name)
+
+        def counted(*args: Any, name: str = name, original: Any = original) -> Any:
+            calls[name] += 1
+            return original(*args)
+
+        setattr(files, name, counted)
+    return calls
+
+
+def test_files_that_cannot_be_made_are_tried_again(
+    store: MessageStore, files: Any, message: Build
+) -> None:
+    store.put([listing(message, FIRST, SECOND)], NOW_MS)
+    files.room_bytes = 0
+    with pytest.raises(OSError, match="No space"):
+        make_files(store)
+    assert [len(units(store, name)) for name in (FIRST, SECOND)] == [1, 1]
+    files.room_bytes = None
+    make_files(store)
+    assert sum("%LMQ%" in path for path in files.maps) == 2
+
+
+@pytest.mark.parametrize("ends_in_order", [False, True])
+def test_units_without_a_file_survive(
+    store: MessageStore, files: Any, open_store: Any, message: Build, ends_in_order: bool
+) -> None:
+    store.put([listing(message, FIRST, SECOND), listing(message, SECOND)], NOW_MS)
+    before = units(store, FIRST), units(store, SECOND)
+    if ends_in_order:
+        store.stop(NOW_MS)
+        assert sum("%LMQ%" in path for path in files.maps) == 2
+    else:
+        files = files.after_kill()
+    again = open_store(files, **LIGHT)
+    assert (units(again, FIRST), units(again, SECOND)) == before
+
+
+def test_a_light_queue_that_is_deleted_first_gets_no_file(
+    store: MessageStore, files: Any, message: Build
+) -> None:
+    store.put([listing(message, FIRST)], NOW_MS)
+    store.delete_topic(FIRST)
+    make_files(store)
+    assert not any("%LMQ%" in path for path in files.maps)
+
+
+def test_a_record_says_its_offset_in_each_queue(store: MessageStore, message: Build) -> None:
+    store.put([listing(message, SECOND), listing(message, FIRST, SECOND)], NOW_MS)
+    file = store._log.files.mapped_files[0]
+    found = list(Walk(file, 0, check_crc=True))
+    assert [light_queues.offset_in(each, SECOND) for each in found] == [0, 1]
+    assert [light_queues.offset_in(each, FIRST) for each in found] == [None, 0]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txrocketmq.broker.store import units as module
 from txrocketmq.broker.store.units import (
     PRE_BLANK,
     PRE_BLANK_SIZE,
@@ -11,6 +13,7 @@ from txrocketmq.broker.store.units import (
     UNIT_BYTES,
     columns,
     first_written,
+    has_unit,
     is_written,
     last_written,
     zero_runs,
@@ -47,3 +50,20 @@ def test_long_runs_of_blanks_are_passed_over() -> None:
     assert zero_runs(data) == [(5000, 14_000), (14_001, 24_001)]
     assert first_written(memoryview(bytes(9000 * UNIT_BYTES))) == 9000
     assert last_written(memoryview(PRE_BLANK * 9000)) == -1
+
+
+@given(st.integers(1, 400), st.data())
+def test_the_end_is_the_first_place_without_a_unit(count: int, data: st.DataObject) -> None:
+    """As a search over the whole file finds it; a hole is touched once or twice."""
+    written = data.draw(st.integers(0, count))
+    view = memoryview(UNIT.pack(7, 100, 0) * written + bytes(UNIT_BYTES * (count - written)))
+    touched: list[int] = []
+
+    def looked_at(view: memoryview, index: int) -> bool:
+        touched.append(index)
+        return has_unit(view, index)
+
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(module, "has_unit", looked_at)
+        assert module.end_of_units(view, count) == written
+    assert max(touched, default=0) <= 2 * max(written, 1)

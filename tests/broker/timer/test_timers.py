@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.broker.timer.scene import SECOND_MS, Scene
 from tests.fakes import NOW_MS
+from txrocketmq.broker.reading import RETRY_MS
+from txrocketmq.broker.store import files as files_module
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.commit_log import Batch
 from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 DAY_S = 24 * 3600
@@ -313,3 +318,33 @@ def test_files_of_the_timer_log_go_with_the_messages(tmp_path: Path) -> None:
     scene.tick(30 * SECOND_MS)
     assert files.min_offset > 0
     scene.close()
+
+
+def test_without_room_for_the_wheel_none_are_acknowledged(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log and its queue have room, but what is acknowledged must be kept."""
+    told: list[str] = []
+    scene.timers.enqueue.on_trouble.append(lambda error: told.append(str(error)))
+    with monkeypatch.context() as context:
+        context.setattr(files_module, "reserve", no_room_for(1 << 20))
+        refused = scene.answer(TIMER_DELAY_MS="2000")
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert refused.remark == "create mapped file failed, server is busy or broken."
+        path, why = scene.timers.wheelwork.wheel.path, "No space left on device"
+        assert told == [f"[Errno 28] {why} for 38,707,200 more bytes: '{path}'"]
+        assert not Path(path).exists()
+        assert scene.parts.store.max_offset(TIMER_TOPIC, 0) == 0
+        assert scene.answer(TIMER_DELAY_MS="2000").code == ResponseCode.SYSTEM_ERROR
+        assert len(told) == 1, "it is not tried again at once"
+    scene.tick(RETRY_MS + 1_000)
+    scene.later(2)
+    assert told[1] == "None"
+
+
+def no_room_for(size_bytes: int) -> Callable[[int, int, int], None]:
+    def reserve(_: int, __: int, length_bytes: int) -> None:
+        if length_bytes >= size_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return reserve

@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.broker.conftest import Parts
-from tests.broker.processors.sends import ends_of, send_processor
+from tests.broker.conftest import STORE_HOST, Parts
+from tests.broker.processors.sends import send_processor
 from tests.fakes import FakePeer
 from txrocketmq.broker.clients import Client
+from txrocketmq.broker.transaction.check import TransactionCheck
+from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.frame import FrameDecoder
@@ -35,9 +37,10 @@ class Scene:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.parts = Parts(folder, **settings)
         self.parts.topic("T")
-        self.processor = ends_of(self.parts)
+        sender = send_processor(self.parts)
+        self.processor = sender._ends
         self.failures: list[Exception] = []
-        registry = Registry(self.processor, send_processor(self.parts))
+        registry = Registry(self.processor, sender)
         clock = self.parts.clock
         self.dispatcher = Dispatcher(
             registry, clock, clock, lambda _, __, error: self.failures.append(error)
@@ -181,3 +184,19 @@ class Scene:
             commit_log_offset=question.commit_log_offset,
             from_transaction_check=True,
         )
+
+
+def restarted(scene: Scene) -> None:
+    """Only what is kept is known, as after a start."""
+    killed(scene)
+    scene.parts.transaction_check.tick(scene.parts.now_ms, scene.steady_ms)
+
+
+def killed(scene: Scene) -> None:
+    """As restarted, before the new broker has done anything."""
+    parts = scene.parts
+    parts.transaction_check = scene.processor._check = TransactionCheck(
+        parts.config, parts.intake, parts.topics, parts.offsets,
+        Questions(parts.producers, "b"), parts.transaction_metrics, parts.after_durable,
+        lambda: STORE_HOST,
+    )  # fmt: skip

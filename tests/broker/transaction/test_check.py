@@ -8,26 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST
-from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene
+from tests.broker.jumps import lost_before, told_jumps
+from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene, restarted
 from txrocketmq.broker.slices import Slices
+from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.put_message import PutMessage
-from txrocketmq.broker.transaction.check import MAX_BATCH, TransactionCheck
+from txrocketmq.broker.transaction.check import MAX_BATCH
 from txrocketmq.broker.transaction.half_message import left_alone
 from txrocketmq.broker.transaction.op_message import op_message
-from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_OP_TOPIC
+from txrocketmq.remoting.message.topics import (
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_TOPIC,
+)
 
 OK = [(0, None)]
-
-
-def restarted(scene: Scene) -> None:
-    """Only what is kept is known, as after a start."""
-    parts = scene.parts
-    parts.transaction_check = scene.processor._check = TransactionCheck(
-        parts.config, parts.intake, parts.topics, parts.offsets,
-        Questions(parts.producers, "b"), parts.transaction_metrics,
-    )  # fmt: skip
-    parts.transaction_check.tick(parts.now_ms, scene.steady_ms)
 
 
 def test_an_open_transaction_is_asked_for_and_ended(scene: Scene) -> None:
@@ -43,11 +38,11 @@ def test_an_open_transaction_is_asked_for_and_ended(scene: Scene) -> None:
     assert (question.tran_state_table_offset, again.flag) == (1, 5)
     assert scene.answer(question, again, COMMIT) == OK
     assert scene.seen() == [b"late"]
-    assert scene.ops() == [b"1"]
+    assert scene.ops() == [b"0", b"1"]
     scene.check()
     scene.check()
     assert not scene.asked(peer)
-    assert scene.sync() == (2, 1)
+    assert scene.sync() == (2, 2)
 
 
 def test_a_young_one_waits_for_the_next_round(scene: Scene) -> None:
@@ -147,6 +142,7 @@ def test_after_enough_questions_it_is_given_up(scene: Scene) -> None:
     scene.check()
     assert len(scene.half()) == 16
     assert scene.sync() == (16, 0)
+    assert len(scene.ops()) == 16  # it has ended in all its copies
 
 
 def test_where_no_producer_is_left_it_is_given_up_too(scene: Scene) -> None:
@@ -231,7 +227,7 @@ def test_a_new_start_goes_on_where_progress_was_kept(scene: Scene) -> None:
     restarted(scene)
     scene.check()
     assert [asked.body for _, asked in scene.asked(peer)] == [one.body, three.body]
-    assert scene.sync() == (7, 2)
+    assert scene.sync() == (7, 3)
 
 
 def test_progress_that_is_set_from_outside_counts(scene: Scene) -> None:
@@ -243,11 +239,11 @@ def test_progress_that_is_set_from_outside_counts(scene: Scene) -> None:
     scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 0)
     assert scene.sync()[0] == 0
     scene.check()
-    assert len(scene.asked(peer)) == 2  # the first one, and where it was put again
+    assert len(scene.asked(peer)) == 1  # since it was put again, the first one does not count
     assert scene.sync()[0] == 2
     scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 10**9)
     scene.check()
-    assert scene.sync()[0] == 4
+    assert scene.sync()[0] == 3
 
 
 def test_a_store_that_takes_nothing_ends_the_round(
@@ -277,6 +273,46 @@ def test_what_becomes_too_large_is_given_up(scene: Scene) -> None:
     scene.check()
     assert [count for count, _, _ in told] == [1]
     assert [each.body for each in scene.queue(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"large"]
+
+
+def test_what_the_log_has_lost_is_told_with_its_number(scene: Scene) -> None:
+    peer = scene.joins()
+    halves = [scene.begin(b"%d" % n) for n in range(6)]
+    for n in (1, 5):
+        assert scene.end(halves[n], COMMIT) == OK
+    scene.make_durable()
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 4)
+    lost_before(scene.parts, TRANS_OP_TOPIC, 0, 1)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"4"]
+    assert told_jumps(scene.parts) == [
+        (Jump(OP_MESSAGES, TRANS_OP_TOPIC, 0, 0, 1, 1), 0),
+        (Jump(HALF_MESSAGES, TRANS_HALF_TOPIC, 0, 0, 4, 3), 0),
+    ]
+    assert scene.sync()[0] == 6
+
+
+def test_what_was_ended_is_not_missed(scene: Scene) -> None:
+    for n in range(3):
+        assert scene.end(scene.begin(b"%d" % n), COMMIT) == OK
+    scene.make_durable()
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 3)
+    scene.check()
+    assert told_jumps(scene.parts) == []
+
+
+def test_progress_from_the_file_may_be_behind_the_log_too(scene: Scene) -> None:
+    peer = scene.joins()
+    for n in range(5):
+        scene.begin(b"%d" % n)
+    for topic, offset in ((TRANS_HALF_TOPIC, 1), (TRANS_OP_TOPIC, 0)):
+        scene.parts.offsets.commit("CID_RMQ_SYS_TRANS", topic, 0, offset)
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 3)
+    restarted(scene)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"3", b"4"]
+    ((jump, _),) = told_jumps(scene.parts)
+    assert (jump.from_offset, jump.to_offset, jump.number) == (1, 3, 2)
 
 
 def test_a_damaged_record_is_passed_over_and_told(scene: Scene) -> None:
@@ -389,5 +425,5 @@ def test_a_queue_of_another_id_is_looked_at_too(scene: Scene) -> None:
     assert asked.body == b"elsewhere"
     assert scene.answer(question, scene.at(question.commit_log_offset), COMMIT) == OK
     scene.make_durable()
-    assert [each.body for each in scene.queue(TRANS_OP_TOPIC, 3)] == [b"1"]
+    assert [each.body for each in scene.queue(TRANS_OP_TOPIC, 3)] == [b"0", b"1"]
     assert batch.places[0][2] == 0

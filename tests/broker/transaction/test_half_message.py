@@ -103,9 +103,9 @@ def test_what_is_left_alone_keeps_where_it_was_first() -> None:
     assert "TRANSACTION_CHECK_TIMES" not in first.properties
     again = half_message.left_alone(half(TRAN_PREPARED_QUEUE_OFFSET="2"))
     assert again.properties["TRAN_PREPARED_QUEUE_OFFSET"] == "2"
-    assert half_message.prepared_offset(half(TRAN_PREPARED_QUEUE_OFFSET="2")) == 2
-    assert half_message.prepared_offset(half(TRAN_PREPARED_QUEUE_OFFSET="x")) == 7
-    assert half_message.prepared_offset(half()) == 7
+    assert half_message.prepared_offset(half(TRAN_PREPARED_QUEUE_OFFSET="2"), 7) == 2
+    assert half_message.prepared_offset(half(TRAN_PREPARED_QUEUE_OFFSET="x"), 7) == 7
+    assert half_message.prepared_offset(half(), 7) == 7
 
 
 def test_what_is_given_up_can_be_resumed() -> None:

@@ -4,8 +4,11 @@
 Spark plans a load once. When its DataFrame or view is used again, Spark runs the same partitions
 with the same pickled reader and does not call Python on the driver. So only a task can find out
 that its plan is old. Spark gives each execution an id, a UUID of version 7, which begins with the
-time at which it was made. It is made before the plan of a first execution and after that of all
-others, on the machine and by the clock by which the plan has its time.
+time at which it was made: that of the frame when the frame is used for the first time, else that
+of the execution. It is made before the plan of a first execution, on the machine and by the clock
+by which the plan has its time. So an id that is younger than the plan is of a later execution. An
+older one is of the first execution, or of a frame that was made before it and is used only now; so
+a plan counts as old after a few minutes in any case.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from uuid import UUID
 
 _EXECUTION_ID: Final = "spark.sql.execution.query.id"
 _UUID_OF_TIME: Final = 7
+_YOUNG_MS: Final = 600_000
+"""How long a plan can be that of the present execution if its id does not say otherwise."""
 
 
 def now_ms() -> int:
@@ -33,6 +38,8 @@ def is_later(planned_ms: int) -> bool:
     context = _task_context()
     if context is None:
         return False
+    if now_ms() - planned_ms > _YOUNG_MS:
+        return True
     try:
         identity = UUID(context.getLocalProperty(_EXECUTION_ID) or "")
     except ValueError:

@@ -38,7 +38,10 @@ def test_the_execution_that_planned_is_known_by_its_time(
     task: Task | None, later: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "_task_context", lambda: task)
+    monkeypatch.setattr(execution, "now_ms", lambda: 600_000)
     assert is_later(1000) == later
+    monkeypatch.setattr(execution, "now_ms", lambda: 601_001)
+    assert is_later(1000) == (task is not None), "of a frame that was made long ago"
 
 
 def test_outside_of_a_task_nothing_is_later() -> None:

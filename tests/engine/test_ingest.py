@@ -89,4 +89,6 @@ def test_errors_of_workers_are_told_in_a_line(spark: SparkSession, tmp_path: Pat
 
 
 def plan_of(job: Job) -> Plan:
-    return Plan(tuple(Split("broker-a", 0, 100, first_is_boundary=True) for _ in range(1)))
+    return Plan(
+        tuple(Split("DefaultCluster/broker-a", 0, 100, first_is_boundary=True) for _ in range(1))
+    )

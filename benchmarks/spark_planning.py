@@ -128,8 +128,8 @@ def measure(root: Path, timings: Timings) -> None:
     timings.step("a rare tag", lambda: plan(subExpression="refunded"))
     whole = reading()
     first = whole.parts()[0]
-    assert isinstance(first, LogRange)
-    inside = (first.end - first.start) // FILE_BYTES
+    assert isinstance(first.split, LogRange)
+    inside = (first.split.end - first.split.start) // FILE_BYTES
     timings.step(f"a task reads {inside:,} files", lambda: sum(map(len, whole.batches(first))))
     for topic in ({}, {"topic": "topic-0"}):
         options = _options(root, startingOffsets="earliest", **topic)

@@ -86,7 +86,7 @@ FIELDS_HERE: dict[int, dict[str, str]] = {
     200054: {**POP}, 200056: {}, 200151: {},
 }  # fmt: skip
 """Other fields than those of test_turns.py, or more."""
-NO_MESSAGES = (OF_ONE_CLIENT - {309}) | OF_SETTINGS
+NO_MESSAGES = (OF_ONE_CLIENT - {309}) | OF_SETTINGS | {34, 46}
 """What looks at no message."""
 READING = {11, 12, 14, 28, 29, 32, 33, 36, 37, 202, 208, 222, 303, 309, 317, 321, 323, 361, 200050,
            200052}  # fmt: skip

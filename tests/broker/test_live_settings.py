@@ -61,6 +61,8 @@ READ_AT_THE_START_TOO = {
     "namesrv_addr": "by which of its addresses the machine is known; each registration looks again",
     "broker_permission": "the first registration; each one looks again",
     "register_broker_timeout_mills": "the first registration; each one looks again",
+    "enable_split_registration": "the first registration; each one looks again",
+    "split_registration_size": "likewise",
     "disk_space_warning_level_ratio": "whether the disk is full now; each tick looks again",
     "disk_space_min_free_bytes": "likewise",
     "flush_interval_commit_log": "the first period; each one is looked up again",
@@ -130,6 +132,37 @@ def broker_permission(scene: Scene) -> None:
     assert pulled(scene) == []
     update(scene, brokerPermission=2)
     assert [answer.code for answer in pulled(scene)] == [ResponseCode.NO_PERMISSION]
+
+
+def parts_of_a_registration(scene: Scene) -> int:
+    """In how many requests the broker registers its topics."""
+    while scene.registered():  # topics that were just made
+        pass
+    scene.broker.register(force=True)
+    count = 0
+    while found := scene.registered():
+        count += len(found)
+    return count
+
+
+@check
+def enable_split_registration(scene: Scene) -> None:
+    for name in "abc":
+        make_topic(scene, name)
+    update(scene, splitRegistrationSize=1)
+    assert parts_of_a_registration(scene) == 1
+    update(scene, enableSplitRegistration="true")
+    assert parts_of_a_registration(scene) > 3
+
+
+@check
+def split_registration_size(scene: Scene) -> None:
+    for name in "abc":
+        make_topic(scene, name)
+    update(scene, enableSplitRegistration="true")
+    assert parts_of_a_registration(scene) == 1
+    update(scene, splitRegistrationSize=1)
+    assert parts_of_a_registration(scene) > 3
 
 
 @check

@@ -18,7 +18,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 
 DELAY = Delay(DelayLevels("1s 5s"))
-TIMER = Timer(StoreConfig(), lambda _: False)
+TIMER = Timer(StoreConfig(), lambda _: None)
 
 
 def message(

@@ -95,13 +95,13 @@ def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str,
 def test_what_has_no_effect_is_taken_as_at_a_start(parts: Parts, admin: Admin) -> None:
     heard: list[list[str]] = []
     admin.configuration.on_change.append(lambda keys: heard.append(list(keys)))
-    remark = admin.update("enableSplitRegistration=true\nrocketmqHom=/x\ntraceOn=false\n")
+    remark = admin.update("enableSingleTopicRegister=true\nrocketmqHom=/x\ntraceOn=false\n")
     assert remark is not None
     assert remark.startswith("unknown key rocketmqHom")
-    assert remark.endswith("; enableSplitRegistration has no effect here")
-    assert admin.settings()[0]["enableSplitRegistration"] == "true"
-    assert admin.path.read_text() == FILE + "enableSplitRegistration=true\ntraceOn=false\n"
-    assert heard == [["enableSplitRegistration", "traceOn"]]
+    assert remark.endswith("; enableSingleTopicRegister has no effect here")
+    assert admin.settings()[0]["enableSingleTopicRegister"] == "true"
+    assert admin.path.read_text() == FILE + "enableSingleTopicRegister=true\ntraceOn=false\n"
+    assert heard == [["enableSingleTopicRegister", "traceOn"]]
     admin.update("disableConsumeIfConsumerReadSlowly=false\n")
     assert heard[1:] == [], "it is so already"
 

@@ -139,7 +139,9 @@ def test_deleted_topics_are_named_as_such(ask: Ask, report: Report) -> None:
         "a": "application", "gone": "deleted", "%RETRY%gone": "retry", "%LMQ%q": "application",
         "rmq_sys_x": "system",
     }  # fmt: skip
-    assert sum(row.get("messages", row.get("records")) for row in rows) == len(names)
+    assert sum(row["messages"] if "messages" in row else row["records"] for row in rows) == len(
+        names
+    )
     rows = ask(report, *stored, topics=table("topics", []))
     assert "deleted" not in {row["kind"] for row in rows}
 

@@ -134,37 +134,6 @@ def broker_permission(scene: Scene) -> None:
     assert [answer.code for answer in pulled(scene)] == [ResponseCode.NO_PERMISSION]
 
 
-def parts_of_a_registration(scene: Scene) -> int:
-    """In how many requests the broker registers its topics."""
-    while scene.registered():  # topics that were just made
-        pass
-    scene.broker.register(force=True)
-    count = 0
-    while found := scene.registered():
-        count += len(found)
-    return count
-
-
-@check
-def enable_split_registration(scene: Scene) -> None:
-    for name in "abc":
-        make_topic(scene, name)
-    update(scene, splitRegistrationSize=1)
-    assert parts_of_a_registration(scene) == 1
-    update(scene, enableSplitRegistration="true")
-    assert parts_of_a_registration(scene) > 3
-
-
-@check
-def split_registration_size(scene: Scene) -> None:
-    for name in "abc":
-        make_topic(scene, name)
-    update(scene, enableSplitRegistration="true")
-    assert parts_of_a_registration(scene) == 1
-    update(scene, splitRegistrationSize=1)
-    assert parts_of_a_registration(scene) > 3
-
-
 @check
 def auto_create_topic_enable(scene: Scene) -> None:
     update(scene, autoCreateTopicEnable="false")

@@ -91,6 +91,37 @@ def clear_retry_topic_when_delete_topic(scene: Scene) -> None:
         assert (scene.broker.parts.topics.get(retry) is not None) is is_left
 
 
+def parts_of_a_registration(scene: Scene) -> int:
+    """In how many requests the broker registers its topics."""
+    while scene.registered():  # topics that were just made
+        pass
+    scene.broker.register(force=True)
+    count = 0
+    while found := scene.registered():
+        count += len(found)
+    return count
+
+
+@check
+def enable_split_registration(scene: Scene) -> None:
+    for name in "abc":
+        scene.broker.parts.topics.update(TopicConfig(topic_name=name))
+    update(scene, splitRegistrationSize=1)
+    assert parts_of_a_registration(scene) == 1
+    update(scene, enableSplitRegistration="true")
+    assert parts_of_a_registration(scene) > 3
+
+
+@check
+def split_registration_size(scene: Scene) -> None:
+    for name in "abc":
+        scene.broker.parts.topics.update(TopicConfig(topic_name=name))
+    update(scene, enableSplitRegistration="true")
+    assert parts_of_a_registration(scene) == 1
+    update(scene, splitRegistrationSize=1)
+    assert parts_of_a_registration(scene) > 3
+
+
 @pytest.mark.parametrize("name", check)
 def test_a_live_setting_counts_at_once(tmp_path: Path, name: str) -> None:
     check[name](Scene(tmp_path).start())

@@ -22,6 +22,7 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.arrays import numbers_of, of_numbers, of_texts
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.where import TEXTS, TIMES, Predicate, columns_of
+from txrocketmq.spark.zones import WIDEST_MS
 
 _ATTRIBUTES: Final = {
     "queueId": "queue_id",
@@ -52,6 +53,14 @@ class Bounds:
         """The part of the range from `low` up to `high`."""
         return Bounds(max(self.low, low), min(self.high, high))
 
+    def wider(self, by: int) -> Bounds:
+        """The range with so much more on both sides, where it has an end."""
+        everything = Bounds()
+        return Bounds(
+            self.low if self.low == everything.low else self.low - by,
+            self.high if self.high == everything.high else self.high + by,
+        )
+
     def hold(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the values, of 64 bits at most, are in the range."""
         passes = np.ones(len(values), np.bool_)
@@ -75,8 +84,8 @@ class Conditions:
     """All conditions, for `rows`."""
 
     @classmethod
-    def of(cls, predicates: Sequence[Predicate]) -> Conditions:
-        """Takes conditions that must all hold."""
+    def of(cls, predicates: Sequence[Predicate], *, any_zone: bool = False) -> Conditions:
+        """Takes conditions that must all hold; with `any_zone`, local times in whatever zone."""
         texts: dict[str, frozenset[str]] = {}
         prefixes: dict[str, str] = {}
         numbers: dict[str, Bounds] = {}
@@ -92,6 +101,8 @@ class Conditions:
                     )
             else:
                 bounds = _bounds(each.operator, [int(value) for value in each.values])
+                if any_zone and each.is_local:
+                    bounds = bounds.wider(WIDEST_MS)
                 before = numbers.get(column, Bounds())
                 numbers[column] = before.within(bounds.low, bounds.high)
         numbers = {column: bounds for column, bounds in numbers.items() if bounds != Bounds()}

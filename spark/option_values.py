@@ -24,6 +24,13 @@ _ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class LocalTime(int):
+    """A time, in ms since 1970, for which no zone was named: see SourceOptions.in_zone.
+
+    Until then it is what the clocks of UTC show.
+    """
+
+
 class BadRecordPolicy(NamedTuple):
     """What happens to a damaged record."""
 
@@ -164,7 +171,7 @@ def size(least: int, most: int) -> Callable[[str, str], int]:
 def timestamp(option: str, value: str) -> int:
     """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970.
 
-    Without a zone it is taken as UTC: see is_local, and SourceOptions.in_zone.
+    Without a zone it is a LocalTime.
     """
     stripped = value.strip()
     valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970 (13 digits, or 0)"
@@ -177,14 +184,8 @@ def timestamp(option: str, value: str) -> int:
     except ValueError:
         raise OptionError.of(option, value, valid) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        return LocalTime((moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1))
     return (moment - _EPOCH) // timedelta(milliseconds=1)
-
-
-def is_local(value: str) -> bool:
-    """Returns whether a valid time is one of clocks somewhere: text that names no zone."""
-    stripped = value.strip()
-    return not _DIGITS.fullmatch(stripped) and datetime.fromisoformat(stripped).tzinfo is None
 
 
 def pattern(option: str, value: str) -> TopicPattern:

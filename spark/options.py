@@ -163,7 +163,7 @@ class SourceOptions:
     `IS NOT NULL`, and conditions are joined by `AND`. The columns are topic, brokerName, tags,
     queueId, queueOffset, flag, physicalOffset, storeSize, sysFlag, reconsumeTimes,
     preparedTransactionOffset, bornTimestamp and storeTimestamp. Times are written as in
-    startingTimestamp."""
+    startingTimestamp; without a zone they are in that of the session."""
     push_filters: bool = _option("pushFilters", default=False, uses=_EVERY, parse=no_push_down)
     """Only `false` is valid: Spark would let the conditions of one query take effect in others.
     Use the option `where`."""
@@ -279,7 +279,7 @@ class SourceOptions:
     given: frozenset[str] = frozenset()
     """Names of the options that were given, as declared."""
     local_times: frozenset[str] = frozenset()
-    """Names of attributes with times that name no zone; they are in UTC until in_zone."""
+    """Names of attributes with a LocalTime."""
     zone: str | None = None
     """The zone that in_zone has used."""
     tasks_know_zone: bool = False
@@ -306,7 +306,7 @@ class SourceOptions:
                 raise OptionError(f"option {option.name} is empty")
             parsed[attribute] = option.parse(option.name, value)
             given.append(option.name)
-            if option.parse is values.timestamp and values.is_local(value):
+            if _has_local_time(parsed[attribute]):
                 local_times.add(attribute)
         result = cls(**parsed, given=frozenset(given), local_times=frozenset(local_times))
         result._check_together()
@@ -318,7 +318,7 @@ class SourceOptions:
         chosen = self.given & {"topic", "topicPattern", "assign"}
         if len(chosen) > 1:
             raise OptionError(f"only one of {', '.join(sorted(chosen))} may be given")
-        if len(self.local_times) != 1:
+        if len(self.local_times & {"starting_timestamp_ms", "ending_timestamp_ms"}) != 1:
             self.check_times()
         if self.starting_offsets is not None and self.ending_offsets is not None:
             check_order(self.starting_offsets, self.ending_offsets)
@@ -342,9 +342,10 @@ class SourceOptions:
             return self
         zone = zone_named(name)
         times: dict[str, Any] = {
-            each: in_zone_ms(getattr(self, each), zone) for each in self.local_times
+            each: in_zone_ms(getattr(self, each), zone) for each in self.local_times - {"where"}
         }
-        result = replace(self, **times, local_times=frozenset(), zone=name)
+        where = tuple(each.in_zone(zone) for each in self.where)
+        result = replace(self, **times, where=where, local_times=frozenset(), zone=name)
         result.check_times()
         return result
 
@@ -422,6 +423,12 @@ class SourceOptions:
         if self.topic_pattern is not None:
             return self.topic_pattern.matches(topic)
         return self.assign is None or topic in self.assign.topics()
+
+
+def _has_local_time(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(isinstance(each, Predicate) and each.is_local for each in value)
+    return isinstance(value, values.LocalTime)
 
 
 def of_table(options: Mapping[str, str]) -> dict[str, str] | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.spark.deleted_topics import known_from
+from txrocketmq.spark.deleted_topics import are_known_from
 from txrocketmq.spark.log_end import newest_units
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import UNITS, Queue
@@ -48,19 +48,17 @@ def units_of(
     yield from _between(queues, split, wanted, fail=fail_on_data_loss, is_old=is_old)
 
 
-def still_stand(split: QueuePicks, *, is_old: bool) -> bool:
+def still_stand(split: QueuePicks) -> bool:
     """Returns whether the queues of a split still have all that they stood for when it was planned.
 
-    They do not if a topic was deleted; then the log alone has its messages. Whether it was made
-    again since, which takes time, is looked at for an old plan only.
+    They do not if a topic was deleted, even if it was made again since; then the log alone has its
+    messages. One queue of a topic that begins early enough proves that it is the same topic.
     """
     store = split.store
     if any(store.queue(topic, queue_id) is None for topic, queue_id in split.queues):
         return False
-    if not is_old:
-        return True
     topics = {topic for topic, _ in split.queues}
-    return all(known_from(store.queues_of(topic)) <= split.start for topic in topics)
+    return all(are_known_from(store.queues_of(topic), split.start) for topic in topics)
 
 
 def _between(

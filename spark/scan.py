@@ -92,7 +92,7 @@ def _found(
     pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
-        if split.light_queue is not None or still_stand(split, is_old=is_old):
+        if split.light_queue is not None or still_stand(split):
             yield from _picked(options, split, wanted, pace, is_old=is_old)
             return
         split = LogRange(split.store, split.start, split.end, first_is_boundary=False)

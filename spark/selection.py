@@ -61,7 +61,7 @@ class Selection:
             tags=options.tags,
             times=times,
             logical=options.view == "logical",
-            conditions=Conditions.of(options.where),
+            conditions=Conditions.of(options.where, any_zone="where" in local),
         )
 
     @property
@@ -84,7 +84,8 @@ class Selection:
 
     def at(self, options: SourceOptions) -> Selection:
         """Returns the selection with the times of the options, which are known exactly by now."""
-        return replace(self, times=Selection.of(options).times)
+        exact = Selection.of(options)
+        return replace(self, times=exact.times, conditions=exact.conditions)
 
     def on(
         self,

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Final, NamedTuple
 
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.zones import in_zone_ms
 
 INTEGERS: Final = (
     "queueId", "queueOffset", "flag", "physicalOffset", "storeSize", "sysFlag", "reconsumeTimes",
@@ -50,7 +52,21 @@ class Predicate(NamedTuple):
     """The name that the column is declared with."""
     operator: str
     values: tuple[str | int, ...] = ()
-    """What the column is compared with; of times, milliseconds since 1970."""
+    """What the column is compared with; of times, milliseconds since 1970, or LocalTime."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it names a time without its zone."""
+        return any(isinstance(value, values.LocalTime) for value in self.values)
+
+    def in_zone(self, zone: tzinfo) -> Predicate:
+        """Returns the condition with such times taken as those of clocks in this zone."""
+        return self._replace(
+            values=tuple(
+                in_zone_ms(each, zone) if isinstance(each, values.LocalTime) else each
+                for each in self.values
+            )
+        )
 
 
 def parse_where(option: str, text: str) -> tuple[Predicate, ...]:
@@ -151,18 +167,12 @@ class _Parser:
         if column in TIMES and token.kind in ("text", "number"):
             if re.search(r"\.\d{3}\d*[1-9]", text):
                 raise self._error(f"{token.text}, as times are in whole milliseconds")
-            return self._moment(text)
+            return values.timestamp(self._option, text)
         if column in INTEGERS and token.kind == "number":
             return int(text)
         if column in TEXTS and token.kind == "text":
             return text
         raise self._error(f"{token.text} as a value of {column}")
-
-    def _moment(self, text: str) -> int:
-        found = values.timestamp(self._option, text)
-        if values.is_local(text):
-            raise self._error(f"{text}, which needs its time zone, as in 2026-11-20T08:00:00Z")
-        return found
 
     def _word(self, word: str) -> None:
         token = self._next()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.reports.broker_label import BROKER_LABEL
 from txrocketmq.spark.reports.report import (
     Bars,
     Percentiles,
@@ -24,12 +25,17 @@ OVERVIEW: Final = Report(
 What each store holds. All records of its commit log are counted, including those of the topics that
 brokers keep for themselves; a batch that is one record counts as its messages.""",
     """\
-SELECT brokerName, count(*) AS records, sum(storeSize) AS bytes, round(avg(bodySize)) AS meanBody,
-       count(DISTINCT topic) AS topics, min(storeTimestamp) AS first, max(storeTimestamp) AS last
-FROM {records}
-GROUP BY brokerName
+WITH broker AS (
+  SELECT cluster, brokerName, count(*) AS records, sum(storeSize) AS bytes,
+         round(avg(bodySize)) AS meanBody, count(DISTINCT topic) AS topics,
+         min(storeTimestamp) AS first, max(storeTimestamp) AS last
+  FROM {records}
+  GROUP BY cluster, brokerName)
+SELECT __BROKER__ AS brokerName,
+       records, bytes, meanBody, topics, first, last
+FROM broker
 ORDER BY brokerName
-""",
+""".replace("__BROKER__", BROKER_LABEL),
 )
 
 LAG: Final = Report(
@@ -108,7 +114,7 @@ usage.""",
 WITH __KNOWN__,
 topic AS (
   SELECT topic, count(*) AS messages, sum(storeSize) AS bytes, sum(bodySize) AS bodyBytes,
-         count(DISTINCT (brokerName, queueId)) AS queues,
+         count(DISTINCT (cluster, brokerName, queueId)) AS queues,
          min(storeTimestamp) AS first, max(storeTimestamp) AS last
   FROM {messages}
   GROUP BY topic),
@@ -147,16 +153,18 @@ The queues with the most messages. `skew` is the number of messages in the queue
 of all queues of its topic that hold messages: 1 is an even share, 4 is four times as much.""",
     """\
 WITH queue AS (
-  SELECT topic, brokerName, queueId, count(*) AS messages, sum(storeSize) AS bytes,
+  SELECT topic, cluster, brokerName, queueId, count(*) AS messages, sum(storeSize) AS bytes,
          max(storeTimestamp) AS last
   FROM {messages}
-  GROUP BY topic, brokerName, queueId)
-SELECT topic, brokerName, queueId, messages, bytes,
+  GROUP BY topic, cluster, brokerName, queueId)
+SELECT topic,
+       __BROKER__ AS brokerName,
+       queueId, messages, bytes,
        round(messages / avg(messages) OVER (PARTITION BY topic), 2) AS skew, last
 FROM queue
 ORDER BY messages DESC, topic, brokerName, queueId
 LIMIT :top
-""",
+""".replace("__BROKER__", BROKER_LABEL),
     Bars(["topic", "brokerName", "queueId"], "messages"),
 )
 
@@ -168,7 +176,8 @@ The message keys that occur most often, and the number of queues in which each o
 with several keys counts for each of them.""",
     """\
 WITH word AS (
-  SELECT topic, explode(split(keys, ' ')) AS key, brokerName, queueId, storeSize, storeTimestamp
+  SELECT topic, explode(split(keys, ' ')) AS key, cluster, brokerName, queueId, storeSize,
+         storeTimestamp
   FROM {messages}
   WHERE keys IS NOT NULL),
 hot AS (
@@ -179,7 +188,7 @@ hot AS (
   ORDER BY count(*) DESC, topic, key
   LIMIT :top)
 SELECT topic, key, count(*) AS messages, sum(storeSize) AS bytes,
-       count(DISTINCT (brokerName, queueId)) AS queues,
+       count(DISTINCT (cluster, brokerName, queueId)) AS queues,
        min(storeTimestamp) AS first, max(storeTimestamp) AS last
 FROM word JOIN hot USING (topic, key)
 GROUP BY topic, key

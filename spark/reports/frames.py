@@ -23,16 +23,22 @@ from txrocketmq.spark.reports.topic_kind import IS_SYSTEM
 from txrocketmq.spark.tables.reading import TABLES
 from txrocketmq.spark.tables.table import OF_EVERY_TABLE
 
+
+def _whole(table: str) -> dict[str, str]:
+    """Returns options for a table with the columns that are there on demand, such as cluster."""
+    return {"table": table, "columns": ",".join(each.name for each in TABLES[table].columns)}
+
+
 FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "records": {"view": "physical"},
     "dead_letters": {
         "topicPattern": "%DLQ%.*",
         "columns": "topic,properties,reconsumeTimes,storeTimestamp",
     },
-    "offsets": {"table": "offsets"},
+    "offsets": _whole("offsets"),
     "delay": {"table": "delay"},
     "transactions": {"table": "transactions"},
-    "segments": {"table": "segments"},
+    "segments": _whole("segments"),
     "topics": {"table": "topics"},
 }
 """The options that make each frame, besides those of the store."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from txrocketmq.spark.reports.broker_label import BROKER_LABEL
 from txrocketmq.spark.reports.report import Bars, Histogram, Report
 from txrocketmq.spark.reports.topic_kind import IS_DELETED, KNOWN, TOPIC_KIND
 
@@ -115,23 +116,26 @@ is never deleted. `waiting` counts the consumer groups that have unread messages
 lose these messages unless they read them in time.""",
     """\
 WITH behind AS (
-  SELECT o.brokerName, o.group, min(o.oldestUnread) AS oldest
+  SELECT o.cluster, o.brokerName, o.group, min(o.oldestUnread) AS oldest
   FROM {offsets} o
   WHERE NOT startswith(o.group, 'CID_RMQ_SYS_')
-  GROUP BY o.brokerName, o.group),
+  GROUP BY o.cluster, o.brokerName, o.group),
 file AS (
-  SELECT *, firstOffset = max(firstOffset) OVER (PARTITION BY brokerName) AS current,
+  SELECT *,
+         __BROKER__ AS broker,
+         firstOffset = max(firstOffset) OVER (PARTITION BY cluster, brokerName) AS current,
          timestamp_millis(unix_millis(lastTimestamp) + 3600000 * :reservedHours) AS goes
   FROM {segments})
-SELECT f.brokerName, f.firstOffset, f.usedBytes AS bytes, f.firstTimestamp AS first,
+SELECT f.broker AS brokerName, f.firstOffset, f.usedBytes AS bytes, f.firstTimestamp AS first,
        f.lastTimestamp AS last, if(f.current, NULL, f.goes) AS goes,
        if(f.current, NULL,
           CAST(floor((unix_millis(f.goes) - unix_millis(:now)) / 1000) AS BIGINT)) AS goesIn,
        f.current, count(b.group) AS waiting
 FROM file f
-LEFT JOIN behind b ON b.brokerName = f.brokerName AND b.oldest <= f.lastTimestamp
+LEFT JOIN behind b
+  ON b.cluster = f.cluster AND b.brokerName = f.brokerName AND b.oldest <= f.lastTimestamp
 GROUP BY ALL
-ORDER BY goes NULLS LAST, f.brokerName, f.firstOffset
+ORDER BY goes NULLS LAST, f.broker, f.firstOffset
 LIMIT :top
-""",
+""".replace("__BROKER__", BROKER_LABEL),
 )

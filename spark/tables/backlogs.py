@@ -31,6 +31,7 @@ from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.table import (
     BROKER_NAME,
     CHOOSING_QUEUES,
+    CLUSTER,
     READING_PICKS,
     Request,
     Row,
@@ -179,6 +180,7 @@ DELAY: Final = Table(
         Column("tags", "string", "tags"),
         Column("keys", "string", "keys"),
         Column("uniqKey", "string", "the producer's message id"),
+        CLUSTER,
     ),
     _delay,
     options=CHOOSING_QUEUES | READING_PICKS,
@@ -274,6 +276,7 @@ TRANSACTIONS: Final = Table(
         Column("bodySize", "int", "bytes as stored"),
         Column("keys", "string", "keys"),
         Column("uniqKey", "string", "the producer's message id"),
+        CLUSTER,
     ),
     _transactions,
     options=CHOOSING_QUEUES | READING_PICKS,

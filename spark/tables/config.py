@@ -11,7 +11,7 @@ from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.system_topics import is_system_topic
-from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Row, Table
+from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, CLUSTER, Request, Row, Table
 
 
 def _topics(request: Request, _: Any) -> Iterator[Row]:
@@ -42,6 +42,7 @@ TOPICS: Final = Table(
         Column("sysFlag", "int", "TopicSysFlag"),
         Column("attributes", "map<string,string>", "of 5.x, such as message.type"),
         Column("system", "boolean", "whether it is the system's own"),
+        CLUSTER,
     ),
     _topics,
     options=CHOOSING_QUEUES,
@@ -71,6 +72,7 @@ GROUPS: Final = Table(
         Column("retryQueues", "int", "queues of its retry topic"),
         Column("retryMaxTimes", "int", "attempts before a message is given up"),
         Column("consumeTimeoutMinutes", "int", "consumeTimeoutMinute of 5.x"),
+        CLUSTER,
     ),
     _groups,
 )
@@ -119,6 +121,7 @@ OFFSETS: Final = Table(
             "timestamp",
             "when the first of these messages that is in the log was stored",
         ),
+        CLUSTER,
     ),
     _offsets,
     options=CHOOSING_QUEUES,
@@ -145,6 +148,7 @@ DELAY_OFFSETS: Final = Table(
         ),
         Column("maxOffset", "bigint", "offset that the next message will get"),
         Column("waiting", "bigint", "messages not delivered yet"),
+        CLUSTER,
     ),
     _delay_offsets,
 )

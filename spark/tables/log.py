@@ -17,7 +17,7 @@ from txrocketmq.spark.plan import extent_of, log_ranges
 from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.split import LogRange
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Row, Rows, Table
+from txrocketmq.spark.tables.table import BROKER_NAME, CLUSTER, Request, Row, Rows, Table
 from txrocketmq.spark.verify import StoreCheck
 
 
@@ -44,6 +44,7 @@ SEGMENTS: Final = Table(
         Column("usedBytes", "bigint", "bytes up to the end of its last record, as far as is known"),
         Column("firstTimestamp", "timestamp", "when its first record was stored"),
         Column("lastTimestamp", "timestamp", "when its last record was stored"),
+        CLUSTER,
     ),
     _segments,
 )
@@ -76,6 +77,7 @@ CHECKPOINT: Final = Table(
         Column("minOffset", "bigint", "where the log begins now"),
         Column("endOfLog", "bigint", "where the last complete record ends"),
         Column("abort", "boolean", "whether a broker uses the store or was killed"),
+        CLUSTER,
     ),
     _checkpoint,
 )
@@ -189,6 +191,7 @@ DATALOSS: Final = Table(
         Column(
             "reason", "string", "deleted: in front of what is there; missing: a file in between"
         ),
+        CLUSTER,
     ),
     _losses,
     options=frozenset({"startingOffsets"}),

@@ -11,7 +11,15 @@ import numpy as np
 
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
-from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Row, Rows, Table
+from txrocketmq.spark.tables.table import (
+    BROKER_NAME,
+    CHOOSING_QUEUES,
+    CLUSTER,
+    Request,
+    Row,
+    Rows,
+    Table,
+)
 
 _TASKS: Final = 64
 """The most tasks for the queues of a store."""
@@ -67,6 +75,7 @@ QUEUES: Final = Table(
         Column("bytes", "bigint", "bytes that they take in the log"),
         Column("firstTimestamp", "timestamp", "when the first of these messages was stored"),
         Column("lastTimestamp", "timestamp", "when the last of these messages was stored"),
+        CLUSTER,
     ),
     _queues,
     _names,
@@ -105,6 +114,7 @@ CONSUME_QUEUE: Final = Table(
         Column("size", "int", "bytes of the record"),
         Column("messages", "int", "1, or how many a batch has"),
         Column("tagsCode", "bigint", "hash of the tag; of a delayed message, when it is due (ms)"),
+        CLUSTER,
     ),
     _units,
     _names,
@@ -147,6 +157,7 @@ INDEX: Final = Table(
         Column("physicalOffset", "bigint", "of the record in the log"),
         Column("storeTimestamp", "timestamp", "of the record, to the second"),
         Column("previousItem", "int", "the next older item in the same slot; 0 if there is none"),
+        CLUSTER,
     ),
     _index,
     _index_names,

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from txrocketmq.spark.broker_names import check_brokers
 from txrocketmq.spark.execution import is_later, now_ms
-from txrocketmq.spark.known_names import check_topics
+from txrocketmq.spark.known_names import check_queues, check_topics
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import stores_of
 from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
@@ -58,6 +59,8 @@ class TableReading:
         self._columns = list(columns)
         self.schema: pa.Schema = arrow_schema(columns) if schema is None else schema
         self._stores = stores_of(options)
+        check_brokers(self._stores, options)
+        check_queues(self._stores, options)
         check_topics(self._stores, options)
 
     def parts(self) -> list[Part]:

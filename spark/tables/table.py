@@ -22,7 +22,7 @@ from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
 Row = tuple[Any, ...]
-"""The values of a row, in the order of the columns without brokerName; times are in ms."""
+"""The values of a row, in the order of its columns, but those of the store; times are in ms."""
 Rows = Mapping[str, Any]
 """Rows by column: a sequence or numpy array of values, or one value for all; times are in ms."""
 
@@ -32,6 +32,9 @@ READING_PICKS: Final = frozenset({"badRecords", "failOnDataLoss", "maxBytesPerSe
 """The options of tables that read messages named by the consume queues."""
 
 BROKER_NAME: Final = Column("brokerName", "string", "name of the broker")
+CLUSTER: Final = Column("cluster", "string", "name of the broker's cluster", on_demand=True)
+_OF_STORE: Final = frozenset({BROKER_NAME.name, CLUSTER.name})
+"""Columns whose value is the same for all rows of a store."""
 _ROWS_OF_TUPLES: Final = 10_000
 
 
@@ -112,19 +115,19 @@ class Table:
         """Yields the rows of a piece, with some of the columns, in the order of the schema."""
         for rows in gathered(self.columns, self.rows(request, piece)):
             count = _count(rows)
-            arrays = [
-                _array(rows[column.name], column, count)
-                if column.name != BROKER_NAME.name
-                else _array(request.store.broker_name, column, count)
-                for column in columns
-            ]
+            values = {
+                **rows,
+                BROKER_NAME.name: request.store.broker_name,
+                CLUSTER.name: request.store.cluster,
+            }
+            arrays = [_array(values[column.name], column, count) for column in columns]
             if count:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def gathered(columns: Sequence[Column], found: Iterable[Row | Rows]) -> Iterator[Rows]:
     """Joins single rows into groups; passes on rows that come in groups."""
-    names = [column.name for column in columns if column.name != BROKER_NAME.name]
+    names = [column.name for column in columns if column.name not in _OF_STORE]
     pending: list[Row] = []
     for each in found:
         if not isinstance(each, tuple):

@@ -56,6 +56,14 @@ def test_a_batch_goes_by_the_zone_that_the_session_has_now(
     assert sorted(row.queueOffset for row in frame.collect()) == list(range(20, 25))
     same = frame.where(functions.col("storeTimestamp") >= functions.lit(local).cast("timestamp"))
     assert same.count() == 5, "as Spark itself reads the text"
+    conditions = f"storeTimestamp >= '{local}' AND storeTimestamp < '{later}'"
+    chosen = (
+        spark.read.format("rocketmq")
+        .option("storePath", str(writer.root))
+        .option("columns", "queueOffset")
+    )
+    by_where = chosen.option("where", conditions).load()
+    assert sorted(row.queueOffset for row in by_where.collect()) == list(range(20, 25))
 
 
 def test_a_read_of_a_cluster_that_cannot_know_the_zone_says_so(

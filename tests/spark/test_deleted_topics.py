@@ -63,7 +63,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(_STEPS)
 def test_rows_are_the_same_whatever_else_is_asked_for(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Draft | str]
@@ -90,6 +90,21 @@ def test_rows_are_the_same_whatever_else_is_asked_for(
         assert places(root, topic=named, view="physical") == wanted
         assert places(root, topic=named, streamed=True) == wanted
         assert places(root, topic=named, verify="store", badRecords="fail") == wanted
+        names = ", ".join(f"'{topic}'" for topic in sorted(topics))
+        by_where = f"topic IN ({names})"
+        every: list[dict[str, str]] = [
+            {"where": by_where},
+            {"where": f"{by_where} AND tags = 'T' AND queueId IN (0, 1, 2)"},
+            {"where": by_where, "topicPattern": f"{pattern}|Other"},
+            {"where": by_where, "topic": "A,B,Many"},
+            {"where": by_where, "subExpression": "T"},
+            {"where": by_where, "view": "physical"},
+            {"topicPattern": pattern},
+        ]
+        for options in every:
+            assert places(root, **options) == wanted, options
+            assert places(root, streamed=True, **options) == wanted, options
+            assert places(root, verify="store", badRecords="fail", **options) == wanted, options
         if len(topics) == 3:
             assert places(root) == wanted
             assert places(root, subExpression="T") == wanted

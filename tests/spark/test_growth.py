@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.spark.deletions import delete_topic
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark import log_end, reading
 from txrocketmq.spark.errors import DataLossError
@@ -64,8 +65,10 @@ OPTIONS: tuple[dict[str, str], ...] = (
     {"topic": "Few"},
     {"topic": "Few,New"},
     {"topic": f"Few,{LIGHT}"},
+    {"topicPattern": "%LMQ%.*"},
     {"topicPattern": "[FN].*"},
     {"where": "topic = 'Few' AND queueOffset >= 2"},
+    {"topic": "Few,Many", "where": "topic = 'Few' AND queueId = 0"},
     {"subExpression": "A"},
     {"startingOffsets": "latest"},
     {"startingOffsets": '{"Few": {"s": {"0": -2}}}'},
@@ -80,7 +83,7 @@ _DRAFTS = st.lists(
         queue_id=st.integers(0, 1),
         body=st.integers(0, 200).map(bytes),
         properties=st.sampled_from(({}, {"TAGS": "A"})),
-        light=st.sampled_from(((), (), (LIGHT,))),
+        light=st.sampled_from(((), (), (LIGHT,), ("%LMQ%b",))),
         after_ms=st.just(1000),
     ),
     min_size=4,
@@ -99,6 +102,8 @@ def test_an_old_plan_gives_what_a_new_one_gives(data: st.DataObject) -> None:
         plan = Plan(writer.root, **options)
         assert plan.rows() == Plan(writer.root, **options).rows()
         for _ in range(data.draw(st.integers(1, 3))):
+            if data.draw(st.booleans()) and "startingOffsets" not in options:
+                delete_topic(writer, "Few")
             writer.put_all(data.draw(_DRAFTS))
             writer.put(Draft("New", 0, bytes(9)))
             if data.draw(st.booleans()) and len(list((writer.root / "commitlog").iterdir())) > 1:
@@ -177,3 +182,18 @@ def test_a_topic_that_was_deleted_since(writer: StoreWriter) -> None:
     before = plan.rows()
     shutil.rmtree(writer.root / "consumequeue/Few")
     assert plan.rows() == Plan(writer.root, topic="Few").rows() == before, "the log has them"
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+@pytest.mark.parametrize("options", [{}, {"startingOffsets": '{"log": {"s": 0}}'}], ids=str)
+def test_a_topic_that_was_deleted_since_and_made_again(
+    writer: StoreWriter, options: dict[str, str], is_later: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a first execution, since a task may run hours after its plan was made."""
+    monkeypatch.setattr(reading, "is_later", lambda _: is_later)
+    plan = Plan(writer.root, topic="Few", **options)
+    before = plan.rows()
+    delete_topic(writer, "Few")
+    writer.put_all([Draft("Few"), Draft("Few", 1)])
+    assert plan.rows()[:10] == before
+    assert len(plan.rows()) == (12 if is_later else 10)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,24 @@ def test_parts_are_the_whole(tmp_path: Path) -> None:
     assert reading.schema.names == ["topic"]
     assert _topics(_reading(tmp_path, where="topic = 'a'")) == ["a", "a"]
     assert _topics(_reading(tmp_path, where="topic = 'b'")) == ["b", "b"]
+
+
+@pytest.mark.parametrize("step", [{}, {"clockStepMs": "0"}])
+def test_conditions_go_by_the_zone_that_tasks_know(tmp_path: Path, step: dict[str, str]) -> None:
+    writer = StoreWriter(tmp_path / "s", segment_bytes=512)
+    stored = writer.put_all(Draft(str(hour), after_ms=3_600_000) for hour in range(60))
+    in_tokyo = datetime.fromtimestamp(stored[30].store_timestamp / 1000, UTC) + timedelta(hours=9)
+    text = f"storeTimestamp >= '{in_tokyo:%Y-%m-%dT%H:%M:%S}' AND bornTimestamp > 0"
+    options = SourceOptions.of(
+        {"storePath": str(writer.root), "columns": "topic", "where": text, **step}
+    )
+    made = Reading(replace(options, tasks_know_zone=True), Output.of(options))
+    parts = made.parts()
+    made.use_zone("Asia/Tokyo")
+    rows = [
+        row["topic"] for part in parts for batch in made.batches(part) for row in batch.to_pylist()
+    ]
+    assert rows == [str(hour) for hour in range(30, 60)]
 
 
 def test_no_pyspark_is_needed() -> None:

@@ -14,6 +14,7 @@ from txrocketmq.spark.where import (
     columns_of,
     parse_where,
 )
+from txrocketmq.spark.zones import zone_named
 
 NOVEMBER_MS = 1763600400000
 """2025-11-20 01:00 in UTC."""
@@ -85,6 +86,20 @@ def test_what_is_not_understood_is_refused_and_what_is_valid_is_said(text: str, 
 def test_times_are_those_of_the_other_options() -> None:
     with pytest.raises(OptionError, match="ISO 8601"):
         parse_where("where", "storeTimestamp > 'yesterday'")
+
+
+def test_times_without_a_zone_are_told_from_others() -> None:
+    local, exact, number = parse_where(
+        "where",
+        "storeTimestamp >= '2025-11-20 01:00:00' AND bornTimestamp < '2025-11-20T01:00:00Z'"
+        f" AND timestamp IN ({NOVEMBER_MS})",
+    )
+    assert (local.is_local, exact.is_local, number.is_local) == (True, False, False)
+    assert local.values == (NOVEMBER_MS,), "by the clocks of UTC, until a zone is known"
+    tokyo = zone_named("Asia/Tokyo")
+    assert local.in_zone(tokyo) == Predicate("storeTimestamp", ">=", (NOVEMBER_MS - 9 * 3_600_000,))
+    assert not local.in_zone(tokyo).is_local
+    assert exact.in_zone(tokyo) == exact
 
 
 def test_names_of_kafka() -> None:

@@ -76,6 +76,40 @@ def test_what_is_planned_without_the_zone_holds_what_is_read_with_it(
         assert planned == exact
 
 
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(("=", "<", "<=", ">", ">=", "!=", "IN")),
+    st.datetimes(datetime(2000, 1, 1), datetime(2030, 1, 1)),
+    st.booleans(),
+)
+def test_conditions_are_planned_for_any_zone(
+    name: str, sign: str, moment: datetime, is_local: bool
+) -> None:
+    moment = moment.replace(microsecond=0)
+    literal = f"'{moment.isoformat()}{'' if is_local else 'Z'}'"
+    text = (
+        f"storeTimestamp {sign} ({literal})" if sign == "IN" else f"bornTimestamp {sign} {literal}"
+    )
+    options = SourceOptions.of({"storePath": "/s", "where": text})
+    (column,) = {each.column for each in options.where}
+    planned = Selection.of(_for_tasks(options))
+    exact = Selection.of(options.in_zone(name))
+    wide, narrow = planned.conditions.bounds(column), exact.conditions.bounds(column)
+    assert wide.within(narrow.low, narrow.high) == narrow
+    if not is_local or sign == "!=":
+        assert wide == narrow
+    assert planned.at(options.in_zone(name)) == exact
+
+
+def test_a_time_in_a_condition_does_not_stand_for_the_order_of_others() -> None:
+    """One of two times that name no zone may be before or after the other, as far as is known."""
+    given = {
+        "startingTimestamp": "2026-11-20T08:00:00", "endingTimestamp": "2026-11-20T07:00:00Z",
+        "where": "storeTimestamp > '2026-11-20 07:30:00'",
+    }  # fmt: skip
+    assert SourceOptions.of(given).local_times == {"starting_timestamp_ms", "where"}
+
+
 def _for_tasks(options: SourceOptions) -> SourceOptions:
     return SourceOptions(
         **{

@@ -15,7 +15,8 @@ from txrocketmq.spark.tables.reading import TABLES
 START: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 _USUAL: Final = {
-    "topic": "orders", "queueId": 0, "queueOffset": 0, "brokerName": "broker-a", "flag": 0,
+    "topic": "orders", "queueId": 0, "queueOffset": 0, "brokerName": "broker-a",
+    "cluster": "east", "flag": 0,
     "bornTimestamp": START, "storeTimestamp": START, "bornHost": "10.0.0.1:50000",
     "storeHost": "10.0.0.9:10911", "storeSize": 200, "bodySize": 100, "sysFlag": 0,
     "reconsumeTimes": 0, "preparedTransactionOffset": 0, "compression": "none",
@@ -36,7 +37,8 @@ def messages(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Returns a table of the source with these rows."""
     whole = schema.arrow_schema(TABLES[name].columns)
-    return pa.Table.from_pylist([{"brokerName": "broker-a", **row} for row in rows], schema=whole)
+    usual = {"brokerName": "broker-a", "cluster": "east"}
+    return pa.Table.from_pylist([{**usual, **row} for row in rows], schema=whole)
 
 
 def offsets(*rows: tuple[Any, ...]) -> pa.Table:

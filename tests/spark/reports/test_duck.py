@@ -168,6 +168,44 @@ def test_hot_queues_show_skew(ask: Ask) -> None:
     ]
 
 
+def test_brokers_of_two_clusters_are_not_mixed_up(ask: Ask) -> None:
+    """Their names are the same, so they are named with their clusters; others are not."""
+    west, other = {"cluster": "west"}, {"brokerName": "broker-b", "cluster": "west"}
+    stored = [*several(3), *several(2, **west), *several(1, **other)]
+    rows = ask(catalog.OVERVIEW, *stored)
+    assert [(row["brokerName"], row["records"]) for row in rows] == [
+        ("broker-b", 1), ("east/broker-a", 3), ("west/broker-a", 2),
+    ]  # fmt: skip
+    rows = ask(catalog.QUEUES, *stored)
+    assert [(row["brokerName"], row["messages"]) for row in rows] == [
+        ("east/broker-a", 3), ("west/broker-a", 2), ("broker-b", 1),
+    ]  # fmt: skip
+    assert ask(catalog.TOPICS, *stored)[0]["queues"] == 3
+    keys = ask(catalog.KEYS, {"keys": "k"}, {"keys": "k", **west})
+    assert keys[0]["queues"] == 2
+
+
+def test_deletions_of_two_clusters_are_not_mixed_up(ask: Ask) -> None:
+    """The newest file of each log stays, and only groups of the same broker wait for a file."""
+    west = {"cluster": "west", "firstTimestamp": START, "lastTimestamp": after(59)}
+    east = {**west, "cluster": "east"}
+    segments = table(
+        "segments",
+        [
+            {"firstOffset": 0, "usedBytes": 100, **east},
+            {"firstOffset": 100, "usedBytes": 100, **east},
+            {"firstOffset": 0, "usedBytes": 100, **west},
+        ],
+    )
+    read = offsets(("late", "a", 0, 0, 0, 10, after(30)))
+    rows = ask(space.RETENTION, segments=segments, offsets=read)
+    found = {(row["brokerName"], row["firstOffset"]): row for row in rows}
+    assert {place: row["current"] for place, row in found.items()} == {
+        ("east/broker-a", 0): False, ("east/broker-a", 100): True, ("west/broker-a", 0): True,
+    }  # fmt: skip
+    assert [found[place]["waiting"] for place in sorted(found)] == [1, 1, 0]
+
+
 def test_every_word_of_keys_is_a_key(ask: Ask) -> None:
     stored = [{"keys": "a b"}, {"keys": "a", "queueId": 1}, {"keys": " "}, {"keys": None}]
     rows = ask(catalog.KEYS, *stored)

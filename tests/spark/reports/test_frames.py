@@ -26,7 +26,7 @@ def test_records_are_read_once_with_the_columns_that_the_reports_need() -> None:
         {
             "storePath": "/s",
             "view": "physical",
-            "columns": "topic,queueId,brokerName,storeTimestamp,storeSize,bodySize,sysFlag",
+            "columns": "topic,queueId,brokerName,storeTimestamp,storeSize,bodySize,sysFlag,cluster",
         },
     ]
 
@@ -45,13 +45,13 @@ def test_bodies_and_properties_are_never_kept() -> None:
 def test_tables_come_without_options_of_messages() -> None:
     given = {"startingTimestamp": "0", "brokerName": "b"}
     loaded = _loaded([catalog.RETRIES, catalog.SCHEDULED], **given)
-    assert {"storePath": "/s", "brokerName": "b", "table": "offsets"} in loaded
+    assert {"storePath": "/s", "brokerName": "b", **FRAMES["offsets"]} in loaded
     assert {"storePath": "/s", "brokerName": "b", "table": "delay"} in loaded
     assert [each["startingTimestamp"] for each in loaded if "view" in each] == ["0"]
 
 
 def test_lag_reads_no_log() -> None:
-    assert _loaded([catalog.LAG]) == [{"storePath": "/s", "table": "offsets"}]
+    assert _loaded([catalog.LAG]) == [{"storePath": "/s", **FRAMES["offsets"]}]
 
 
 def test_topics_that_are_chosen_stay_chosen() -> None:

@@ -39,7 +39,7 @@ def test_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
         if each.draft.topic == "T0" and each.draft.queue_id == 2 and each.physical_offset >= 4096
     ]
     assert rows["T0", 2] == {
-        "brokerName": "broker-a", "topic": "T0", "queueId": 2,
+        "brokerName": "broker-a", "cluster": "DefaultCluster", "topic": "T0", "queueId": 2,
         "minOffset": left[0].queue_offset, "maxOffset": 15, "messages": len(left),
         "bytes": sum(each.size for each in left),
         "firstTimestamp": _moment(left[0].store_timestamp),

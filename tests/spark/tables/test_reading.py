@@ -36,6 +36,52 @@ def test_an_option_without_meaning(tmp_path: Path) -> None:
         TableReading(options, table_columns(options))
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"table": "queues", "assign": '{"Orders": {"b": [0]}}'}, "names the broker b; the stores"),
+        (
+            {"table": "dataloss", "startingOffsets": '{"log": {"broker-a": 0}}'},
+            "broker-a, which several clusters have; name one of .*east/broker-a",
+        ),
+        (
+            {"table": "dataloss", "startingOffsets": '{"Orders": {"9": 0}}'},
+            "queue 9 of Orders on any broker is not",
+        ),
+    ],
+)
+def test_names_that_the_stores_do_not_have(
+    tmp_path: Path, options: dict[str, str], why: str
+) -> None:
+    for cluster in ("east", "west"):
+        write_store(tmp_path / cluster / "broker-a", [Draft(topic="Orders")])
+    paths = ",".join(f"{tmp_path}/{cluster}/broker-a" for cluster in ("east", "west"))
+    parsed = SourceOptions.of({"storePath": paths, "cluster": "east,west", **options})
+    with pytest.raises(OptionError, match=why):
+        TableReading(parsed, table_columns(parsed))
+
+
+def test_every_table_tells_the_cluster(tmp_path: Path) -> None:
+    for cluster in ("east", "west"):
+        write_store(tmp_path / cluster / "broker-a", [Draft(topic="Orders")])
+    paths = ",".join(f"{tmp_path}/{cluster}/broker-a" for cluster in ("east", "west"))
+    for table in TABLES:
+        options = SourceOptions.of(
+            {
+                "storePath": paths,
+                "cluster": "east,west",
+                "table": table,
+                "columns": "brokerName,cluster",
+            }
+        )
+        made = TableReading(options, table_columns(options))
+        batches = [batch for part in made.parts() for batch in made.batches(part)]
+        found = {(row["brokerName"], row["cluster"]) for b in batches for row in b.to_pylist()}
+        assert found <= {("broker-a", "east"), ("broker-a", "west")}
+        if table in ("queues", "segments", "checkpoint"):
+            assert len(found) == 2
+
+
 TABLES_OF_PIECES = ("queues", "consumequeue", "index", "quarantine")
 
 

@@ -26,15 +26,15 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.zones import check_zone
 
-Ends = Mapping[MessageQueue, int]
+Ranges = Mapping[MessageQueue, tuple[int, int]]
 
 
 class LivePart(NamedTuple):
     """What one task reads."""
 
     ranges: Sequence[QueueRange]
-    planned: Ends | None = None
-    """In the last part, where the plan ends; what comes after that is read in later executions."""
+    planned: Ranges | None = None
+    """In the last part, all that was planned; what is there besides is read in later executions."""
 
 
 class LiveReader(DataSourceReader):
@@ -61,8 +61,7 @@ class LiveReader(DataSourceReader):
             min_partitions=options.min_partitions,
             max_records=options.max_records_per_partition,
         )
-        planned = {queue: after for queue, (_, after) in ranges.items()}
-        last = LivePart(parts[-1] if parts else (), planned)
+        last = LivePart(parts[-1] if parts else (), ranges)
         return [*(InputPartition(LivePart(part)) for part in parts[:-1]), InputPartition(last)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -87,11 +86,14 @@ class LiveReader(DataSourceReader):
         after = ends(cluster, queues, options)
         return {queue: (first[queue], after[queue]) for queue in queues}
 
-    def _since(self, planned: Ends) -> list[QueueRange]:
-        """Returns what has come since the plan."""
-        ranges = self._ranges()
-        since = {
-            queue: (max(first, planned.get(queue, first)), after)
-            for queue, (first, after) in ranges.items()
-        }
-        return [each for part in cut(since) for each in part]
+    def _since(self, planned: Ranges) -> list[QueueRange]:
+        """Returns what has come since the plan.
+
+        That is what follows it in each queue, and what is before it if a topic was made anew.
+        """
+        before, behind = {}, {}
+        for queue, (first, after) in self._ranges().items():
+            start, end = planned.get(queue, (first, first))
+            before[queue] = first, min(start, after)
+            behind[queue] = max(first, end), after
+        return [each for ranges in (before, behind) for part in cut(ranges) for each in part]

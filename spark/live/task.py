@@ -94,7 +94,9 @@ class LiveScan:
         cluster = _known_cluster(
             options.name_server, options.pull_timeout_ms, self.security, period
         )
-        cluster.route(queue.topic)
+        if cluster.route(queue.topic, again=is_old) is None and is_old:
+            lose(f"topic {queue.topic} has been deleted since the plan was made", fail=False)
+            return
         group = options.group or TOOLS_GROUP
         expression = "||".join(sorted(options.tags)) if options.tags else SUB_ALL
         if options.sql_expression is not None:

@@ -149,6 +149,45 @@ def test_a_plan_that_is_used_again_gives_what_a_new_one_gives(
         assert rows(ours, partitions) == rows(reader(**given)), given
 
 
+@pytest.mark.parametrize("count", [1, 3, 8, 40])
+@pytest.mark.parametrize("given", [{}, {"startingOffsets": "latest"}, {"minPartitions": "7"}])
+def test_an_old_plan_of_a_topic_that_was_made_anew(
+    reader: MakeReader,
+    brokers: tuple[FakeBroker, FakeBroker],
+    given: dict[str, str],
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The queues begin at 0 again, before the plan, and may end anywhere."""
+    monkeypatch.setattr(live_batch, "is_later", lambda _: True)
+    ours = reader(**given)
+    partitions = ours.partitions()
+    brokers[0].fill("t", [count, 2], life_ms=1_000_000)
+    assert rows(ours, partitions) == rows(reader(**given))
+
+
+def test_an_old_plan_of_a_topic_that_was_deleted(
+    world: MakeWorld,
+    brokers: tuple[FakeBroker, FakeBroker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(live_batch, "is_later", lambda _: True)
+    a, _ = brokers
+    a.fill("other", [4])
+    made = world(*brokers)
+    monkeypatch.setattr(bounds, "Cluster", lambda _, **more: made.cluster())
+    known = made.cluster()
+    monkeypatch.setattr(task, "_known_cluster", lambda *_: known)
+    options = SourceOptions.of({"nameServer": NAME_SERVER, "topicPattern": "t|other"})
+    ours = LiveReader(options, Output.of(options))
+    partitions = ours.partitions()
+    assert len(rows(ours, partitions)) == 19
+    del a.queues["other", 0]
+    assert rows(ours, partitions) == rows(LiveReader(options, Output.of(options)))
+    assert "topic other has been deleted" in caplog.text
+
+
 def test_offsets_that_were_asked_for_are_missed_in_an_old_plan(
     reader: MakeReader, brokers: tuple[FakeBroker, FakeBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,12 +8,14 @@ durable up to its record when the power went.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
 
+from tests.broker.conftest import Parts
 from tests.broker.transaction.scene import Scene
 from tests.crash.life import TINY
 from tests.crash.transactions import COMMIT, GROUP, Decisions
@@ -137,10 +139,18 @@ class CutBroker:
         self._take(self._decoder.receive(b"".join(map(bytes, written))))
         written.clear()
 
-    def served(self) -> list[tuple[int, bytes]]:
-        """Returns what consumers see: numbers and bodies."""
+    def lose(self, lose: Callable[[Parts], object]) -> None:
+        """Has the log lose files, and forgets to end what is not there any more."""
+        self.flush()
+        lose(self.parts)
+        least = self.store.min_physical_offset
+        self._open = {
+            number: half for number, half in self._open.items() if half.commit_log_offset >= least
+        }
+
+    def served(self, offset: int = 0) -> list[tuple[int, bytes]]:
+        """Returns what consumers see from an offset on: numbers and bodies."""
         found: list[tuple[int, bytes]] = []
-        offset = 0
         while offset < self.store.max_offset("T", 2):
             got = self.store.get("T", 2, offset, 32, 1 << 20)
             for buffer in got.buffers:

@@ -16,7 +16,8 @@ from typing import Any, Final
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.broker.transaction.scene import Scene
+from tests.broker.transaction.scene import Scene, restarted
+from tests.crash.calls import FailingFiles
 from tests.crash.life import TINY
 from tests.crash.transactions import COMMIT, GROUP, Decisions
 from tests.disk import MemoryFiles
@@ -36,12 +37,17 @@ _MOST_ROUNDS: Final = 50
 
 
 class CutBroker:
-    """One life of a broker and its producer."""
+    """One life of a broker and its producer.
+
+    With `may_refuse`, requests may fail; the producer then does not repeat them.
+    """
+
+    may_refuse = False
 
     def __init__(
         self,
         folder: Path,
-        disk: MemoryFiles,
+        disk: MemoryFiles | FailingFiles,
         decisions: Decisions,
         now_ms: int,
         flush: str,
@@ -57,9 +63,12 @@ class CutBroker:
             )
         self.parts = self.scene.parts
         self.parts.offsets.load()
+        restarted(self.scene)  # the check begins where the file says
         self.store = self.parts.store
         self.decisions = decisions
         self.asked_of = self.scene.joins(GROUP)
+        self.commits: list[int] = []
+        """Numbers of the messages that were committed in this life, in order."""
         self._decoder = FrameDecoder()
         self._halves: dict[int, int] = {}
         """Numbers of half messages without an answer, by opaque."""
@@ -96,6 +105,8 @@ class CutBroker:
     def _take(self, answers: list[RemotingCommand]) -> None:
         for answer in answers:
             number = self._halves.pop(answer.opaque)
+            if self.may_refuse and answer.code != ResponseCode.SUCCESS:
+                continue
             assert answer.code == ResponseCode.SUCCESS, answer.remark
             told = SendMessageResponseHeader.decode(answer.ext_fields)
             half = self.scene.at(decode_message_id(told.msg_id).commit_log_offset)
@@ -112,9 +123,12 @@ class CutBroker:
 
     def _ended(self, number: int, answers: list[tuple[int, str | None]]) -> None:
         ((code, remark),) = answers
+        if self.may_refuse and code != ResponseCode.SUCCESS:
+            return
         assert code == ResponseCode.SUCCESS, remark
         if self.decisions.end_of(number) == COMMIT:
             self.decisions.committed.add(number)
+            self.commits.append(number)
             end = self.store.max_physical_offset
             self.decisions.committed_ends.setdefault(number, end)
 

@@ -77,6 +77,9 @@ class BrokerConfig(MetricsConfig):
     """Whether sending to an unknown topic creates it."""
     auto_create_subscription_group: bool = setting(True, live=True)
     """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
+    auto_create_limit: int = setting(100_000, live=True, least=1)
+    """How many topics there may be before sends to unknown topics are refused instead of creating
+    more, and how many groups before heartbeats and pulls are. Administrators can create more."""
     cluster_topic_enable: bool = setting(True)
     """Whether the topic that is named like the cluster can be read and written."""
     broker_topic_enable: bool = setting(True)

@@ -134,9 +134,31 @@ class SubscriptionGroups:
             return SubscriptionGroupConfig(group_name=name)
         return group
 
+    @property
+    def why_full(self) -> str:
+        """Why no groups are created on demand any more; empty when they are."""
+        limit = self._config.auto_create_limit
+        if len(self._groups) < limit:
+            return ""
+        return (
+            f"the broker has {len(self._groups)} groups and creates no more by itself"
+            f" (autoCreateLimit={limit}): delete some, create this one, or raise the limit"
+        )
+
     def find(self, name: str) -> SubscriptionGroupConfig | None:
-        """Returns a group, created if the configuration permits that and its name is valid; else
-        None.
+        """Returns a group, created if `expected` permits that; else None."""
+        group = self.get(name)
+        if group is not None:
+            return group
+        group = self.expected(name)
+        if group is not None:
+            self._groups[name] = group
+            self._changed(name)
+        return group
+
+    def expected(self, name: str) -> SubscriptionGroupConfig | None:
+        """Returns a group that exists, or that `find` would create: if the configuration permits
+        that, its name is valid, and there are not too many; else None.
         """
         group = self.get(name)
         if group is not None:
@@ -145,11 +167,9 @@ class SubscriptionGroups:
         allowed = config.auto_create_subscription_group or (
             config.enable_create_sys_group and is_system_group(name)
         )
-        if not allowed or validate_group(name) is not None:
+        if not allowed or validate_group(name) is not None or self.why_full:
             return None
-        group = self._groups[name] = SubscriptionGroupConfig(group_name=name)
-        self._changed(name)
-        return group
+        return SubscriptionGroupConfig(group_name=name)
 
     def update(self, group: SubscriptionGroupConfig) -> None:
         """Creates or changes a group. `saving.answer` makes it durable.

@@ -18,6 +18,7 @@ from txrocketmq.broker.attributes import (
     has_batch_queues,
 )
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.drafts import Drafts
 from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
@@ -116,6 +117,8 @@ class Topics:
         self._encoded = EncodedTable(_encode_topic)
         self._topics: dict[str, TopicConfig] = {}
         self.data_version = DataVersion(timestamp=now_ms())
+        self.drafts = Drafts()
+        """Topics, and groups, that are made once a message for them is stored."""
         self._is_lost = False
         self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
@@ -210,10 +213,25 @@ class Topics:
         topic = self._topics.get(name)
         return topic is not None and topic.order
 
-    def create_in_send(
+    @property
+    def why_full(self) -> str:
+        """Why no topics are created on demand any more; empty when they are."""
+        limit = self._config.auto_create_limit
+        if len(self._topics) < limit:
+            return ""
+        return (
+            f"the broker has {len(self._topics)} topics and creates no more by itself"
+            f" (autoCreateLimit={limit}): delete some, create this one, or raise the limit"
+        )
+
+    def expected(self, name: str) -> TopicConfig | None:
+        """Returns a topic that exists or will, for a message that is on its way."""
+        return self.get(name) or self.drafts.topics.get(name)
+
+    def draft_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:
-        """Creates a topic for the first message to it, modelled on `default_topic`; None if not
+        """Drafts a topic for the first message to it, modelled on `default_topic`; None if not
         allowed.
         """
         existing = self._topics.get(name)
@@ -224,8 +242,12 @@ class Topics:
             return None
         if default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable:
             return None
+        drafted = self.drafts.topics
+        count = len(self._topics) + len(drafted)
+        if name not in drafted and count >= self._config.auto_create_limit:
+            return None
         queues = max(0, min(queue_nums, model.write_queue_nums))
-        made = self._put(
+        return self._draft(
             name,
             TopicConfig(
                 topic_name=name,
@@ -236,8 +258,22 @@ class Topics:
                 topic_sys_flag=sys_flag,
             ),
         )
+
+    def draft_in_send_back(self, name: str, queue_nums: int, sys_flag: int = 0) -> TopicConfig:
+        """Returns a retry or dead-letter topic for a message, drafted if it is missing."""
+        existing = self._topics.get(name)
+        if existing is not None:
+            return existing
+        return self._draft(name, _topic(name, queue_nums, sys_flag=sys_flag))
+
+    def _draft(self, name: str, topic: TopicConfig) -> TopicConfig:
+        topic = self.drafts.topics.setdefault(name, topic)
+        self.drafts.want("topic", name, lambda: self._create(topic))
+        return topic
+
+    def _create(self, topic: TopicConfig) -> None:
+        self._put(topic.topic_name or "", topic)
         self.saving.begin()
-        return made
 
     def create_in_send_back(
         self,
@@ -262,16 +298,7 @@ class Topics:
         existing = self._topics.get(name)
         if existing is not None:
             return existing
-        return self._put(
-            name,
-            TopicConfig(
-                topic_name=name,
-                read_queue_nums=queue_nums,
-                write_queue_nums=queue_nums,
-                perm=perm,
-                topic_sys_flag=sys_flag,
-            ),
-        )
+        return self._put(name, _topic(name, queue_nums, perm, sys_flag))
 
     def update(self, topic: TopicConfig) -> bool:
         """Creates or changes a topic; returns False if it is already so. `saving.answer` makes it
@@ -358,5 +385,13 @@ def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
     return topics
 
 
-def _topic(name: str, queues: int, perm: int = PermName.READ | PermName.WRITE) -> TopicConfig:
-    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+def _topic(
+    name: str, queues: int, perm: int = PermName.READ | PermName.WRITE, sys_flag: int = 0
+) -> TopicConfig:
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=perm,
+        topic_sys_flag=sys_flag,
+    )

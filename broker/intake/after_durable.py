@@ -6,7 +6,8 @@ says that another one is finished, or was stored elsewhere, must not be durable 
 one: it would end what no longer exists. Such a message waits here, and code that asks in between
 has to remember that it is coming. What a crash costs here was not ended, and is done once more. To
 keep that small, a sync is requested when the first message has waited for `SYNC_MS`, however long
-flushIntervalCommitLog is.
+flushIntervalCommitLog is. A message that the store refuses for the moment waits on, unless whoever
+put it hears of that: else what has ended would be done once more after the next crash.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ SYNC_MS: Final = 50
 """How soon a sync is wanted, in ms: a kill should cost little, and small syncs should be rare."""
 MAX_BATCH: Final = 256
 """How many messages are put in one write, and in one turn of the reactor."""
+
+_FOR_NOW: Final = frozenset({PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.CREATE_MAPPED_FILE_FAILED})
+"""What the store says when it may take the message later."""
 
 Message = InnerMessage | PutMessage
 Heard = Callable[[PutStatus], None]
@@ -104,14 +108,19 @@ class AfterDurable:
             self._begin()
 
     def _put_some(self) -> bool:
-        """Puts a batch of messages; returns whether there were any."""
-        batch: list[tuple[Message, Heard | None]] = []
+        """Puts a batch of messages; returns whether there may be more that can be put now."""
+        batch: list[tuple[int, Message, Heard | None]] = []
         while len(batch) < MAX_BATCH and self._is_due():
-            batch.append(self._waiting.popleft()[1:])
+            batch.append(self._waiting.popleft())
         if not batch:
             return False
-        statuses = self._intake.take([message for message, _ in batch], self._now_ms())
-        for (_, heard), status in zip(batch, statuses, strict=True):
+        statuses = self._intake.take([message for _, message, _ in batch], self._now_ms())
+        refused: list[tuple[int, Message, Heard | None]] = []
+        for each, status in zip(batch, statuses, strict=True):
+            heard = each[2]
             if heard is not None:
                 heard(status)
-        return True
+            elif status in _FOR_NOW:
+                refused.append(each)
+        self._waiting.extendleft(reversed(refused))
+        return not refused

@@ -56,11 +56,11 @@ def all_transforms(
     """
 
     def attributes_of(name: str) -> Mapping[str, str] | None:
-        topic = topics.get(name)
+        topic = topics.expected(name)
         return None if topic is None else topic.attributes
 
     def write_queues_of(name: str) -> int:
-        topic = topics.get(name)
+        topic = topics.expected(name)
         return 1 if topic is None else topic.write_queue_nums
 
     transforms: tuple[Transform, ...] = (

@@ -11,6 +11,7 @@ Java: SendMessageProcessor.handleRetryAndDLQ.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
@@ -51,12 +52,15 @@ class Retry:
     def apply(self, message: InnerMessage, now_ms: int) -> None:
         """Decides by the number of attempts so far, and by the queue locks of the group."""
         name = message.topic[len(RETRY_PREFIX) :]
-        group = self._groups.find(name)
+        group = self._groups.expected(name)
         if group is None:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group not exist, {name} {FAQ}",
+                f"subscription group not exist, {name} {self._groups.why_full or FAQ}",
             )
+        drafts = self._topics.drafts
+        if self._groups.get(name) is None:
+            drafts.want("group", name, partial(self._groups.find, name))
         limit = message.max_reconsume_times
         if limit is None:
             limit = group.retry_max_times
@@ -66,4 +70,4 @@ class Retry:
         message.topic = DLQ_PREFIX + name
         message.queue_id = 0
         message.properties[names.DELAY] = "-1"
-        self._topics.create_in_send_back(message.topic, DLQ_QUEUES)
+        self._topics.draft_in_send_back(message.topic, DLQ_QUEUES)

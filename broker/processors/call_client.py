@@ -77,7 +77,7 @@ class CallClientProcessor:
         self, header: ConsumeMessageDirectlyResultRequestHeader, *, only_in_memory: bool
     ) -> PendingReply:
         topic = self._topics.get(header.topic or "")
-        group = self._groups.find(header.consumer_group)
+        group = self._groups.expected(header.consumer_group)
         told = dataclasses.replace(
             header,
             broker_name=self._config.broker_name,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
 
-A heartbeat makes the groups it names, where that is allowed, and their retry topics. Its answer
+A heartbeat makes the groups it names, where that is allowed, and their retry topics: at once, since
+consumers ask for the route of their retry topic next. One that names many is taken in turns with
+everything else, and what a client has named by the time that it goes is all it has. Its answer
 says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
@@ -27,9 +29,10 @@ from txrocketmq.broker.clients import (
 )
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.store.steps import Steps, finished
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.broker.walks import Answer, BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -55,6 +58,8 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body
 IS_SUPPORT_HEART_BEAT_V2 = "IS_SUPPORT_HEART_BEAT_V2"
 IS_SUB_CHANGE = "IS_SUB_CHANGE"
 _MEMBERS_A_STEP = 16
+_AT_ONCE = 16
+"""How many groups a heartbeat may name to be taken in one go."""
 
 
 class HeartbeatProcessor:
@@ -85,19 +90,23 @@ class HeartbeatProcessor:
         texts = deque(self._filters.new_texts(told))
         is_first = True
 
-        def take() -> Reply[NoHeader]:
+        def take() -> Answer:
             nonlocal is_first
             while texts:
                 with suppress(ExpressionError):
                     self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
                 is_first = False
-            return self._take(request, data)
+            if len(data.consumer_data_set) + len(data.producer_data_set) <= _AT_ONCE:
+                return finished(self._take(request, data))
+            pending = PendingReply()
+            self._walks.begin(self._take(request, data), pending.resolve)
+            return pending
 
         return _when_compiled(request, take)
 
     def _take(
         self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
-    ) -> Reply[NoHeader]:
+    ) -> Steps[Reply[NoHeader]]:
         command = request.command
         client = Client(
             request.peer,
@@ -111,6 +120,9 @@ class HeartbeatProcessor:
         bare = fingerprint != 0 and data.without_sub
         changed = fingerprint == 0
         for consumer in data.consumer_data_set:
+            yield
+            if not request.peer.connected:
+                break
             known = self._fingerprints.get(consumer.group_name)
             changed |= fingerprint != 0 and known is not None and known != fingerprint
             if not self._register(client, consumer, without_subscriptions=bare):
@@ -123,6 +135,9 @@ class HeartbeatProcessor:
                     consumer.group_name, consumer.subscription_data_set, only_kept=True
                 )
         for producer in data.producer_data_set:
+            yield
+            if not request.peer.connected:
+                break
             self._producers.register(producer.group_name, client)
         return Reply(
             ext_fields={
@@ -209,7 +224,7 @@ class HeartbeatProcessor:
 
 
 def _when_compiled(
-    request: Request[Any], answer: Callable[[], Reply[NoHeader]]
+    request: Request[Any], answer: Callable[[], Answer]
 ) -> Reply[NoHeader] | PendingReply:
     """Returns the answer, or the promise of it while expressions that it needs are compiled."""
     try:
@@ -220,7 +235,11 @@ def _when_compiled(
 
     def again() -> None:
         try:
-            pending.resolve(answer())
+            found = answer()
+            if isinstance(found, PendingReply):
+                found.then(pending.resolve)
+            else:
+                pending.resolve(found)
         except NotCompiled as more:
             more.then(request.peer, again)
         except Exception as error:  # noqa: BLE001 - the answer of one request, not of all

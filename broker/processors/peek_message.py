@@ -82,6 +82,7 @@ class PeekMessageProcessor:
         self._checks.broker("peeking")
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
         self._checks.group(header.consumer_group)
+        self._checks.make_group(header.consumer_group)
         first = random.randrange(100)
         name = retry_topic(
             header.topic, header.consumer_group, v2=self._config.enable_retry_topic_v2

@@ -77,18 +77,25 @@ class PopChecks:
             raise _no_queue(ResponseCode.MESSAGE_ILLEGAL, topic, queue_id, peer)
 
     def group(self, name: str) -> SubscriptionGroupConfig:
-        """Checks that the group exists, or may be created, and may consume."""
-        group = self._groups.find(name)
+        """Checks that the group exists, or may be created, and may consume.
+
+        One that is missing is created with `make_group`, when the request is not refused.
+        """
+        group = self._groups.expected(name)
         if group is None:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group [{name}] does not exist, {FAQ}",
+                f"subscription group [{name}] does not exist, {self._groups.why_full or FAQ}",
             )
         if not group.consume_enable:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}"
             )
         return group
+
+    def make_group(self, name: str) -> None:
+        """Creates a group if there is none."""
+        self._groups.find(name)
 
     @staticmethod
     def invisible_time(invisible_ms: int) -> None:

@@ -124,6 +124,7 @@ class PopMessageProcessor:
             self._filter(header),
             priority_factor(group.attributes),
         )
+        self._checks.make_group(header.consumer_group)
         popped = yield from self._queues.pop(wanted, topic, now_ms, only_in_memory=only_in_memory)
         if popped.count:
             if popped.rest > 0:

@@ -83,6 +83,7 @@ class PopNotificationProcessor:
         self._checks.broker("peeking")
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
         self._checks.group(header.consumer_group)
+        self._checks.make_group(header.consumer_group)
         has_message = yield from self._has_message(header, topic)
         is_full = False
         if not has_message:

@@ -193,6 +193,7 @@ class PullMessageProcessor:
             result = self._get(header, member, wanted, only_in_memory=only_in_memory)
         except (NotInMemory, NotCompiled) as wait:
             return wait
+        self._subscriptions.make_group(header)
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )

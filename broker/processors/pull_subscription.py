@@ -56,18 +56,26 @@ class PullSubscriptions:
         self._filters = filters
 
     def group(self, header: PullMessageRequestHeader) -> SubscriptionGroupConfig:
-        """Returns the group of a pull; raises ResponseError when it may not consume."""
-        group = self._groups.find(header.consumer_group)
+        """Returns the group of a pull; raises ResponseError when it may not consume.
+
+        One that is missing is created with `make_group`, when the pull is not refused.
+        """
+        group = self._groups.expected(header.consumer_group)
         if group is None:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group [{header.consumer_group}] does not exist, {FAQ}",
+                f"subscription group [{header.consumer_group}] does not exist,"
+                f" {self._groups.why_full or FAQ}",
             )
         if not group.consume_enable:
             raise forbidden(
                 GROUP_FORBIDDEN, f"subscription group no permission, {header.consumer_group}"
             )
         return group
+
+    def make_group(self, header: PullMessageRequestHeader) -> None:
+        """Creates the group of a pull if there is none."""
+        self._groups.find(header.consumer_group)
 
     def wanted(
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig

@@ -70,7 +70,10 @@ class ReplyMessageProcessor:
         """Passes a reply on to the client that asked, and stores it."""
         header = request.header
         self._checks.check_time(request.now_ms)
+        drafts = self._checks.topics.drafts
+        drafts.clear()
         topic = self._checks.topic_of(header, request.peer)
+        drafts.end(0, 1)
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = random.randrange(topic.write_queue_nums or 1)
@@ -162,6 +165,7 @@ class ReplyMessageProcessor:
         except NotTaken:
             return nowhere
         batch = self._intake.put([message.to_put()], request.now_ms)
+        self._checks.topics.drafts.make(batch.refused)
         if batch.refused:
             return nowhere
         physical_offset, _, queue_offset = batch.places[0]

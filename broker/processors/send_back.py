@@ -74,11 +74,13 @@ class SendBackProcessor:
         self, request: Request[ConsumerSendMsgBackRequestHeader], *, only_in_memory: bool
     ) -> Reply[NoHeader]:
         header = request.header
+        drafts = self._topics.drafts
+        drafts.clear()
         group = self._group(header.group)
         if group.retry_queue_nums <= 0:
             return Reply()
         retry_topic = RETRY_PREFIX + header.group
-        self._make_topic(
+        self._draft_topic(
             retry_topic,
             group.retry_queue_nums,
             sys_flag=TopicSysFlag.UNIT_SUB if header.unit_mode else 0,
@@ -89,37 +91,40 @@ class SendBackProcessor:
         is_dead = header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group)
         if is_dead:
             message.topic = DLQ_PREFIX + header.group
-            self._make_topic(message.topic, DLQ_QUEUES)
+            self._draft_topic(message.topic, DLQ_QUEUES)
             message.properties[names.DELAY] = "0"
         else:
             message.topic = retry_topic
             message.queue_id = random.randrange(group.retry_queue_nums)
             level = header.delay_level or _FIRST_LEVEL + stored.reconsume_times
             message.properties[names.DELAY] = str(level)
+        drafts.end(0, 1)
         (status,) = self._intake.take([message], self._now_ms())
         if status is not PutStatus.PUT_OK:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, status.name)
+        drafts.make(())
         self._stats.sent_back(header.group, origin)
         if is_dead:
             self._stats.died(header.group, origin)
         return Reply()
 
     def _group(self, name: str) -> SubscriptionGroupConfig:
-        group = self._groups.find(name)
+        group = self._groups.expected(name)
         if group is None:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group not exist, {name} {FAQ}",
+                f"subscription group not exist, {name} {self._groups.why_full or FAQ}",
             )
         if not is_writable(self._config.broker_permission):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION,
                 f"the broker[{self._config.broker_ip1}] sending message is forbidden",
             )
+        self._topics.drafts.want("group", name, partial(self._groups.find, name))
         return group
 
-    def _make_topic(self, name: str, queues: int, sys_flag: int = 0) -> None:
-        topic = self._topics.create_in_send_back(name, queues, sys_flag=sys_flag)
+    def _draft_topic(self, name: str, queues: int, sys_flag: int = 0) -> None:
+        topic = self._topics.draft_in_send_back(name, queues, sys_flag=sys_flag)
         if not is_writable(topic.perm):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"

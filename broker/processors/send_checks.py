@@ -18,7 +18,12 @@ from txrocketmq.broker.topic import Topics, validate_topic
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.message.flags import TopicSysFlag, is_writable, perm_to_string
+from txrocketmq.remoting.message.flags import (
+    MessageSysFlag,
+    TopicSysFlag,
+    is_writable,
+    perm_to_string,
+)
 from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
 from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND, RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.route import TopicConfig
@@ -101,7 +106,7 @@ class SendChecks:
             )
 
     def topic_of(self, header: SendMessageRequestHeader, peer: Peer) -> TopicConfig:
-        """Returns the topic of a send, created on demand; raises ResponseError if it is refused
+        """Returns the topic of a send, drafted on demand; raises ResponseError if it is refused
         (msgCheck).
         """
         name = header.topic
@@ -117,7 +122,7 @@ class SendChecks:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
             )
-        topic = self.topics.get(name) or self._create(header)
+        topic = self.topics.get(name) or self._draft(header)
         why = why_nothing_is_taken(topic.attributes) if topic.attributes else ""
         if why:
             raise ResponseError(
@@ -134,20 +139,22 @@ class SendChecks:
             )
         return topic
 
-    def _create(self, header: SendMessageRequestHeader) -> TopicConfig:
+    def _draft(self, header: SendMessageRequestHeader) -> TopicConfig:
         retry = header.topic.startswith(RETRY_PREFIX)
         sys_flag = 0
         if header.unit_mode:
             sys_flag = TopicSysFlag.UNIT_SUB if retry else TopicSysFlag.UNIT
-        topic = self.topics.create_in_send(
+        topic = self.topics.draft_in_send(
             header.topic, header.default_topic, header.default_topic_queue_nums, sys_flag
         )
         if topic is None and retry:
-            topic = self.topics.create_in_send_back(header.topic, 1, sys_flag=sys_flag)
+            topic = self.topics.draft_in_send_back(header.topic, 1, sys_flag=sys_flag)
         if topic is None:
+            why = self.topics.why_full
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,
-                f"topic[{header.topic}] not exist, apply first please!{FAQ}",
+                f"topic[{header.topic}] not exist, apply first please!"
+                + (f" Here: {why}" if why else FAQ),
             )
         return topic
 
@@ -188,6 +195,13 @@ class SendChecks:
                 congested=config.timer_congest_num_each_slot * 2,
             ),
         )
+
+
+def sys_flag_of(header: SendMessageRequestHeader, topic: TopicConfig) -> int:
+    """The sys flag of a message, with what its topic adds."""
+    if topic.topic_filter_type == "MULTI_TAG":
+        return header.sys_flag | MessageSysFlag.MULTI_TAGS
+    return header.sys_flag
 
 
 def topic_text(topic: TopicConfig) -> str:

@@ -4,7 +4,8 @@
 Ends of transactions come between sends (`end_transaction.py` explains them) and share their writes:
 if each kind was put by itself, every message of a transactional producer would be written alone.
 Checked in the original's order: broker and topic permission, topic name, forbidden topics, topic
-existence with creation on demand, queue id, start time; then each message goes through the intake,
+existence, queue id, start time; a topic that is missing is created when a message for it has been
+stored (drafts.py). Then each message goes through the intake,
 whose transforms do the rest. Added are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON,
 CLUSTER; nothing to the messages of a batch, as in 5.4 (4.9 adds the batch's properties). The answer
 to a timer message has the handle by which it can be withdrawn (recall_message.py). Codes: 0, 1, 10,
@@ -38,7 +39,7 @@ from txrocketmq.broker.processors.send_answers import (
     prepared_answers,
 )
 from txrocketmq.broker.processors.send_batch import entries_of
-from txrocketmq.broker.processors.send_checks import SendChecks
+from txrocketmq.broker.processors.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.processors.send_places import NO_SHAPE, Place, Shape, Shapes
 from txrocketmq.broker.store.commit_point import Ticket
 from txrocketmq.broker.store.in_memory import NotInMemory
@@ -144,6 +145,9 @@ class SendMessageProcessor:
             self._known_of, self._known_permission = known_of, config.broker_permission
             self._shapes.forget_places()
         self._ends.begin()
+        drafts = self._topics.drafts
+        if drafts:
+            drafts.clear()
         messages: list[PutMessage] = []
         sent: list[Sent] = []
         if run.now_ms >= config.start_accept_send_request_time_stamp:
@@ -154,6 +158,8 @@ class SendMessageProcessor:
         batch = None
         if messages:
             batch = self._intake.put(messages, run.now_ms)
+            if drafts:
+                drafts.make(batch.refused)
         ended: list[End] = []
         out = self._answered(run, batch, sent, ended)
         if ended:
@@ -228,7 +234,9 @@ class SendMessageProcessor:
             topic = self._checks.topic_of(header, peer)
         except (HeaderError, ResponseError):
             return None  # it may be otherwise next time
-        sys_flag = _sys_flag(header, topic)
+        if header.topic in self._topics.drafts.topics:
+            return None
+        sys_flag = sys_flag_of(header, topic)
         if not (
             header.queue_id < 0
             or self._is_batch(command, header)
@@ -283,6 +291,8 @@ class SendMessageProcessor:
         """Handles any command: adds its messages or its error; `message` is given if already
         decoded.
         """
+        drafts = self._topics.drafts
+        drafts.begin()
         try:
             if command.code == _END:
                 end = self._ends.read(command, run.now_ms)
@@ -315,6 +325,7 @@ class SendMessageProcessor:
             first, number, waits = len(messages), len(made), message.waits
             sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, extra))
             messages += made
+            drafts.end(first, number)
 
     def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
         """Ends a transaction as soon as its old half message has been read from the disk."""
@@ -379,7 +390,7 @@ class SendMessageProcessor:
             self._store_host,
             decode_properties(header.properties or ""),
             header.flag,
-            _sys_flag(header, topic),
+            sys_flag_of(header, topic),
             header.reconsume_times or 0,
             max_reconsume_times=limit,
         )
@@ -486,9 +497,3 @@ class SendMessageProcessor:
         places = range(first, first + number)
         status = next((refused[at] for at in places if at in refused), None)
         return None if status is None else self._checks.refusal_of(status)
-
-
-def _sys_flag(header: SendMessageRequestHeader, topic: TopicConfig) -> int:
-    if topic.topic_filter_type == "MULTI_TAG":
-        return header.sys_flag | MessageSysFlag.MULTI_TAGS
-    return header.sys_flag

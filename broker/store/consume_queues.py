@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from txrocketmq.broker.store.batch_queue import BATCH_UNIT_BYTES, BatchQueue
@@ -158,7 +159,7 @@ class ConsumeQueues:
     def undo(self, kept: int) -> None:
         """Forgets the queues in `opened` but the first ones, since no message has entered them.
 
-        A message that is refused leaves nothing behind.
+        A message that is refused leaves nothing behind, not even a directory.
         """
         for queue in self.opened[kept:]:
             queue.files.discard_prepared()
@@ -171,7 +172,16 @@ class ConsumeQueues:
                 del self.table[queue.topic]
                 self.plain.pop(queue.topic, None)
                 self.light_count -= queue.is_light
+            if not queue.is_light:
+                self._remove_empty(queue)
         del self.opened[kept:]
+
+    def _remove_empty(self, queue: ConsumeQueue) -> None:
+        """Removes the directories of a queue and its topic, unless there is something in them."""
+        for directory in self._directories(queue):
+            for each in (directory, os.path.dirname(directory)):
+                with suppress(OSError, MemoryError):
+                    self._files.remove_directory(each)
 
     def make_files(self) -> Steps[None]:
         """Makes the files of light queues that have none yet, one with each step.

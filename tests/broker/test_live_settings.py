@@ -143,6 +143,14 @@ def auto_create_topic_enable(scene: Scene) -> None:
 
 
 @check
+def auto_create_limit(scene: Scene) -> None:
+    update(scene, autoCreateLimit="1")
+    assert Client(scene).send().code == ResponseCode.TOPIC_NOT_EXIST
+    update(scene, autoCreateLimit="100000")
+    assert Client(scene).send().code == ResponseCode.SUCCESS
+
+
+@check
 def auto_create_subscription_group(scene: Scene) -> None:
     make_topic(scene)
     update(scene, autoCreateSubscriptionGroup="false")

@@ -145,3 +145,15 @@ def test_each_light_name_is_a_group_where_light_queues_are_served(tmp_path: Path
     assert "%LMQ%g" not in groups.all()
     assert groups.find("g") is None
     assert groups_of(tmp_path, auto_create_subscription_group=False).find("%LMQ%g") is None
+
+
+def test_no_more_groups_than_the_limit_by_themselves(parts: Parts) -> None:
+    groups = parts.groups
+    parts.set(auto_create_limit=groups.count + 1)
+    assert groups.expected("g") is not None
+    assert groups.get("g") is None
+    assert groups.find("g") is groups.get("g") is not None
+    assert groups.expected("h") is groups.find("h") is None
+    assert "autoCreateLimit" in groups.why_full
+    groups.update(SubscriptionGroupConfig(group_name="h"))
+    assert groups.find("h") is not None, "administrators can"

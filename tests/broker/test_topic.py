@@ -88,12 +88,21 @@ def test_settings_take_system_topics_away_or_add_them(tmp_path: Path) -> None:
     assert topics.all()["RMQ_SYS_TRACE_TOPIC"].read_queue_nums == 1
 
 
+def sent_to(topics: Topics, *, queues: int = 4, sys_flag: int = 0) -> TopicConfig | None:
+    """Stores a message for topic T; returns the topic."""
+    topics.drafts.begin()
+    made = topics.draft_in_send("T", "TBW102", queues, sys_flag)
+    topics.drafts.end(0, 1)
+    topics.drafts.make(())
+    return made
+
+
 def test_a_send_makes_a_topic_after_the_default_one(parts: Parts) -> None:
     told: list[str] = []
     parts.topics.on_change.append(told.append)
     before = parts.topics.data_version
     parts.now_ms += 5
-    made = parts.topics.create_in_send("T", "TBW102", 4, 1)
+    made = sent_to(parts.topics, sys_flag=1)
     assert made == TopicConfig(
         topic_name="T", read_queue_nums=4, write_queue_nums=4, perm=6, topic_sys_flag=1
     )
@@ -101,21 +110,21 @@ def test_a_send_makes_a_topic_after_the_default_one(parts: Parts) -> None:
     assert told == ["T"]
     assert parts.topics.data_version.counter == before.counter + 1
     assert parts.topics.data_version.timestamp == parts.now_ms
-    assert parts.topics.create_in_send("T", "TBW102", 8, 0) is made
+    assert sent_to(parts.topics, queues=8) is made
     assert told == ["T"]
 
 
 @pytest.mark.parametrize(("wanted", "given"), [(4, 4), (8, 8), (16, 8), (0, 0), (-1, 0)])
 def test_no_more_queues_than_the_default_topic_has(parts: Parts, wanted: int, given: int) -> None:
-    made = parts.topics.create_in_send("T", "TBW102", wanted, 0)
+    made = parts.topics.draft_in_send("T", "TBW102", wanted, 0)
     assert made is not None
     assert (made.read_queue_nums, made.write_queue_nums) == (given, given)
 
 
 def test_other_topics_can_be_the_model_if_they_are_inherited(parts: Parts) -> None:
     parts.topic("plain")
-    assert parts.topics.create_in_send("T", "plain", 4, 0) is None
-    assert parts.topics.create_in_send("T", "unknown", 4, 0) is None
+    assert parts.topics.draft_in_send("T", "plain", 4, 0) is None
+    assert parts.topics.draft_in_send("T", "unknown", 4, 0) is None
     parts.topics.update(
         TopicConfig(
             topic_name="model",
@@ -125,18 +134,18 @@ def test_other_topics_can_be_the_model_if_they_are_inherited(parts: Parts) -> No
             topic_filter_type="MULTI_TAG",
         )
     )
-    made = parts.topics.create_in_send("T", "model", 4, 0)
+    made = parts.topics.draft_in_send("T", "model", 4, 0)
     assert made is not None
     assert (made.read_queue_nums, made.perm, made.topic_filter_type) == (2, 6, "MULTI_TAG")
 
 
 def test_no_topic_without_auto_creation(tmp_path: Path) -> None:
     first = topics_of(tmp_path)
-    first.create_in_send("T", "TBW102", 4, 0)
+    sent_to(first)
     later = topics_of(tmp_path, auto_create_topic_enable=False)
     later.load()  # the file still has TBW102
     assert later.get("T") is not None
-    assert later.create_in_send("U", "TBW102", 4, 0) is None
+    assert later.draft_in_send("U", "TBW102", 4, 0) is None
 
 
 def test_what_gets_messages_is_on_disk_and_what_heartbeats_make_waits(tmp_path: Path) -> None:
@@ -206,7 +215,7 @@ def test_order_topics_of_the_name_server_are_marked_and_others_stay(parts: Parts
 
 def test_topics_survive(tmp_path: Path) -> None:
     first = topics_of(tmp_path)
-    first.create_in_send("T", "TBW102", 4, 0)
+    sent_to(first)
     later = topics_of(tmp_path)
     later.load()
     assert later.all() == first.all()
@@ -214,7 +223,7 @@ def test_topics_survive(tmp_path: Path) -> None:
 
 
 def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
-    topics_of(tmp_path).create_in_send("T", "TBW102", 4, 0)
+    sent_to(topics_of(tmp_path))
     content = json.loads((tmp_path / "topics.json").read_text())
     assert content["dataVersion"] == {"counter": 1, "stateVersion": 0, "timestamp": 1000}
     assert content["topicConfigTable"]["T"] == {
@@ -316,3 +325,21 @@ def test_light_queues_are_topics_only_where_they_are_served(tmp_path: Path) -> N
     assert "%LMQ%a" not in topics.all()
     assert topics.restore({"%LMQ%a": 1, "T": 2}, after_crash=True) == 1, "only T is one of a table"
     assert topics_of(tmp_path).get("%LMQ%a") is None
+
+
+def test_no_more_topics_than_the_limit_by_themselves(parts: Parts) -> None:
+    parts.set(auto_create_limit=parts.topics.count + 2)
+    topics = parts.topics
+    assert [topics.draft_in_send(name, "TBW102", 1, 0) is None for name in "ABA"] == [False] * 3
+    assert topics.draft_in_send("C", "TBW102", 1, 0) is None, "two are on their way"
+    assert topics.why_full == ""
+    parts.topic("A", 1)
+    parts.topic("B", 1)
+    assert f"autoCreateLimit={topics.count}" in topics.why_full
+    assert topics.draft_in_send("A", "TBW102", 1, 0) is topics.get("A")
+    assert topics.draft_in_send("C", "TBW102", 1, 0) is None
+    parts.topic("C")
+    assert topics.get("C") is not None, "administrators can"
+    parts.set(auto_create_limit=topics.count + 1)
+    topics.drafts.clear()
+    assert topics.draft_in_send("D", "TBW102", 1, 0) is not None

@@ -8,13 +8,16 @@ durable up to its record when the power went.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
 
-from tests.broker.transaction.scene import Scene
+from tests.broker.conftest import Parts
+from tests.broker.transaction.scene import Scene, restarted
+from tests.crash.calls import FailingFiles
 from tests.crash.life import TINY
 from tests.crash.transactions import COMMIT, GROUP, Decisions
 from tests.disk import MemoryFiles
@@ -34,12 +37,17 @@ _MOST_ROUNDS: Final = 50
 
 
 class CutBroker:
-    """One life of a broker and its producer."""
+    """One life of a broker and its producer.
+
+    With `may_refuse`, requests may fail; the producer then does not repeat them.
+    """
+
+    may_refuse = False
 
     def __init__(
         self,
         folder: Path,
-        disk: MemoryFiles,
+        disk: MemoryFiles | FailingFiles,
         decisions: Decisions,
         now_ms: int,
         flush: str,
@@ -55,9 +63,12 @@ class CutBroker:
             )
         self.parts = self.scene.parts
         self.parts.offsets.load()
+        restarted(self.scene)  # the check begins where the file says
         self.store = self.parts.store
         self.decisions = decisions
         self.asked_of = self.scene.joins(GROUP)
+        self.commits: list[int] = []
+        """Numbers of the messages that were committed in this life, in order."""
         self._decoder = FrameDecoder()
         self._halves: dict[int, int] = {}
         """Numbers of half messages without an answer, by opaque."""
@@ -94,6 +105,8 @@ class CutBroker:
     def _take(self, answers: list[RemotingCommand]) -> None:
         for answer in answers:
             number = self._halves.pop(answer.opaque)
+            if self.may_refuse and answer.code != ResponseCode.SUCCESS:
+                continue
             assert answer.code == ResponseCode.SUCCESS, answer.remark
             told = SendMessageResponseHeader.decode(answer.ext_fields)
             half = self.scene.at(decode_message_id(told.msg_id).commit_log_offset)
@@ -110,9 +123,12 @@ class CutBroker:
 
     def _ended(self, number: int, answers: list[tuple[int, str | None]]) -> None:
         ((code, remark),) = answers
+        if self.may_refuse and code != ResponseCode.SUCCESS:
+            return
         assert code == ResponseCode.SUCCESS, remark
         if self.decisions.end_of(number) == COMMIT:
             self.decisions.committed.add(number)
+            self.commits.append(number)
             end = self.store.max_physical_offset
             self.decisions.committed_ends.setdefault(number, end)
 
@@ -137,10 +153,18 @@ class CutBroker:
         self._take(self._decoder.receive(b"".join(map(bytes, written))))
         written.clear()
 
-    def served(self) -> list[tuple[int, bytes]]:
-        """Returns what consumers see: numbers and bodies."""
+    def lose(self, lose: Callable[[Parts], object]) -> None:
+        """Has the log lose files, and forgets to end what is not there any more."""
+        self.flush()
+        lose(self.parts)
+        least = self.store.min_physical_offset
+        self._open = {
+            number: half for number, half in self._open.items() if half.commit_log_offset >= least
+        }
+
+    def served(self, offset: int = 0) -> list[tuple[int, bytes]]:
+        """Returns what consumers see from an offset on: numbers and bodies."""
         found: list[tuple[int, bytes]] = []
-        offset = 0
         while offset < self.store.max_offset("T", 2):
             got = self.store.get("T", 2, offset, 32, 1 << 20)
             for buffer in got.buffers:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.calls import ERRORS, FailingFiles
 from tests.crash.cut_transactions import CutBroker
 from tests.crash.judge import RuleBroken, judge_in_the_end
 from tests.crash.ledger import Ledger, Shape
@@ -27,6 +28,9 @@ transactionTimeOut=1000
 """
 LIVES = 3
 SHORT_LIVES = 12
+FAILING_LIVES = 4
+FAILING = ("allocate", "map", "write", "remove", "make_directory", "hold", "filled", "sync")
+"""Methods of the disk that fail; the last one is `sync`."""
 
 
 @pytest.mark.share(0.02)
@@ -119,6 +123,46 @@ def test_short_lives_multiply_nothing(
         now_ms = broker.parts.now_ms + 1_000
         disk = disk.after_kill()
     broker = CutBroker(tmp_path, disk, decisions, now_ms, ASYNC_FLUSH, monkeypatch)
+    broker.settle(random)
+    served = broker.served()
+    decisions.judge(served, is_settled=True)
+    for number, count in Counter(number for number, _ in served).items():
+        assert count <= 1 + allowed[number], f"message {number} was delivered {count} times"
+    crash_round.figures["served"] += len(served)
+    crash_round.figures["acknowledged"] += len(decisions.prepared)
+
+
+@pytest.mark.share(0.2)
+@pytest.mark.parametrize("flush", [SYNC_FLUSH, ASYNC_FLUSH])
+def test_writes_fail_now_and_then(
+    crash_round: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str
+) -> None:
+    """A committed message comes once, whatever the disk refuses, while the broker asks and is told.
+
+    After a sync that failed a store takes no more messages, so the broker is started again; what
+    was not durable by then may come once more.
+    """
+    random, seed = crash_round.random, crash_round.seed
+    decisions = Decisions(seed, Ledger(Shape(seed, delayed=False)))
+    disk, now_ms = MemoryFiles(), NOW_MS
+    allowed: Counter[int] = Counter()
+    for _ in range(FAILING_LIVES):
+        files = FailingFiles(disk)
+        broker = CutBroker(tmp_path, files, decisions, now_ms, flush, monkeypatch)
+        broker.may_refuse = True
+        safe = 0
+        methods = random.choice((FAILING[:-1], FAILING))
+        for _ in range(random.randrange(20, 120)):
+            if random.random() < 0.3:
+                files.plan(random.choice(methods), random.randrange(1, 4), ERRORS["EIO"]())
+            broker.step(random)
+            if not broker.parts.after_durable:
+                safe = len(broker.commits)
+        allowed.update(set(broker.commits[safe:]))
+        crash_round.figures["warnings"] += files.has_failed
+        now_ms = broker.parts.now_ms + 1_000
+        disk = disk.after_kill()
+    broker = CutBroker(tmp_path, disk, decisions, now_ms, flush, monkeypatch)
     broker.settle(random)
     served = broker.served()
     decisions.judge(served, is_settled=True)

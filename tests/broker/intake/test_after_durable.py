@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tests.broker.conftest import Parts
 from tests.broker.intake.test_intake import message
-from txrocketmq.broker.intake.after_durable import MAX_BATCH, MAX_WAITING, AfterDurable
+from txrocketmq.broker.intake.after_durable import MAX_BATCH, MAX_WAITING, AfterDurable, Message
 from txrocketmq.broker.store.put_message import PutStatus
 
 
@@ -132,3 +132,49 @@ def test_a_sync_is_wanted_once_until_it_is_done(scene: Scene) -> None:
     assert (wanted, scene.stored) == ([1, 3], 3)
     scene.after.put([])
     assert wanted == [1, 3]
+
+
+def test_what_the_store_refuses_for_now_waits_on_in_order(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails for a moment loses no end of a transaction; a bad message is not kept."""
+    scene.write()
+    take, answers = scene.parts.intake.take, [
+        [PutStatus.SERVICE_NOT_AVAILABLE] * 2 + [PutStatus.MESSAGE_ILLEGAL],
+        [PutStatus.CREATE_MAPPED_FILE_FAILED] * 2,
+    ]  # fmt: skip
+    taken: list[int] = []
+
+    def refusing(messages: Sequence[Message], now_ms: int) -> list[PutStatus]:
+        taken.append(len(messages))
+        return answers.pop(0) if answers else take(messages, now_ms)
+
+    monkeypatch.setattr(scene.parts.intake, "take", refusing)
+    first, second, bad = message("op", body=b"1"), message("op", body=b"2"), message("op")
+    scene.after.put([first, second, bad])
+    scene.sync()
+    scene.turns.popleft()()
+    assert (taken, len(scene.after)) == ([3], 2)
+    assert not scene.turns, "it is not tried again at once"
+    scene.after.put_all()
+    assert (taken, len(scene.after)) == ([3, 2], 2), "nor for ever when the broker stops"
+    scene.write()
+    scene.sync()
+    scene.turns.popleft()()
+    assert len(scene.after) == 0
+    units = scene.parts.store.queue_units("op", 1, 0, 9)
+    records = [scene.parts.store.message_at(each.physical_offset) for each in units]
+    assert [b"1" in bytes(each or b"")[84:100] for each in records] == [True, False]
+
+
+def test_who_hears_of_a_refusal_puts_again_himself(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.write()
+    refused = PutStatus.SERVICE_NOT_AVAILABLE
+    monkeypatch.setattr(scene.parts.intake, "take", lambda messages, _: [refused] * len(messages))
+    heard: list[PutStatus] = []
+    scene.after.put([message("op")], heard.append)
+    scene.sync()
+    scene.turns.popleft()()
+    assert (heard, len(scene.after)) == ([refused], 0)

@@ -40,7 +40,12 @@ def test_what_was_tried_too_often_is_dead(
     assert (made.topic, made.properties["DELAY"]) == (
         ("%DLQ%g", "-1") if is_dead else ("%RETRY%g", "3")
     )
+    assert (parts.topics.expected("%DLQ%g") is not None) is is_dead
+    assert (parts.topics.get("%DLQ%g"), parts.groups.get("g")) == (None, None)
+    parts.topics.drafts.end(0, 1)
+    parts.topics.drafts.make(())
     assert (parts.topics.get("%DLQ%g") is not None) is is_dead
+    assert parts.groups.get("g") is not None
 
 
 def test_what_a_group_with_locks_sends_is_dead(parts: Parts, retry: Retry) -> None:

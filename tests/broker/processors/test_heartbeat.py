@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.filter.expression import Expressions
 from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
 from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -269,3 +271,43 @@ def test_a_long_expression_is_compiled_in_turns_before_the_heartbeat_is_taken(
     assert found is not None
     assert [each.peer for each in found.members.values()] == [there]
     assert parts.filters.get("T", "g") is not None
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_heartbeat_of_many_groups_is_taken_in_turns(
+    parts: Parts, processor: HeartbeatProcessor, *, goes: bool
+) -> None:
+    """However many groups it names, a turn makes a few; of a client that goes, none more."""
+    seconds = iter(range(1_000_000))
+    later: list[Callable[[], None]] = []
+    processor._walks = Walks(later.append, lambda: next(seconds) * SLICE_S / 10)
+    peer = FakePeer()
+    data = HeartbeatData(
+        client_id="c",
+        consumer_data_set=[consumer(f"g{number}", "T") for number in range(300)],
+        producer_data_set=[ProducerData(group_name="p")],
+    )
+    pending = processor.heartbeat(request(HeartbeatRequestHeader(), data.encode(), peer=peer))
+    assert isinstance(pending, PendingReply)
+    answers: list[Reply[Any] | Exception] = []
+    pending.then(answers.append)
+    before = parts.groups.count
+    while later:
+        if goes and parts.groups.count > 100:
+            peer.close()
+        later.pop(0)()
+        assert parts.groups.count - before <= 12
+        before = parts.groups.count
+    assert len(answers) == 1
+    made = sum(parts.topics.get(f"%RETRY%g{number}") is not None for number in range(300))
+    assert made == sum(parts.groups.get(f"g{number}") is not None for number in range(300))
+    assert (made == 300) is not goes
+    assert bool(parts.producers.groups()) is not goes
+
+
+def test_groups_beyond_the_limit_are_not_made(parts: Parts, processor: HeartbeatProcessor) -> None:
+    parts.set(auto_create_limit=parts.groups.count + 1)
+    beat(processor, consumer("g", "T"), consumer("h", "T"), peer=FakePeer())
+    assert parts.topics.get("%RETRY%g") is not None
+    assert parts.topics.get("%RETRY%h") is None
+    assert parts.consumers.group("h") is None

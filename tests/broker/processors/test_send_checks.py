@@ -28,8 +28,11 @@ def header(topic: str, **fields: Any) -> SendMessageRequestHeader:
     )  # fmt: skip
 
 
-def test_a_topic_is_made_when_it_is_sent_to(parts: Parts, checks: SendChecks) -> None:
+def test_a_topic_is_drafted_when_it_is_sent_to(parts: Parts, checks: SendChecks) -> None:
     made = checks.topic_of(header("New"), FakePeer())
+    assert parts.topics.get("New") is None
+    parts.topics.drafts.end(0, 1)
+    parts.topics.drafts.make(())
     assert made is parts.topics.get("New")
     with refused(ResponseCode.TOPIC_NOT_EXIST):
         checks.topic_of(header("Other", default_topic="none"), FakePeer())

@@ -392,7 +392,16 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            answer.then(lambda outcome: self._answer_late(peer, command, outcome, started_ms))
+            is_work = answer.is_work and not answer.done
+            if is_work:
+                peer.begin_work()
+
+            def answer_late(outcome: Reply[Any] | Exception) -> None:
+                self._answer_late(peer, command, outcome, started_ms)
+                if is_work:
+                    peer.end_work()
+
+            answer.then(answer_late)
             return ()
         return self._answer_to(peer, command, answer, started_ms) if answer is not None else ()
 

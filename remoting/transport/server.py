@@ -105,7 +105,7 @@ class ServerSocket(tcp.Server):
         turns = self.protocol.turns
         if turns.is_over:
             if not turns.waits(self):
-                turns.join(self, self._unread_bytes())
+                turns.join(self, self._unread_bytes(), is_known=self.protocol.is_known())
             return None
         return self._read()
 

@@ -6,7 +6,8 @@ says that heartbeats without subscriptions are understood (v2), and whether the 
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
 that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
-that takes long to compile is taken, and answered, when that is done. Java: ClientManageProcessor,
+that takes long to compile is taken, and answered, when that is done, and one with many groups takes
+several turns. Java: ClientManageProcessor,
 ConsumerManageProcessor.
 """
 
@@ -27,6 +28,7 @@ from txrocketmq.broker.clients import (
 )
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.walks import BodyPieces, Walk, Walks
@@ -85,19 +87,29 @@ class HeartbeatProcessor:
         texts = deque(self._filters.new_texts(told))
         is_first = True
 
-        def take() -> Reply[NoHeader]:
+        def take() -> Reply[NoHeader] | PendingReply:
             nonlocal is_first
             while texts:
                 with suppress(ExpressionError):
                     self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
                 is_first = False
-            return self._take(request, data)
+            return self._begin(self._take(request, data))
 
         return _when_compiled(request, take)
 
+    def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
+        """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
+        pending = PendingReply(is_work=True)
+        self._walks.begin(steps, pending.resolve)
+        outcome = pending.outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return pending if outcome is None else outcome
+
     def _take(
         self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
-    ) -> Reply[NoHeader]:
+    ) -> Steps[Reply[NoHeader]]:
+        """Registers consumers and producers, one in each step, while their client is there."""
         command = request.command
         client = Client(
             request.peer,
@@ -111,6 +123,9 @@ class HeartbeatProcessor:
         bare = fingerprint != 0 and data.without_sub
         changed = fingerprint == 0
         for consumer in data.consumer_data_set:
+            yield
+            if not request.peer.connected:
+                return Reply()
             known = self._fingerprints.get(consumer.group_name)
             changed |= fingerprint != 0 and known is not None and known != fingerprint
             if not self._register(client, consumer, without_subscriptions=bare):
@@ -123,6 +138,9 @@ class HeartbeatProcessor:
                     consumer.group_name, consumer.subscription_data_set, only_kept=True
                 )
         for producer in data.producer_data_set:
+            yield
+            if not request.peer.connected:
+                return Reply()
             self._producers.register(producer.group_name, client)
         return Reply(
             ext_fields={
@@ -209,7 +227,7 @@ class HeartbeatProcessor:
 
 
 def _when_compiled(
-    request: Request[Any], answer: Callable[[], Reply[NoHeader]]
+    request: Request[Any], answer: Callable[[], Reply[NoHeader] | PendingReply]
 ) -> Reply[NoHeader] | PendingReply:
     """Returns the answer, or the promise of it while expressions that it needs are compiled."""
     try:
@@ -220,11 +238,16 @@ def _when_compiled(
 
     def again() -> None:
         try:
-            pending.resolve(answer())
+            outcome = answer()
         except NotCompiled as more:
             more.then(request.peer, again)
         except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
             pending.resolve(error)
+        else:
+            if isinstance(outcome, PendingReply):
+                outcome.then(pending.resolve)
+            else:
+                pending.resolve(outcome)
 
     waiting.then(request.peer, again)
     return pending

@@ -49,11 +49,10 @@ from txrocketmq.remoting.transport.peer_state import (
 from txrocketmq.remoting.transport.strangers import Shared, stranger
 from txrocketmq.remoting.transport.turns import (
     ENDLESS,
-    HEAVY_READ,
     LIGHT_READS,
     LITTLE_BYTES,
+    LONG_TURN,
     MOST_LIGHT_READS,
-    SHARE_S,
     TURN_S,
 )
 
@@ -109,7 +108,7 @@ class TcpPeer(Protocol):
         self.held_bytes = 0
         """How many bytes are held for it, as its budget was told."""
         self._light_reads = 0
-        """How many reads took little time, less those that make up for others."""
+        """How many reads there were, less those that make up for long turns."""
         self._works = 0
         """For how many answers that come later work is under way."""
         self._budget = None if shared is None else shared.held
@@ -298,9 +297,8 @@ class TcpPeer(Protocol):
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
         # As `turns.begins` and `turns.ends`, but this is the way of each read.
-        took_s = turns.timer() - began_s
-        self._light_reads += 1 if took_s <= SHARE_S else -HEAVY_READ
-        turns.spent_s = spent_s = turns.spent_s + took_s
+        turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
+        self._light_reads += 1
         if spent_s > turns.noted_s:
             turns.find_out()
         if self.held_bytes or self._decoder.held_bytes:
@@ -317,14 +315,17 @@ class TcpPeer(Protocol):
     # ----------------------------------------------------------------- Waits
 
     def is_known(self) -> bool:
-        """Returns whether its reads have cost little, lately."""
-        count = self._light_reads = min(self._light_reads, MOST_LIGHT_READS)
-        return count >= LIGHT_READS
+        """Returns whether it is known for reads that cost little."""
+        return self._light_reads >= LIGHT_READS
 
     def take_turn(self) -> None:
         """Serves what is held, for as long as it may; then the peer is read from again."""
         if self._happened(Event.TURN):
             self._go_on()
+
+    def took_long(self) -> None:
+        """Is known for little only after more reads, if at all."""
+        self._light_reads = min(self._light_reads, MOST_LIGHT_READS) - LONG_TURN
 
     def give_up(self) -> None:
         """Ends the connection, whose place in its stream is lost."""

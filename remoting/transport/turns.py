@@ -34,12 +34,11 @@ SHARE_S: Final = 0.001
 LITTLE_BYTES: Final = 4_096
 """One that has sent no more than this has sent little."""
 LIGHT_READS: Final = 3
-"""After how many reads one is known for costing little: they took no longer than SHARE_S each."""
+"""After how many reads, less those that make up for long turns, one is known for costing little."""
 MOST_LIGHT_READS: Final = 64
-"""How many of these are remembered at most."""
-HEAVY_READ: Final = 8
-"""How many light reads make up for a longer one. (One that is known may have one now and then:
-the processor may have been taken away meanwhile.)"""
+"""How many reads are remembered at most."""
+LONG_TURN: Final = 8
+"""How many reads make up for a turn of more than SHARE_S."""
 _NOTED_S: Final = 0.001
 """After how much work it is to be found out when the turn of the reactor ends, in seconds."""
 
@@ -52,6 +51,9 @@ class Waits(Protocol):
         more.
         """
 
+    def took_long(self) -> None:
+        """Hears that its turn has taken more than SHARE_S of the processor."""
+
     def give_up(self) -> None:
         """Ends, because its turn has failed."""
 
@@ -59,8 +61,9 @@ class Waits(Protocol):
 class Turns:
     """Divides the time of the reactor among peers.
 
-    `timer` returns the seconds of a clock that nobody sets; `soon` calls a function at the
-    beginning of the next turn of the reactor. `failed` is told of turns that raise.
+    `timer` returns the seconds of a clock that nobody sets, and `cpu_timer` those that this thread
+    had the processor; `soon` calls a function at the beginning of the next turn of the reactor.
+    `failed` is told of turns that raise.
     """
 
     def __init__(
@@ -68,10 +71,12 @@ class Turns:
         timer: Callable[[], float],
         soon: Callable[[Callable[[], None]], object],
         failed: Callable[[Exception], None],
+        cpu_timer: Callable[[], float] | None = None,
     ) -> None:
         self.timer = timer
         self._soon = soon
         self._failed = failed
+        self._cpu_timer = cpu_timer or timer
         self.spent_s = 0.0
         """How long peers were served in this turn of the reactor, or a little more."""
         self._share_s = TURN_S
@@ -168,8 +173,13 @@ class Turns:
 
     def _serve(self, row: OrderedDict[Waits, None]) -> None:
         waits, _ = row.popitem(last=False)
+        # Whoever gets an answer may take the processor right away, so others would seem to take
+        # long.
+        began_s = self._cpu_timer()
         try:
             waits.take_turn()
+            if self._cpu_timer() - began_s > SHARE_S:
+                waits.took_long()
         except Exception as error:  # noqa: BLE001 - one of them must not end the turns of others
             self._failed(error)
             waits.give_up()

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.remoting.transport.test_turns import ALONE, COST_S, Scene, requests
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.transport.peer_state import OPEN
 from txrocketmq.remoting.transport.turns import (
-    HEAVY_READ,
     LIGHT_READS,
+    LONG_TURN,
     MOST_LIGHT_READS,
     SHARE_S,
     TURN_S,
+    Turns,
 )
 
 
@@ -23,20 +26,20 @@ def test_one_known_for_little_does_not_wait_for_a_hundred_that_are_new() -> None
     known, heavy = scene.connect(), scene.connect()
     for opaque in range(10):
         known.tell(RemotingCommand(ALONE.code, {}, opaque=opaque))
-        heavy.tell(*requests(3))
+        heavy.tell(*requests(30))
         scene.all_turns()
     crowd = [scene.connect() for _ in range(100)]
     for each in crowd:
         each.tell(*requests(8))
     before_s = scene.now_s
     for each in (heavy, known):
-        each.tell(RemotingCommand(ALONE.code, {}, opaque=7))
+        each.tell(RemotingCommand(ALONE.code, {}, opaque=99))
     while not known.heard():
         assert scene.turn() <= TURN_S + 3 * SHARE_S
     assert scene.now_s - before_s <= 2 * TURN_S
-    assert (heavy.protocol, 7) not in scene.served
+    assert (heavy.protocol, 99) not in scene.served
     scene.all_turns()
-    assert len(scene.served) == 10 + 30 + 800 + 2
+    assert len(scene.served) == 10 + 300 + 800 + 2
 
 
 @pytest.mark.parametrize("cost_s", [COST_S, 2 * TURN_S])
@@ -63,21 +66,49 @@ def test_new_ones_are_served_however_many_known_ones_come(cost_s: float) -> None
         pytest.fail("the new one is never served")
 
 
-def test_a_long_read_now_and_then_changes_nothing() -> None:
+def test_a_long_turn_now_and_then_changes_nothing() -> None:
     scene = Scene()
     peer = scene.connect()
     assert not peer.protocol.is_known()
-    for _ in range(10_000):
-        peer.protocol._light_reads += 1
-    for wanted in (True, False):
-        for _ in range((MOST_LIGHT_READS - LIGHT_READS) // HEAVY_READ if wanted else 1):
-            scene.cost_s = 2 * SHARE_S
-            assert peer.protocol.is_known()
-            peer.tell(*requests(1))
-            scene.all_turns()
-        assert peer.protocol.is_known() is wanted
-    scene.cost_s = COST_S
-    for _ in range(HEAVY_READ):
+    for _ in range(10 * MOST_LIGHT_READS):
         peer.tell(*requests(1))
         scene.all_turns()
-    assert peer.protocol.is_known()
+    scene.cost_s = 2 * SHARE_S
+    long_turns = 0
+    while peer.protocol.is_known():
+        scene.turns.spent_s = 0.0
+        peer.tell(*requests(4))
+        scene.all_turns()
+        long_turns += 1
+    assert long_turns > MOST_LIGHT_READS // LONG_TURN
+    scene.cost_s = COST_S
+    reads = 0
+    while not peer.protocol.is_known():
+        peer.tell(*requests(1))
+        scene.all_turns()
+        reads += 1
+    assert 0 < reads <= LONG_TURN
+
+
+def test_long_turns_are_those_that_had_the_processor_for_long() -> None:
+    class Waiting:
+        took_long_times = 0
+
+        def take_turn(self) -> None:
+            now["wall"] += 1.0
+            now["cpu"] += now["cost"]
+
+        def took_long(self) -> None:
+            self.took_long_times += 1
+
+        def give_up(self) -> None:
+            pytest.fail("nothing has failed")
+
+    now = {"wall": 0.0, "cpu": 0.0, "cost": 0.0}
+    later: list[Callable[[], None]] = []
+    turns = Turns(lambda: now["wall"], later.append, pytest.fail, lambda: now["cpu"])  # type: ignore[arg-type]
+    one = Waiting()
+    for now["cost"], times in ((SHARE_S / 2, 0), (SHARE_S * 2, 1)):
+        turns.join(one, 1)
+        later.pop(0)()
+        assert one.took_long_times == times

@@ -449,21 +449,44 @@ def _settings() -> Iterator[Asked]:
 
 
 OWN: dict[int, Callable[[int], Made]] = {
-    17: lambda i: ({**FIELDS[17], "topic": f"made{i}", "readQueueNums": "16", "writeQueueNums": "16"}, b""),
-    18: lambda i: ({}, CreateTopicListRequestBody(topic_config_list=[
-        TopicConfig(topic_name=f"list{i}-{each}", read_queue_nums=4, write_queue_nums=4) for each in range(100)]).encode()),
+    17: lambda i: (
+        {**FIELDS[17], "topic": f"made{i}", "readQueueNums": "16", "writeQueueNums": "16"},
+        b"",
+    ),
+    18: lambda i: (
+        {},
+        CreateTopicListRequestBody(
+            topic_config_list=[
+                TopicConfig(topic_name=f"list{i}-{each}", read_queue_nums=4, write_queue_nums=4)
+                for each in range(100)
+            ]
+        ).encode(),
+    ),
     200: lambda i: ({}, f'{{"groupName":"group{i}"}}'.encode()),
-    225: lambda i: ({}, ('{"groupConfigList":[' + ",".join(f'{{"groupName":"list{i}-{each}"}}' for each in range(100)) + "]}").encode()),
-    401: lambda i: ({}, SetMessageRequestModeRequestBody(topic=f"t{i}", consumer_group="G", mode="PULL").encode()),
+    225: lambda i: (
+        {},
+        (
+            '{"groupConfigList":['
+            + ",".join(f'{{"groupName":"list{i}-{each}"}}' for each in range(100))
+            + "]}"
+        ).encode(),
+    ),
+    401: lambda i: (
+        {},
+        SetMessageRequestModeRequestBody(topic=f"t{i}", consumer_group="G", mode="PULL").encode(),
+    ),
     29: lambda i: ({**FIELDS[29], "timestamp": str(now_ms() - i * 10)}, b""),
     33: always({"offset": "0"}),
     215: lambda i: ({"topic": f"t{i + 500}"}, b""),
     207: lambda i: ({"groupName": f"g{i + 500}", "cleanOffset": "true"}, b""),
     15: lambda i: ({**FIELDS[15], "consumerGroup": f"commits{i}"}, b""),
     353: lambda i: ({"topic": "T", "group": f"g{i}", "readable": "false"}, b""),
-    222: lambda i: ({"topic": "W", "group": "G", "timestamp": str(now_ms() - 1000), "isForce": "true"}, b""),
+    222: lambda i: (
+        {"topic": "W", "group": "G", "timestamp": str(now_ms() - 1000), "isForce": "true"},
+        b"",
+    ),
     12: always({**FIELDS[12], "endTimestamp": str(1 << 50)}),
-}  # fmt: skip
+}
 LISTS = {18, 225}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A large broker, and what others wait for while it is asked.
 
-    python -m tests.beside.broker [--requests 800] [--many 3000] [--only TEXT]
+    python -m tests.beside.broker [--requests 400] [--many 3000] [--only TEXT]
 
 Prints for each kind of request how much of the reactor's time a send waited for, in ms, at most:
 with one peer, and with 100.
@@ -14,6 +14,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.beside.asked import (
@@ -27,7 +28,6 @@ from tests.beside.asked import (
     send_fields,
 )
 from tests.beside.probe import (
-    LIMIT_MS,
     LONGEST_S,
     Asking,
     Running,
@@ -35,11 +35,11 @@ from tests.beside.probe import (
     beside,
     frame,
     free_port,
+    rows_of,
     running,
 )
+from tests.beside.report import printed
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerData
-
-PEERS = 100
 
 
 def write_config(folder: Path, many: int) -> None:
@@ -131,53 +131,27 @@ def large_broker(folder: Path, many: int) -> Iterator[tuple[Running, Asked]]:
         yield broker, fill(port, many)
 
 
-def measure(server: Running, asked: Asked, requests: int, peers: int) -> Seen:
+def measure(server: Running, requests: int, asked: Asked, peers: int) -> Seen:
     """Pipelines so many requests by so many peers."""
-    count = min(requests, asked.most)
-    first = count if peers > 1 else 0
-    frames = [
-        frame(asked.code, *asked.made(first + number), opaque=number) for number in range(count)
-    ]
-    rows = [frames[each::peers] for each in range(peers)] if peers > 1 else [frames]
-    rows = [row for row in rows if row]
     fields = send_fields(310, "Probe")
+    rows = rows_of(asked, requests, peers)
     return beside(server, lambda: frame(310, fields, b"p"), rows, 2 if asked.late else LONGEST_S)
 
 
 def main() -> None:
+    """Measures all, and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--requests", type=int, default=800)
+    parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--many", type=int, default=3_000)
     parser.add_argument("--only", default="")
-    parser.add_argument("--codes", action="store_true")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as name,
         large_broker(Path(name), options.many) as (broker, its_ends),
     ):
         for asked in (its_ends, *all_asked()):
-            if options.only not in asked.name:
-                continue
-            if options.codes:
-                answer = Asking(broker.port)
-                print(
-                    asked.name,
-                    (it := answer.ask(frame(asked.code, *asked.made(4_000)))).code,
-                    it.remark,
-                    len(it.body),
-                )
-                continue
-            for peers in (1, PEERS):
-                seen = measure(broker, asked, options.requests, peers)
-                print(
-                    f"{asked.name:45} {peers:3} peers {seen.worst_ms:7.1f} ms of {seen.all_ms:8.0f}"
-                    f" {seen.probes:5} probes, {seen.came}/{seen.wanted} answers"
-                    + (f", {seen.lost} lost" if seen.lost else "")
-                    + ("  LATE" if seen.worst_ms > LIMIT_MS else ""),
-                    flush=True,
-                )
-        open("/tmp/broker.log", "w").write((Path(name) / "broker.log").read_text())
-        print(broker.pid, (Path(name) / "broker.log").read_text()[-3000:])
+            if options.only in asked.name:
+                printed(asked, partial(measure, broker, options.requests))
 
 
 if __name__ == "__main__":

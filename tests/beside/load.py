@@ -69,7 +69,8 @@ def run(port: int, peers: int, seconds: float) -> str:
         wanted, size_bytes = struct.unpack(">ii", sys.stdin.buffer.read(8))
         made.append(Peer(port, wanted, sys.stdin.buffer.read(size_bytes)))
     wanted, lost = sum(each.wanted for each in made), 0
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     sys.stdin.buffer.read(1)
     looking = selectors.DefaultSelector()
     both = selectors.EVENT_READ | selectors.EVENT_WRITE
@@ -94,4 +95,4 @@ def run(port: int, peers: int, seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print(run(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+    sys.stdout.write(run(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))

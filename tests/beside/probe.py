@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.beside.asked import Asked
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
@@ -123,8 +124,21 @@ class Seen:
         self.came, self.wanted, self.lost = map(int, came.split())
 
 
+def rows_of(asked: Asked, requests: int, peers: int) -> list[list[bytes]]:
+    """Makes so many requests, divided among so many peers, which get other ones than one peer."""
+    count = min(requests, asked.most)
+    first = count if peers > 1 else 0
+    frames = [
+        frame(asked.code, *asked.made(first + number), opaque=number) for number in range(count)
+    ]
+    return [frames[each::peers] for each in range(min(peers, count))]
+
+
 def beside(
-    server: Running, question: Callable[[], bytes], peers: list[list[bytes]], seconds: float
+    server: Running,
+    question: Callable[[], bytes],
+    peers: list[list[bytes]],
+    seconds: float = LONGEST_S,
 ) -> Seen:
     """Asks a question every 10 ms while peers pipeline their requests."""
     loading = subprocess.Popen(

@@ -161,7 +161,7 @@ class Parts:
         self.group_changes = GroupChanges(config, self.groups, self.consumers, self.call_soon)
         self.locks = QueueLocks()
         self.modes = MessageRequestModes(file("messageRequestMode.json"))
-        self.routes = TopicRoutes(self.ask_route)
+        self.routes = TopicRoutes(self.ask_route, lambda steps: self.walks.run(steps, _raise))
         self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, steady_clock())
         self.transaction_metrics = TransactionMetrics(file("transactionMetrics"), clock)
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))

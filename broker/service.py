@@ -43,12 +43,12 @@ from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.tls import TlsConfig, own_client_context
-from txrocketmq.remoting.transport.address import address_facing, address_of
+from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.metrics_port import MetricsPort
-from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
+from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
 from txrocketmq.remoting.transport.threads import Threads

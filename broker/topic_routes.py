@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.steps import Steps, finished
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -26,11 +26,21 @@ Queues = list[MessageQueue]
 
 
 class TopicRoutes:
-    """Readable queues by topic; `ask` asks a name server for a topic's route."""
+    """Readable queues by topic; `ask` asks a name server for a topic's route.
 
-    def __init__(self, ask: Callable[[str], PendingReply]) -> None:
+    `run` takes steps in several turns: many may wait for the same route.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[str], PendingReply],
+        run: Callable[[Steps[None]], object] = finished,
+    ) -> None:
         self._ask = ask
+        self._run = run
         self._queues: dict[str, Queues] = {}
+        self._waiting: dict[str, list[Callable[[Queues | None], None]]] = {}
+        """Those who wait for routes that were requested."""
 
     def find(self, topic: str, then: Callable[[Queues | None], None]) -> None:
         """Calls `then` with the queues in order, at once or when a name server answers; None
@@ -41,9 +51,15 @@ class TopicRoutes:
             then(known)
             return
 
+        waiting = self._waiting.get(topic)
+        if waiting is not None:
+            waiting.append(then)
+            return
+        self._waiting[topic] = [then]
+
         def answered(outcome: Reply[Any] | Exception) -> None:
             self._take(topic, outcome)
-            then(self._queues.get(topic))
+            self._run(_tell(self._waiting.pop(topic), self._queues.get(topic)))
 
         self._ask(topic).then(answered)
 
@@ -66,6 +82,13 @@ class TopicRoutes:
             return
         if topic in self._queues or len(self._queues) < MAX_TOPICS:
             self._queues[topic] = readable_queues(topic, route)
+
+
+def _tell(waiting: list[Callable[[Queues | None], None]], queues: Queues | None) -> Steps[None]:
+    """Calls one after another."""
+    for then in waiting:
+        then(queues)
+        yield
 
 
 def readable_queues(topic: str, route: TopicRouteData) -> Queues:

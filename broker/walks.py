@@ -68,7 +68,7 @@ class Walks:
                 ResponseCode.SYSTEM_BUSY,
                 f"{MAX_WALKS} requests that look at everything are under way: try again later",
             )
-        pending = PendingReply()
+        pending = PendingReply(is_work=True)
         if self._under_way:
             self._under_way.append((walk, pending))
             return pending

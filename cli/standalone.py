@@ -38,9 +38,8 @@ from txrocketmq.remoting.config_file import (
 )
 from txrocketmq.remoting.service_options import add_service_options, service_options
 from txrocketmq.remoting.tls import load_tls
-from txrocketmq.remoting.transport.address import address_facing
+from txrocketmq.remoting.transport.address import address_facing, address_text
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.peer import address_text
 
 PROG: Final = "txrocketmq standalone"
 NAMESRV_PORT: Final = 9876

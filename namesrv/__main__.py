@@ -88,8 +88,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     leave_out_pyopenssl()
     from txrocketmq.namesrv.service import NameServer
-    from txrocketmq.remoting.transport.address import address_here
-    from txrocketmq.remoting.transport.peer import address_text
+    from txrocketmq.remoting.transport.address import address_here, address_text
     from txrocketmq.remoting.transport.run import run_service
 
     config = configuration.get(NamesrvConfig)

@@ -10,7 +10,8 @@ Counterpart of RouteInfoManager.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from txrocketmq.namesrv.config import NamesrvConfig
@@ -40,6 +41,7 @@ MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000
 """A broker that was silent for longer, in ms, is gone, unless it registered with another limit."""
 _TOPICS_A_STEP = 8
+_NAMES_A_STEP = 128
 SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose routes show no acting master: slaves look for their true master with them."""
 
@@ -386,21 +388,22 @@ class RouteTable:
         """The names of all topics."""
         return TopicList(topic_list=tuple(self._queues))
 
-    def topics_of_cluster(self, cluster: str) -> TopicList:
-        """The topics with queues on a broker of the cluster."""
-        names = self._clusters.get(cluster, set())
-        found = (topic for topic, queues in self._queues.items() if names & queues.keys())
-        return TopicList(topic_list=tuple(found))
+    def topics_in_turns(
+        self, wanted: Callable[[Mapping[str, QueueData]], bool] | None = None
+    ) -> Iterator[list[str]]:
+        """The names of topics, after some of them were looked at; `wanted` is asked about the
+        queues of each.
+        """
+        names = list(self._queues)
+        for at in range(0, len(names), _NAMES_A_STEP):
+            some = names[at : at + _NAMES_A_STEP]
+            if wanted is not None:
+                some = [name for name in some if wanted(self._queues.get(name) or {})]
+            yield some
 
-    def topics_with(self, wanted: Callable[[int], bool]) -> TopicList:
-        """The topics whose first QueueData has a sys flag that `wanted` accepts."""
-        return TopicList(
-            topic_list=tuple(
-                topic
-                for topic, queues in self._queues.items()
-                if wanted(next(iter(queues.values())).topic_sys_flag)
-            )
-        )
+    def broker_names(self, cluster: str) -> AbstractSet[str]:
+        """The names of the brokers of a cluster."""
+        return self._clusters.get(cluster, set())
 
     def system_topics(self) -> TopicList:
         """The names of clusters and brokers, which are topics too, and some broker to ask for

@@ -139,7 +139,7 @@ class NameServer:
         turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         return Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._tell, turns),
-            RouteProcessor(self.table, self.kv, self.configuration, started_ms),
+            RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
             TopicProcessor(self.table, self.configuration, _note, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )

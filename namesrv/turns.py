@@ -66,7 +66,7 @@ class Turns:
             )
         self._bytes[peer] = of_peer
         self._all_bytes += size_bytes
-        pending = PendingReply()
+        pending = PendingReply(is_work=True)
         if waiting is None:
             waiting = self._peers[peer] = deque()
             self._in_turn.append(peer)

@@ -86,6 +86,12 @@ class Peer(Protocol):
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         """Sends a request that has no answer."""
 
+    def begin_work(self) -> None:
+        """Counts that work is under way for an answer which comes later, and may be long."""
+
+    def end_work(self) -> None:
+        """Counts that such an answer has been written."""
+
     def close(self) -> None:
         """Closes the connection; what was written before is still sent."""
 
@@ -150,12 +156,15 @@ class Reply(Generic[R_co]):
 class PendingReply:
     """An answer that comes later: resolved or failed once, by anyone; later calls are ignored.
 
-    It has one listener at most, which `then` sets; nothing is called before.
+    It has one listener at most, which `then` sets; nothing is called before. `is_work` says that
+    work is under way for it, unlike for one that waits until something happens: a peer may have
+    many of these, but only a few of the others.
     """
 
-    __slots__ = ("_listener", "_outcome")
+    __slots__ = ("_listener", "_outcome", "is_work")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_work: bool = False) -> None:
+        self.is_work = is_work
         self._listener: Callable[[Reply[Any] | Exception], None] | None = None
         self._outcome: Reply[Any] | Exception | None = None
 

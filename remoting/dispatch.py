@@ -63,7 +63,7 @@ _SERVES_RUN = "_serves_run"
 class Run:
     """Consecutive requests of one read for one handler: commands of one peer, in their order."""
 
-    __slots__ = ("_answer", "_told", "commands", "later", "now_ms", "peer")
+    __slots__ = ("_answer", "_told", "commands", "later", "now_ms", "peer", "work")
 
     def __init__(
         self,
@@ -78,8 +78,15 @@ class Run:
         self.now_ms = now_ms
         self.later: Sequence[RemotingCommand] = ()
         """Those of the commands whose answers the handler will pass to `write_later`."""
+        self.work = 0
+        """How much there was to do, as the handler counts it: it may end the run by that."""
         self._answer = answer
         self._told = told
+
+    def end_before(self, command: RemotingCommand) -> None:
+        """Ends the run before one of its commands, since those before it are work enough."""
+        at = next(at for at, each in enumerate(self.commands) if each is command)
+        self.commands = self.commands[:at]
 
     def answer(self, command: RemotingCommand, reply: Reply[Any] | Exception) -> Sequence[Buffer]:
         """Returns the buffers of an answer to one of the commands, if it is not prepared."""
@@ -280,8 +287,9 @@ class Dispatcher:
                 while end < count and runs.get(commands[end].code) is handler:
                     end += 1
                 run = commands if end - at == count else commands[at:end]
-                out += self._serve_run(handler, peer, run, now_ms)
-                at = end
+                buffers, served = self._serve_run(handler, peer, run, now_ms)
+                out += buffers
+                at += served
             if at == count:
                 break
             if len(out) > _MANY_BUFFERS or out_bytes > _MANY_BYTES:
@@ -318,11 +326,13 @@ class Dispatcher:
             if refusal is not None:
                 break
             end += 1
-        out += self._serve_run(handler, peer, commands[at:end], now_ms)
-        if refusal is not None:
+        buffers, served = self._serve_run(handler, peer, commands[at:end], now_ms)
+        out += buffers
+        at += served
+        if refusal is not None and at == end:
             out += self._answer_to(peer, commands[end], refusal)
-            end += 1
-        return end
+            at += 1
+        return at
 
     def _refusal(self, peer: Peer, command: RemotingCommand) -> Exception | None:
         for guard in self.guards:
@@ -334,15 +344,16 @@ class Dispatcher:
 
     def _serve_run(
         self, handler: RunHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int
-    ) -> Sequence[Buffer]:
+    ) -> tuple[Sequence[Buffer], int]:
+        """Returns the answers of a run, and the number of those that were served."""
         self.served = peer, commands[0]
         if self.times is not None:
             return self._serve_timed(self.times, handler, peer, commands, now_ms)
         run = Run(peer, commands, now_ms, self._answer_to)
         try:
-            return handler(run)
+            return handler(run), len(run.commands)
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
-            return _refused(run, error)
+            return _refused(run, error), len(run.commands)
 
     def _serve_timed(
         self,
@@ -351,7 +362,7 @@ class Dispatcher:
         peer: Peer,
         commands: list[RemotingCommand],
         now_ms: int,
-    ) -> Sequence[Buffer]:
+    ) -> tuple[Sequence[Buffer], int]:
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
@@ -373,9 +384,10 @@ class Dispatcher:
             out = _refused(run, error)
         if run.later:
             apart.update(map(id, run.later))
+        commands = run.commands
         rest = [each for each in commands if id(each) not in apart] if apart else commands
         times.add_run(rest, self._steady_ms() - started_ms)
-        return out
+        return out, len(commands)
 
     def _serve_one(self, peer: Peer, command: RemotingCommand, now_ms: int) -> Sequence[Buffer]:
         binding = self._bindings.get(command.code)
@@ -392,7 +404,16 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            answer.then(lambda outcome: self._answer_late(peer, command, outcome, started_ms))
+            is_work = answer.is_work and not answer.done
+            if is_work:
+                peer.begin_work()
+
+            def answer_late(outcome: Reply[Any] | Exception) -> None:
+                self._answer_late(peer, command, outcome, started_ms)
+                if is_work:
+                    peer.end_work()
+
+            answer.then(answer_late)
             return ()
         return self._answer_to(peer, command, answer, started_ms) if answer is not None else ()
 

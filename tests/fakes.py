@@ -33,6 +33,7 @@ class FakePeer:
         self.local_host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
         self.connected = True
         self.reads = True
+        self.works = 0
         self.written: list[Buffer] = []
         self.asked: list[tuple[Call[Any, Any], Header, bytes, int]] = []
         self.told: list[tuple[Call[Any, Any], Header, bytes]] = []
@@ -54,6 +55,12 @@ class FakePeer:
 
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         self.told.append((call, header, body))
+
+    def begin_work(self) -> None:
+        self.works += 1
+
+    def end_work(self) -> None:
+        self.works -= 1
 
     def close(self) -> None:
         self.connected = False

@@ -29,10 +29,10 @@ from txrocketmq.broker.clients import (
 )
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.broker.walks import Answer, BodyPieces, Walk, Walks
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -58,8 +58,6 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body
 IS_SUPPORT_HEART_BEAT_V2 = "IS_SUPPORT_HEART_BEAT_V2"
 IS_SUB_CHANGE = "IS_SUB_CHANGE"
 _MEMBERS_A_STEP = 16
-_AT_ONCE = 16
-"""How many groups a heartbeat may name to be taken in one go."""
 
 
 class HeartbeatProcessor:
@@ -90,23 +88,29 @@ class HeartbeatProcessor:
         texts = deque(self._filters.new_texts(told))
         is_first = True
 
-        def take() -> Answer:
+        def take() -> Reply[NoHeader] | PendingReply:
             nonlocal is_first
             while texts:
                 with suppress(ExpressionError):
                     self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
                 is_first = False
-            if len(data.consumer_data_set) + len(data.producer_data_set) <= _AT_ONCE:
-                return finished(self._take(request, data))
-            pending = PendingReply()
-            self._walks.begin(self._take(request, data), pending.resolve)
-            return pending
+            return self._begin(self._take(request, data))
 
         return _when_compiled(request, take)
+
+    def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
+        """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
+        pending = PendingReply(is_work=True)
+        self._walks.begin(steps, pending.resolve)
+        outcome = pending.outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return pending if outcome is None else outcome
 
     def _take(
         self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
     ) -> Steps[Reply[NoHeader]]:
+        """Registers consumers and producers, one in each step, while their client is there."""
         command = request.command
         client = Client(
             request.peer,
@@ -122,7 +126,7 @@ class HeartbeatProcessor:
         for consumer in data.consumer_data_set:
             yield
             if not request.peer.connected:
-                break
+                return Reply()
             known = self._fingerprints.get(consumer.group_name)
             changed |= fingerprint != 0 and known is not None and known != fingerprint
             if not self._register(client, consumer, without_subscriptions=bare):
@@ -137,7 +141,7 @@ class HeartbeatProcessor:
         for producer in data.producer_data_set:
             yield
             if not request.peer.connected:
-                break
+                return Reply()
             self._producers.register(producer.group_name, client)
         return Reply(
             ext_fields={
@@ -224,7 +228,7 @@ class HeartbeatProcessor:
 
 
 def _when_compiled(
-    request: Request[Any], answer: Callable[[], Answer]
+    request: Request[Any], answer: Callable[[], Reply[NoHeader] | PendingReply]
 ) -> Reply[NoHeader] | PendingReply:
     """Returns the answer, or the promise of it while expressions that it needs are compiled."""
     try:
@@ -235,15 +239,16 @@ def _when_compiled(
 
     def again() -> None:
         try:
-            found = answer()
-            if isinstance(found, PendingReply):
-                found.then(pending.resolve)
-            else:
-                pending.resolve(found)
+            outcome = answer()
         except NotCompiled as more:
             more.then(request.peer, again)
         except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
             pending.resolve(error)
+        else:
+            if isinstance(outcome, PendingReply):
+                outcome.then(pending.resolve)
+            else:
+                pending.resolve(outcome)
 
     waiting.then(request.peer, again)
     return pending

@@ -161,8 +161,10 @@ class Attempts:
                 pending.resolve(outcome)
 
         steps = _while_connected(peer, attempt(reads < _MOST_COLD_READS))
-        if not self._walks.begin(steps, ended) and held is not None:
-            held.pause()
+        if not self._walks.begin(steps, ended):
+            pending.is_work = True
+            if held is not None:
+                held.pause()
 
 
 class Held:

@@ -67,6 +67,10 @@ _END: Final = transaction.END_TRANSACTION.code
 _SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
 _WRITTEN: Final = frozenset({"regionId", "traceOn"})
 """Settings whose values are written into messages and answers."""
+_MOST_WORK: Final = 64
+"""How many messages that are not plain are served in one run; others then have their turn."""
+_WORK_OF_A_PLACE: Final = 8
+"""For how many of these a new place counts, since its topic and its queue may be new as well."""
 _MAX_DIGITS: Final = 18
 """A number of at most this many digits certainly fits into a long."""
 
@@ -166,18 +170,18 @@ class SendMessageProcessor:
             self._ends.close(ended, run.now_ms)
         return out
 
-    # ---------------------------------------------------------------- plain messages
-
-    # Every message passes here, so no call is made that can be avoided.
+    # Every plain message passes here, so no call is made that can be avoided.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
         """Collects the messages of the commands, or their errors, in order."""
         shape, plain = self._shape, self._plain.of
         own, own_behind = self._own_text, b"\x02" + self._own_text
-        born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
-        places, size = shape.places, shape.size
-        born_host, store_host = run.peer.remote_host, self._store_host
-        last_born, born_ms = None, 0  # of most messages in a run it is the same
+        born_name, text_name, rest_of, places, size = shape.parts()
+        # Most messages in a run are born at the same time.
+        born_host, store_host, last_born, born_ms = run.peer.remote_host, self._store_host, None, 0
         for command in run.commands:
+            if run.work >= _MOST_WORK:
+                run.end_before(command)
+                break
             if command.code not in _SINGLE:
                 self._general(run, command, messages, sent)
                 continue
@@ -190,13 +194,12 @@ class SendMessageProcessor:
                 key = "\0".join(rest_of(ext))
             except (KeyError, TypeError):
                 shape = self._shape = self._shapes.of(ext) or NO_SHAPE
-                born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
-                places, size = shape.places, shape.size
+                born_name, text_name, rest_of, places, size = shape.parts()
                 key = "\0".join(rest_of(ext))
             try:
                 place = places.get(key, _MISSING)
                 if place is _MISSING:
-                    place = self._learn(run.peer, command, shape, key)
+                    place = self._learn(run, command, shape, key)
                 born, text = ext[born_name], ext[text_name]
                 found: Any = plain(text)
                 uniq_key, keys, tags, wait = found
@@ -226,12 +229,13 @@ class SendMessageProcessor:
             sent.append(one)
             messages.append(put)
 
-    def _learn(self, peer: Peer, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
+    def _learn(self, run: Run, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
+        run.work += _WORK_OF_A_PLACE
         place = None
         try:
             header = SendMessageRequestHeader.decode(command.ext_fields)
-            topic = self._checks.topic_of(header, peer)
+            topic = self._checks.topic_of(header, run.peer)
         except (HeaderError, ResponseError):
             return None  # it may be otherwise next time
         if header.topic in self._topics.drafts.topics:
@@ -293,6 +297,7 @@ class SendMessageProcessor:
         """
         drafts = self._topics.drafts
         drafts.begin()
+        run.work += 1
         try:
             if command.code == _END:
                 end = self._ends.read(command, run.now_ms)

@@ -61,6 +61,14 @@ class Shape:
         self.size = len(names)
         self._separators = len(others) - 1
 
+    def parts(
+        self,
+    ) -> tuple[
+        str, str, Callable[[Mapping[str, str]], Sequence[str]], dict[str, Place | None], int
+    ]:
+        """Returns `born`, `properties`, `rest`, `places` and `size`."""
+        return self.born, self.properties, self.rest, self.places, self.size
+
     def keep(self, key: str, place: Place | None) -> None:
         """Remembers a place, unless values contain NUL: other values could then have the same
         key.

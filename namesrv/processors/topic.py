@@ -2,17 +2,18 @@
 """Lists of topics, deleting topics, and the write permission of a broker.
 
 206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that are disabled by the configuration are
-answered SYSTEM_ERROR "disable". Java: DefaultRequestProcessor.
+answered SYSTEM_ERROR "disable", and long ones are made in several turns. Java:
+DefaultRequestProcessor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
-from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
@@ -20,8 +21,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
 from txrocketmq.remoting.protocol import route, topic
-from txrocketmq.remoting.protocol.body.route import TopicRouteData
-from txrocketmq.remoting.protocol.body.topic import TopicList
+from txrocketmq.remoting.protocol.body.route import QueueData, TopicRouteData
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -33,6 +33,7 @@ from txrocketmq.remoting.protocol.topic import (
     GetTopicsByClusterRequestHeader,
     RegisterTopicRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body
 
 
 class TopicProcessor:
@@ -53,18 +54,19 @@ class TopicProcessor:
         self._turns = turns
 
     @serves(topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    def all_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def all_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns all topics."""
         if not self._configuration.get(NamesrvConfig).enable_all_topic_list:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "disable")
-        return Reply(body=self._table.topics().encode())
+        return self._turns.answer(request.peer, _listed(self._table.topics_in_turns()))
 
     @serves(topic.GET_TOPICS_BY_CLUSTER)
     def topics_by_cluster(
         self, request: Request[GetTopicsByClusterRequestHeader]
-    ) -> Reply[NoHeader]:
+    ) -> Reply[NoHeader] | PendingReply:
         """Returns the topics with queues in a cluster."""
-        return self._list(lambda: self._table.topics_of_cluster(request.header.cluster))
+        names = self._table.broker_names(request.header.cluster)
+        return self._list(request.peer, lambda queues: not names.isdisjoint(queues))
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
@@ -74,21 +76,19 @@ class TopicProcessor:
         return Reply(body=self._table.system_topics().encode())
 
     @serves(topic.GET_UNIT_TOPIC_LIST)
-    def unit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def unit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the topics of units."""
-        return self._list(lambda: self._table.topics_with(_is_unit))
+        return self._list(request.peer, _is_unit)
 
     @serves(topic.GET_HAS_UNIT_SUB_TOPIC_LIST)
-    def unit_sub_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def unit_sub_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the topics that units subscribe to."""
-        return self._list(lambda: self._table.topics_with(_has_unit_sub))
+        return self._list(request.peer, _has_unit_sub)
 
     @serves(topic.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
-    def unit_sub_ununit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def unit_sub_ununit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the topics of no unit that units subscribe to."""
-        return self._list(
-            lambda: self._table.topics_with(lambda it: _has_unit_sub(it) and not _is_unit(it))
-        )
+        return self._list(request.peer, lambda it: _has_unit_sub(it) and not _is_unit(it))
 
     @serves(topic.DELETE_TOPIC_IN_NAMESRV)
     def delete(self, request: Request[DeleteTopicFromNamesrvRequestHeader]) -> Reply[NoHeader]:
@@ -141,15 +141,37 @@ class TopicProcessor:
         self._note(f"{request.peer.remote_address} made {count} topics of {name} writable")
         return Reply(AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 
-    def _list(self, topics: Callable[[], TopicList]) -> Reply[NoHeader]:
+    def _list(
+        self, peer: Peer, wanted: Callable[[Mapping[str, QueueData]], bool]
+    ) -> Reply[NoHeader] | PendingReply:
         if not self._configuration.get(NamesrvConfig).enable_topic_list:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "disable")
-        return Reply(body=topics().encode())
+        return self._turns.answer(peer, _listed(self._table.topics_in_turns(wanted)))
 
 
-def _is_unit(sys_flag: int) -> bool:
-    return bool(sys_flag & TopicSysFlag.UNIT)
+def _listed(names: Iterator[list[str]]) -> Steps:
+    """Answers a TopicList, which is put together from pieces."""
+    before, after = encode_around({"topicList": HOLE})
+    pieces: list[bytes] = []
+    opening = before + b"["
+    for some in names:
+        if some:
+            pieces += (opening, encode_body(some)[1:-1])
+            opening = b","
+        yield
+    if not pieces:
+        pieces.append(opening)
+    return Reply(body=[*pieces, b"]" + after])
 
 
-def _has_unit_sub(sys_flag: int) -> bool:
-    return bool(sys_flag & TopicSysFlag.UNIT_SUB)
+def _sys_flag(queues: Mapping[str, QueueData]) -> int:
+    """Returns the flag of the first QueueData of a topic."""
+    return next((each.topic_sys_flag for each in queues.values()), 0)
+
+
+def _is_unit(queues: Mapping[str, QueueData]) -> bool:
+    return bool(_sys_flag(queues) & TopicSysFlag.UNIT)
+
+
+def _has_unit_sub(queues: Mapping[str, QueueData]) -> bool:
+    return bool(_sys_flag(queues) & TopicSysFlag.UNIT_SUB)

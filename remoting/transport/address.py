@@ -12,7 +12,24 @@ from __future__ import annotations
 import socket
 from ipaddress import ip_address
 
+from txrocketmq.remoting.message.ids import pack_host
+
 LOOPBACK = "127.0.0.1"
+
+
+def address_text(host: str, port: int) -> str:
+    """Returns the address as "ip:port", with the IP in brackets if it is IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def host_bytes(host: str, port: int) -> bytes:
+    """Returns an address as records hold it: 4 or 16 bytes of IP and 4 bytes of port.
+
+    An IPv4 address that is mapped into IPv6 is held as IPv4.
+    """
+    ip = ip_address(host.partition("%")[0])
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return pack_host((mapped or ip).packed, port)
 
 
 def address_facing(namesrv_addr: str) -> str:

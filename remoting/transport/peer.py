@@ -13,9 +13,7 @@ NettyClientHandler.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 
 from twisted.internet.interfaces import IPushProducer
@@ -29,20 +27,34 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.connection import Connection, InFlight, Seal
 from txrocketmq.remoting.errors import RemotingError, SendError, TlsError
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.message.ids import pack_host
 from txrocketmq.remoting.proxy_protocol import may_begin_header, read_header
-from txrocketmq.remoting.seldom import Seldom, and_more
+from txrocketmq.remoting.seldom import and_more
+from txrocketmq.remoting.transport.address import address_text, host_bytes
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.outlet import (
     Choose,
     GatheringOutlet,
     Outlet,
     plain_outlet,
 )
-from txrocketmq.remoting.transport.peer_state import CLOSING, NEW, OPEN, TRANSITIONS, Event, State
-from txrocketmq.remoting.transport.strangers import stranger
-from txrocketmq.remoting.transport.turns import ENDLESS, LITTLE_BYTES, TURN_S, Turns
+from txrocketmq.remoting.transport.peer_state import (
+    CLOSING,
+    NEW,
+    OPEN,
+    TRANSITIONS,
+    WAITING,
+    Event,
+    State,
+)
+from txrocketmq.remoting.transport.strangers import Shared, stranger
+from txrocketmq.remoting.transport.turns import (
+    ENDLESS,
+    LIGHT_READS,
+    LITTLE_BYTES,
+    LONG_TURN,
+    MOST_LIGHT_READS,
+    TURN_S,
+)
 
 READ_BYTES = 256 * 1024
 """How many bytes one read takes at most."""
@@ -54,6 +66,10 @@ HELD_COMMAND_BYTES = 1024
 """How many bytes a decoded request counts for while it is held, in addition to its body."""
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """If more bytes than this wait for a peer that does not read, its connection is closed."""
+MOST_WORKS = 2
+"""For how many answers, each of which may fill a frame, work may be under way for one peer. What
+else it asks is served when one of them has been written, and the peer has read so much of that as
+it has to read of any answer."""
 SILENT_MS = 3_000
 """How long a peer must have sent nothing, while an answer from it is overdue, to be taken for
 lost."""
@@ -62,34 +78,6 @@ Serve = Callable[[Any, list[RemotingCommand], Callable[[], bool]], int]
 """Serves requests for as long as the last argument says so; returns how many were served."""
 
 log = Logger()
-
-
-def address_text(host: str, port: int) -> str:
-    """Returns the address as "ip:port", with the IP in brackets if it is IPv6."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def host_bytes(host: str, port: int) -> bytes:
-    """Returns an address as records hold it: 4 or 16 bytes of IP and 4 bytes of port.
-
-    An IPv4 address that is mapped into IPv6 is held as IPv4.
-    """
-    ip = ip_address(host.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None)
-    return pack_host((mapped or ip).packed, port)
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the peers of a server share, since they are strangers to it."""
-
-    turns: Turns
-    """How long the requests of one are served while others wait."""
-    held: HeldBytes
-    """Counts the bytes that are held. The transports of the peers call `has_sent` whenever they
-    have sent some."""
-    seldom: Seldom
-    """Limits how often the log says that peers are closed because of what they have sent."""
 
 
 @implementer(IPushProducer)
@@ -119,6 +107,10 @@ class TcpPeer(Protocol):
         self.turns = ENDLESS if shared is None else shared.turns
         self.held_bytes = 0
         """How many bytes are held for it, as its budget was told."""
+        self._light_reads = 0
+        """How many reads there were, less those that make up for long turns."""
+        self._works = 0
+        """For how many answers that come later work is under way."""
         self._budget = None if shared is None else shared.held
         self._clock = clock
         self._gathers = gathers
@@ -197,6 +189,18 @@ class TcpPeer(Protocol):
         """Sends a request that has no answer; does nothing if the connection is closed."""
         if self._state.is_connected:
             self.write(self._connection.oneway(call, header, body))
+
+    def begin_work(self) -> None:
+        """Serves nothing more while work is under way for MOST_WORKS answers."""
+        self._works += 1
+        if self._works == MOST_WORKS:
+            self._wait(0)
+
+    def end_work(self) -> None:
+        """Goes on, when it is the peer's turn, if it has waited for this."""
+        self._works -= 1
+        if self._works == MOST_WORKS - 1 and self._state is WAITING:
+            self._join(self.held_bytes)
 
     def close(self) -> None:
         """Closes the connection after everything that was written has been sent."""
@@ -294,6 +298,7 @@ class TcpPeer(Protocol):
             self._connection.receive(said)  # there may be answers to our requests
         # As `turns.begins` and `turns.ends`, but this is the way of each read.
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
+        self._light_reads += 1
         if spent_s > turns.noted_s:
             turns.find_out()
         if self.held_bytes or self._decoder.held_bytes:
@@ -309,10 +314,18 @@ class TcpPeer(Protocol):
 
     # ----------------------------------------------------------------- Waits
 
+    def is_known(self) -> bool:
+        """Returns whether it is known for reads that cost little."""
+        return self._light_reads >= LIGHT_READS
+
     def take_turn(self) -> None:
         """Serves what is held, for as long as it may; then the peer is read from again."""
         if self._happened(Event.TURN):
             self._go_on()
+
+    def took_long(self) -> None:
+        """Is known for little only after more reads, if at all."""
+        self._light_reads = min(self._light_reads, MOST_LIGHT_READS) - LONG_TURN
 
     def give_up(self) -> None:
         """Ends the connection, whose place in its stream is lost."""
@@ -330,7 +343,7 @@ class TcpPeer(Protocol):
     def has_room(self) -> None:
         """Goes on when it is the peer's turn."""
         if self._happened(Event.ROOM):
-            self.turns.join(self, self.held_bytes)
+            self._join(self.held_bytes)
 
     def has_sent(self) -> None:
         """Counts what is held, because the transport has sent some of it."""
@@ -354,7 +367,8 @@ class TcpPeer(Protocol):
         then the peer is read from again.
         """
         if self._outlet.resume() and self._happened(Event.RESUME):
-            if self.turns.is_over and (self._held or self._decoder.is_behind):
+            is_over = self.turns.is_over and (self._held or self._decoder.is_behind)
+            if is_over or self._works >= MOST_WORKS:
                 self._wait(self._decoder.held_bytes)
             else:
                 self._go_on()
@@ -415,7 +429,12 @@ class TcpPeer(Protocol):
         if self._happened(Event.WAIT):
             transport: Any = self.transport
             transport.pauseProducing()
-            self.turns.join(self, size_bytes)
+            self._join(size_bytes)
+
+    def _join(self, size_bytes: int) -> None:
+        """Has its turn, unless it first waits for its own answers."""
+        if self._works < MOST_WORKS:
+            self.turns.join(self, size_bytes, is_known=self.is_known())
 
     def _forget(self) -> None:
         """Drops the requests that are held, since the connection has ended."""

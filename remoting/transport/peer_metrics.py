@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from txrocketmq.remoting.transport.peer import Shared
+from txrocketmq.remoting.transport.strangers import Shared
 
 
 class PeerMetrics:

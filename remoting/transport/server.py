@@ -7,6 +7,7 @@ Counterpart of NettyRemotingServer.
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections.abc import Callable
 from fcntl import ioctl
@@ -36,8 +37,9 @@ from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
 from txrocketmq.remoting.transport.memory import give_back, reserve
 from txrocketmq.remoting.transport.outlet import Choose
-from txrocketmq.remoting.transport.peer import Shared, TcpPeer
+from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
+from txrocketmq.remoting.transport.strangers import Shared
 from txrocketmq.remoting.transport.turns import Turns
 
 MAX_IDLE_MS = 120_000
@@ -105,7 +107,7 @@ class ServerSocket(tcp.Server):
         turns = self.protocol.turns
         if turns.is_over:
             if not turns.waits(self):
-                turns.join(self, self._unread_bytes())
+                turns.join(self, self._unread_bytes(), is_known=self.protocol.is_known())
             return None
         return self._read()
 
@@ -122,6 +124,10 @@ class ServerSocket(tcp.Server):
             why = self._read()
             if why is not None:
                 self.connectionLost(Failure(why))
+
+    def took_long(self) -> None:
+        """Has it counted."""
+        self.protocol.took_long()
 
     def give_up(self) -> None:
         """Ends the connection."""
@@ -220,7 +226,7 @@ class RemotingServer:
         self._limit = ConnectionLimit()
         seldom = Seldom(_TOLD_A_MINUTE)
         self.shared = Shared(
-            Turns(clock.timer, partial(clock.later, 0), _turn_failed),
+            Turns(clock.timer, partial(clock.later, 0), _turn_failed, time.thread_time),
             HeldBytes(max_held_bytes, seldom, clock.steady_ms),
             seldom,
         )

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognizes peers that speak another protocol to our ports by their first bytes.
+"""Strangers: anybody may connect to a server, and so they share what it has for all of them.
 
-Otherwise each of them would be reported as a frame of impossible size, which helps nobody.
+Peers that speak another protocol to our ports are recognized by their first bytes. Otherwise each
+of them would be reported as a frame of impossible size, which helps nobody.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
+
+from txrocketmq.remoting.seldom import Seldom
+from txrocketmq.remoting.transport.held_bytes import HeldBytes
+from txrocketmq.remoting.transport.turns import Turns
 
 _HTTP: Final = tuple(
     f"{method} ".encode()
@@ -25,3 +31,16 @@ def stranger(data: bytes) -> str:
         if data.startswith(beginnings):
             return f"it speaks {name} to the remoting port; {advice}"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the peers of a server share, since they are strangers to it."""
+
+    turns: Turns
+    """How long the requests of one are served while others wait."""
+    held: HeldBytes
+    """Counts the bytes that are held. The transports of the peers call `has_sent` whenever they
+    have sent some."""
+    seldom: Seldom
+    """Limits how often the log says that peers are closed because of what they have sent."""

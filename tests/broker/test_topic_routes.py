@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker import topic_routes
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.steps import Steps, finished
 from txrocketmq.broker.topic_routes import Queues, TopicRoutes, readable_queues
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -59,6 +59,21 @@ def test_a_topic_is_asked_for_once() -> None:
     routes.find("T", found.append)
     assert found == [[QUEUE], [QUEUE]]
     assert [topic for topic, _ in servers.asked] == ["T"]
+
+
+def test_those_who_wait_for_the_same_route_are_told_one_after_another() -> None:
+    servers, found, begun = NameServers(), list[Queues | None](), list[Steps[None]]()
+    routes = TopicRoutes(servers.ask, begun.append)
+    for _ in range(100):
+        routes.find("T", found.append)
+    assert len(servers.asked) == 1
+    servers.asked[0][1].resolve(route(ONE_QUEUE))
+    assert found == []
+    next(begun[0])
+    next(begun[0])
+    assert found == [[QUEUE]] * 2
+    assert [*begun[0]] == [None] * 98
+    assert found == [[QUEUE]] * 100
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Names:
         self.turns = Turns(self.later.append, lambda: 0.0)
         self.registry = Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._changed, self.turns),
-            RouteProcessor(self.table, self.kv, self.configuration, NOW_MS),
+            RouteProcessor(self.table, self.kv, self.configuration, NOW_MS, self.turns),
             TopicProcessor(self.table, self.configuration, self.notes.append, self.turns),
             ConfigProcessor(self.kv, self.configuration, self.notes.append),
         )
@@ -84,8 +84,7 @@ class Names:
         assert handler is not None
         reply = handler(Request(typed, command, peer or FakePeer(), now_ms, now_ms))
         assert isinstance(reply, Reply)
-        assert isinstance(reply.body, bytes)
-        return Answer(reply.code, reply.header, reply.body)
+        return Answer(reply.code, reply.header, reply.body_bytes)
 
 
 MakeNames = Callable[..., Names]

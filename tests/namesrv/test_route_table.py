@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -328,9 +329,10 @@ def test_lists_of_topics(table: RouteTable) -> None:
     table.register(registration(having=having), "a", NOW_MS)
     table.register(registration(name="broker-b", port=20911, cluster="c2"), "b", NOW_MS)
     assert set(table.topics().topic_list) == {"T1", "T2", "U1", "S1"}
-    assert set(table.topics_of_cluster("c2").topic_list) == {"T1", "T2"}
-    assert table.topics_of_cluster("c3").topic_list == ()
-    assert table.topics_with(lambda flag: flag == 1).topic_list == ("U1",)
+    assert set(chain(*table.topics_in_turns())) == {"T1", "T2", "U1", "S1"}
+    assert [*table.topics_in_turns(lambda queues: "broker-b" in queues)] == [["T1", "T2"]]
+    assert table.broker_names("c2") == {"broker-b"}
+    assert table.broker_names("c3") == set()
     system = table.system_topics()
     assert system.topic_list == ("c1", "broker-a", "c2", "broker-b")
     assert system.broker_addr == "10.0.0.1:10911"

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.remoting.transport.address import LOOPBACK, address_facing, address_here, address_of
+from txrocketmq.remoting.transport.address import (
+    LOOPBACK,
+    address_facing,
+    address_here,
+    address_of,
+    address_text,
+    host_bytes,
+)
 
 
 def test_loopback_faces_loopback() -> None:
@@ -67,3 +74,17 @@ def test_what_listens_everywhere_is_found_on_loopback() -> None:
     for each in ("", "0.0.0.0", "::"):
         assert address_here(each) == "127.0.0.1"
     assert address_here("10.0.0.1") == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("host", "text", "packed"),
+    [
+        ("10.0.0.7", "10.0.0.7:258", "0a000007 00000102"),
+        ("::1", "[::1]:258", "00000000000000000000000000000001 00000102"),
+        ("::ffff:10.0.0.7", "[::ffff:10.0.0.7]:258", "0a000007 00000102"),
+        ("fe80::1%eth0", "[fe80::1%eth0]:258", "fe800000000000000000000000000001 00000102"),
+    ],
+)
+def test_addresses(host: str, text: str, packed: str) -> None:
+    assert address_text(host, 258) == text
+    assert host_bytes(host, 258) == bytes.fromhex(packed)

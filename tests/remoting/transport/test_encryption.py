@@ -31,8 +31,9 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.encryption import Encryption
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.outlet import TransportOutlet
-from txrocketmq.remoting.transport.peer import MAX_BUFFERED_BYTES, Shared, TcpPeer
+from txrocketmq.remoting.transport.peer import MAX_BUFFERED_BYTES, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN, PAUSED
+from txrocketmq.remoting.transport.strangers import Shared
 from txrocketmq.remoting.transport.turns import ENDLESS
 
 HELLO = b"\x16\x03\x01\x00\x05hello"

@@ -29,8 +29,6 @@ from txrocketmq.remoting.transport.peer import (
     MAX_BUFFERED_BYTES,
     READ_BYTES,
     TcpPeer,
-    address_text,
-    host_bytes,
 )
 from txrocketmq.remoting.transport.peer_state import ABORTED, CLOSING, OPEN, PAUSED
 
@@ -59,23 +57,6 @@ class Scene:
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
-
-
-# ------------------------------------------------------------------------------- addresses
-
-
-@pytest.mark.parametrize(
-    ("host", "text", "packed"),
-    [
-        ("10.0.0.7", "10.0.0.7:258", "0a000007 00000102"),
-        ("::1", "[::1]:258", "00000000000000000000000000000001 00000102"),
-        ("::ffff:10.0.0.7", "[::ffff:10.0.0.7]:258", "0a000007 00000102"),
-        ("fe80::1%eth0", "[fe80::1%eth0]:258", "fe800000000000000000000000000001 00000102"),
-    ],
-)
-def test_addresses(host: str, text: str, packed: str) -> None:
-    assert address_text(host, 258) == text
-    assert host_bytes(host, 258) == bytes.fromhex(packed)
 
 
 def test_a_new_connection(scene: Scene) -> None:

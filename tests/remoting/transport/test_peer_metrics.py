@@ -10,8 +10,9 @@ from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.exporter import exposition
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
-from txrocketmq.remoting.transport.peer import Shared, TcpPeer
+from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_metrics import PeerMetrics
+from txrocketmq.remoting.transport.strangers import Shared
 from txrocketmq.remoting.transport.turns import Turns
 
 

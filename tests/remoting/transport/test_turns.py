@@ -26,8 +26,9 @@ from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
-from txrocketmq.remoting.transport.peer import PORTION_COMMANDS, Shared, TcpPeer
+from txrocketmq.remoting.transport.peer import PORTION_COMMANDS, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING, CROWDED, OPEN, PAUSED, WAITING
+from txrocketmq.remoting.transport.strangers import Shared
 from txrocketmq.remoting.transport.turns import ENDLESS, SHARE_S, TURN_S, Turns
 
 ALONE, TOGETHER = heartbeat.CHECK_CLIENT_CONFIG, offset.SEARCH_OFFSET_BY_TIMESTAMP

@@ -13,6 +13,7 @@ import ctypes
 import gc
 import mmap
 import resource
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,7 @@ STACK_BYTES = 1 << 20
 _STACK_CALLS = 300
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 
 def settle_memory() -> None:
@@ -45,6 +47,9 @@ def settle_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         mallopt(_M_MMAP_THRESHOLD, MMAP_BYTES)
+        # By default each thread keeps what it has freed to itself: writing large tables in turn, a
+        # few threads held hundreds of MiB that nobody used.
+        mallopt(_M_ARENA_MAX, 1)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -58,6 +63,45 @@ def give_back() -> None:
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def own_bytes() -> int:
+    """How much memory this process has for itself: what is mapped from files does not count."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/statm").read_text("ascii").split()
+        return (int(fields[1]) - int(fields[2])) * resource.getpagesize()
+    return 0
+
+
+class Peaks:
+    """Notices that much more memory was taken, for whatever, and gives back what is free of it.
+
+    What is free cannot be seen cheaply. So memory is given back, at most once in `PERIOD_MS`, when
+    the process has `PEAK_BYTES` more than after the last time. If it was still in use then, it is
+    given back later: what is expected of the process sinks again slowly.
+    """
+
+    PERIOD_MS = 60_000
+    PEAK_BYTES = 32 * 1024 * 1024
+
+    def __init__(self, own: Callable[[], int] = own_bytes) -> None:
+        self._own_bytes = own
+        self._least_bytes = self._expected_bytes = own()
+        self._next_ms = 0
+
+    def has_passed(self, steady_ms: int) -> bool:
+        """Returns whether memory should be given back now; to be called every second or so."""
+        if steady_ms < self._next_ms:
+            return False
+        self._next_ms = steady_ms + self.PERIOD_MS
+        own_bytes = self._own_bytes()
+        self._least_bytes = min(self._least_bytes, own_bytes)
+        self._expected_bytes -= (self._expected_bytes - self._least_bytes) // 32
+        return own_bytes - self._expected_bytes >= self.PEAK_BYTES
+
+    def given_back(self) -> None:
+        """Notes that memory was given back."""
+        self._expected_bytes = self._own_bytes()
 
 
 def grow_stack() -> None:

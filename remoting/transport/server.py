@@ -35,7 +35,7 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.encryption import Encryption
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
-from txrocketmq.remoting.transport.memory import give_back, reserve
+from txrocketmq.remoting.transport.memory import Peaks, give_back, reserve
 from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
@@ -230,6 +230,7 @@ class RemotingServer:
             HeldBytes(max_held_bytes, seldom, clock.steady_ms),
             seldom,
         )
+        self._peaks = Peaks()
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
     def listen(self, port: int, dispatcher: Dispatcher, interface: str = "") -> int:
@@ -296,8 +297,9 @@ class RemotingServer:
             log.info("there is memory for all requests again")
         steady_ms = self.clock.steady_ms()
         self.shared.held.tick()
-        if self.shared.held.has_fallen():
+        if self.shared.held.has_fallen() or self._peaks.has_passed(steady_ms):
             give_back()
+            self._peaks.given_back()
         for peer in list(self.peers):
             peer.expire(steady_ms)
             idle_ms = peer.idle_ms(steady_ms)

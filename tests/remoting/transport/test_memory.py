@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from txrocketmq.remoting.transport import memory
-from txrocketmq.remoting.transport.memory import MemoryReserve
+from txrocketmq.remoting.transport.memory import MemoryReserve, Peaks, own_bytes
 
 PROGRAM = """
 import gc
@@ -71,3 +71,28 @@ def test_the_reserve_is_given_once_and_taken_again(monkeypatch: pytest.MonkeyPat
     assert reserve.is_given
     assert reserve.take()
     assert not reserve.is_given
+
+
+def test_memory_is_given_back_after_a_peak_and_later_if_it_was_in_use() -> None:
+    mib, minute = 1 << 20, Peaks.PERIOD_MS
+    own = 40 * mib
+    peaks = Peaks(lambda: own)
+    assert not peaks.has_passed(0)
+    own = 200 * mib
+    assert not peaks.has_passed(minute - 1), "not more often than once a minute"
+    assert peaks.has_passed(minute)
+    peaks.given_back()  # all of it was in use
+    passed = []
+    for number in range(2, 40):
+        if peaks.has_passed(number * minute):
+            passed.append(number)
+            own = 60 * mib
+            peaks.given_back()
+    assert len(passed) == 1
+    assert passed[0] < 20
+
+
+def test_what_a_process_has_for_itself() -> None:
+    before = own_bytes()
+    block = b"x" * (64 << 20)
+    assert own_bytes() - before > len(block) * 0.9

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from tests.broker.test_turns import BODIES, FIELDS, TERMS
 from txrocketmq.remoting.call import CALLS
@@ -65,7 +66,7 @@ def now_ms() -> int:
 
 
 def send_fields(
-    code: int, topic: str, properties: str = "", *, queue_id: int = 0, **more: int | bool | str
+    code: int, topic: str, properties: str = "", *, queue_id: int = 0, **more: Any
 ) -> Fields:
     """The fields of a send."""
     header = CALLS[code].request
@@ -84,7 +85,7 @@ def property_text(values: Mapping[str, object]) -> str:
     return "".join(f"{key}\x01{value}\x02" for key, value in values.items())
 
 
-def pull(topic: str = "T", **more: object) -> Fields:
+def pull(topic: str = "T", **more: Any) -> Fields:
     """The fields of a pull."""
     fields = {
         "consumerGroup": "G", "topic": topic, "queueId": 0, "queueOffset": 0, "maxMsgNums": 32,
@@ -94,7 +95,7 @@ def pull(topic: str = "T", **more: object) -> Fields:
     return {key: str(value) for key, value in {**fields, **more}.items()}
 
 
-def pop(topic: str = "T", **more: object) -> Fields:
+def pop(topic: str = "T", **more: Any) -> Fields:
     """The fields of a pop."""
     fields = {
         "consumerGroup": "G", "topic": topic, "queueId": -1, "maxMsgNums": 32,
@@ -104,7 +105,7 @@ def pop(topic: str = "T", **more: object) -> Fields:
     return {key: str(value) for key, value in {**fields, **more}.items()}
 
 
-def sql(expression: str) -> dict[str, object]:
+def sql(expression: str) -> dict[str, Any]:
     """The fields of an expression in a pull."""
     return {"subscription": expression, "expressionType": "SQL92"}
 
@@ -147,11 +148,18 @@ BATCH = encode_batch([Message("T", b"y") for _ in range(3_000)])
 LIGHT = property_text({"INNER_MULTI_DISPATCH": ",".join(f"%LMQ%light{each}" for each in range(20))})
 
 
+def _plain(code: int, number: int) -> Made:
+    return send_fields(code, "W", queue_id=number % WIDE), b"x" * 1024
+
+
+def _reply(code: int, number: int) -> Made:
+    properties = property_text({"REPLY_TO_CLIENT": "nobody", "CORRELATION_ID": number})
+    return send_fields(code, "W", properties), b"x"
+
+
 def _sends() -> Iterator[Asked]:
     for code in (10, 310):
-        yield Asked(
-            code, "", lambda i, c=code: (send_fields(c, "W", queue_id=i % WIDE), b"x" * 1024)
-        )
+        yield Asked(code, "", partial(_plain, code))
     yield Asked(
         320,
         "32 messages",
@@ -186,16 +194,7 @@ def _sends() -> Iterator[Asked]:
         ),
     )
     for code in (324, 325):
-        yield Asked(
-            code,
-            "",
-            lambda i, c=code: (
-                send_fields(
-                    c, "W", property_text({"REPLY_TO_CLIENT": "nobody", "CORRELATION_ID": i})
-                ),
-                b"x",
-            ),
-        )
+        yield Asked(code, "", partial(_reply, code))
     yield Asked(
         370,
         "",

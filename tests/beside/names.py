@@ -141,9 +141,7 @@ def large_name_server(folder: Path, brokers: int, topics: int) -> Iterator[Runni
     with running("txrocketmq.namesrv", folder, settings) as server:
         registering = Asking(port)
         small = registration(1, own="b")
-        registering.ask(
-            frame(103, its_fields("large", "10.1.0.1:10911"), registration(topics))
-        )
+        registering.ask(frame(103, its_fields("large", "10.1.0.1:10911"), registration(topics)))
         for each in range(brokers):
             registering.ask(
                 frame(103, its_fields(f"b{each}", f"10.0.{each // 250}.{each % 250}:10911"), small)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.beside.asked import Asked, always
+from tests.beside.fields import Asked, always
 from tests.beside.probe import Asking, Running, Seen, beside, frame, free_port, rows_of, running
 from tests.beside.report import printed
 from txrocketmq.remoting.protocol.body.route import (
@@ -50,8 +50,7 @@ def its_fields(name: str, address: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def all_asked(topics: int) -> Iterator[Asked]:
-    """All that a name server serves."""
+def _of_tables() -> Iterator[Asked]:
     common, large = {"topic": "common"}, its_fields("large", "10.1.0.1:10911")
     version = DataVersion().encode()
     for code in (106, 206, 304, 311, 312, 313, 319):
@@ -73,6 +72,10 @@ def all_asked(topics: int) -> Iterator[Asked]:
         ),
     )
     yield Asked(901, "", always({"clusterName": CLUSTER, "brokerName": "large"}))
+
+
+def _of_brokers(topics: int) -> Iterator[Asked]:
+    _common, _large = {"topic": "common"}, its_fields("large", "10.1.0.1:10911")
     yield Asked(
         904,
         "",
@@ -128,6 +131,12 @@ def all_asked(topics: int) -> Iterator[Asked]:
         ),
         4,
     )
+
+
+def all_asked(topics: int) -> Iterator[Asked]:
+    """All that a name server serves."""
+    yield from _of_tables()
+    yield from _of_brokers(topics)
 
 
 @contextmanager

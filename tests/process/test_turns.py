@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.beside import broker, names
-from tests.beside.asked import Asked, all_asked
+from tests.beside.asked import all_asked
+from tests.beside.fields import Asked
 from tests.beside.probe import LIMIT_MS, Asking, Running, Seen, frame
 from tests.broker.test_turns import Scene
 from tests.namesrv.conftest import Names

@@ -6,22 +6,31 @@ Each row has a request for each number, so that new groups, topics and expressio
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+from tests.beside.fields import (
+    BROKER,
+    WIDE,
+    Asked,
+    Made,
+    always,
+    handle,
+    heartbeat,
+    now_ms,
+    pop,
+    property_text,
+    pull,
+    send_fields,
+    sql,
+)
 from tests.broker.test_turns import BODIES, FIELDS, TERMS
-from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
-from txrocketmq.remoting.message.pop import ReceiptHandle
 from txrocketmq.remoting.message.recall_handle import RecallHandle
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.heartbeat import (
     CheckClientRequestBody,
-    ConsumerData,
-    HeartbeatData,
     LockBatchRequestBody,
-    ProducerData,
     UnlockBatchRequestBody,
 )
 from txrocketmq.remoting.protocol.body.pop import (
@@ -33,125 +42,23 @@ from txrocketmq.remoting.protocol.body.pop import (
 )
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import CreateTopicListRequestBody
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
-
-BROKER = "b"
-WIDE = 256
-"""The number of queues of the topic "W"."""
-Fields = Mapping[str, str]
-Made = tuple[Fields, bytes]
-
-
-class Asked(NamedTuple):
-    """Requests of one kind, made by number; `most` is how many of them there may be."""
-
-    code: int
-    what: str
-    made: Callable[[int], Made]
-    most: int = 1 << 30
-    late: bool = False
-    """Whether they may stay without an answer, as polls do."""
-
-    @property
-    def name(self) -> str:
-        """The name of the request, and what is special."""
-        name = CALLS[self.code].name
-        return f"{name}, {self.what}" if self.what else name
-
-
-def now_ms() -> int:
-    """The time of the wall clock, in ms."""
-    return time.time_ns() // 1_000_000
-
-
-def send_fields(
-    code: int, topic: str, properties: str = "", *, queue_id: int = 0, **more: int | bool | str
-) -> Fields:
-    """The fields of a send."""
-    header = CALLS[code].request
-    assert issubclass(header, SendMessageRequestHeader)
-    made = header(
-        producer_group="p", topic=topic, default_topic="TBW102", default_topic_queue_nums=1,
-        queue_id=queue_id, sys_flag=int(more.pop("sys_flag", 0)), born_timestamp=now_ms(), flag=0,
-        properties=properties, **more,
-    )  # fmt: skip
-    fields: Fields = made.encode()
-    return fields
-
-
-def property_text(values: Mapping[str, object]) -> str:
-    """Properties as they are sent."""
-    return "".join(f"{key}\x01{value}\x02" for key, value in values.items())
-
-
-def pull(topic: str = "T", **more: object) -> Fields:
-    """The fields of a pull."""
-    fields = {
-        "consumerGroup": "G", "topic": topic, "queueId": 0, "queueOffset": 0, "maxMsgNums": 32,
-        "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 0,
-        "subscription": "*",
-    }  # fmt: skip
-    return {key: str(value) for key, value in {**fields, **more}.items()}
-
-
-def pop(topic: str = "T", **more: object) -> Fields:
-    """The fields of a pop."""
-    fields = {
-        "consumerGroup": "G", "topic": topic, "queueId": -1, "maxMsgNums": 32,
-        "invisibleTime": 60_000, "pollTime": 0, "bornTime": now_ms() + 20_000, "initMode": 0,
-        "order": "false",
-    }  # fmt: skip
-    return {key: str(value) for key, value in {**fields, **more}.items()}
-
-
-def sql(expression: str) -> dict[str, object]:
-    """The fields of an expression in a pull."""
-    return {"subscription": expression, "expressionType": "SQL92"}
-
-
-def always(fields: Fields, body: bytes = b"") -> Callable[[int], Made]:
-    """The same request each time."""
-    return lambda _: (fields, body)
-
-
-def handle(number: int) -> str:
-    """The handle of a popped message."""
-    return str(ReceiptHandle(number, now_ms(), 60_000, number % 8, "0", BROKER, 0, number))
-
-
-def consumer(group: str, subscriptions: Sequence[SubscriptionData] = ()) -> ConsumerData:
-    """A push consumer in a heartbeat."""
-    return ConsumerData(
-        group_name=group,
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
-        consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscription_data_set=subscriptions,
-    )
-
-
-def heartbeat(
-    number: int, groups: int, subscriptions: Callable[[int], list[SubscriptionData]]
-) -> bytes:
-    """A client with so many groups that are new."""
-    return HeartbeatData(
-        client_id=f"client-{number}",
-        producer_data_set=[ProducerData(group_name=f"hp{number}-{each}") for each in range(groups)],
-        consumer_data_set=[
-            consumer(f"hc{number}-{each}", subscriptions(each)) for each in range(groups)
-        ],
-    ).encode()  # fmt: skip
-
 
 BATCH = encode_batch([Message("T", b"y") for _ in range(3_000)])
 LIGHT = property_text({"INNER_MULTI_DISPATCH": ",".join(f"%LMQ%light{each}" for each in range(20))})
 
 
+def _plain(code: int, number: int) -> Made:
+    return send_fields(code, "W", queue_id=number % WIDE), b"x" * 1024
+
+
+def _reply(code: int, number: int) -> Made:
+    properties = property_text({"REPLY_TO_CLIENT": "nobody", "CORRELATION_ID": number})
+    return send_fields(code, "W", properties), b"x"
+
+
 def _sends() -> Iterator[Asked]:
     for code in (10, 310):
-        yield Asked(
-            code, "", lambda i, c=code: (send_fields(c, "W", queue_id=i % WIDE), b"x" * 1024)
-        )
+        yield Asked(code, "", partial(_plain, code))
     yield Asked(
         320,
         "32 messages",
@@ -186,16 +93,7 @@ def _sends() -> Iterator[Asked]:
         ),
     )
     for code in (324, 325):
-        yield Asked(
-            code,
-            "",
-            lambda i, c=code: (
-                send_fields(
-                    c, "W", property_text({"REPLY_TO_CLIENT": "nobody", "CORRELATION_ID": i})
-                ),
-                b"x",
-            ),
-        )
+        yield Asked(code, "", partial(_reply, code))
     yield Asked(
         370,
         "",
@@ -252,6 +150,9 @@ def _pops() -> Iterator[Asked]:
     yield Asked(200050, "SQL", lambda i: (pop(expType="SQL92", exp=f"a > {100_000 + i}"), b""))
     yield Asked(200050, "that wait", lambda i: (pop("E", pollTime=60_000), b""), late=True)
     yield Asked(200052, "", lambda i: (pop("W"), b""))
+
+
+def _acks() -> Iterator[Asked]:
     yield Asked(200054, "", lambda i: (pop("W"), b""))
     yield Asked(
         200051,
@@ -282,6 +183,9 @@ def _pops() -> Iterator[Asked]:
             b"",
         ),
     )
+
+
+def _more_acks() -> Iterator[Asked]:
     yield Asked(
         200151,
         "",
@@ -333,8 +237,9 @@ def _pops() -> Iterator[Asked]:
     yield Asked(200056, "", always({}))
 
 
-def _clients() -> Iterator[Asked]:
+def _heartbeats() -> Iterator[Asked]:
     none: list[SubscriptionData] = []
+    frozenset(MessageQueue("W", BROKER, each) for each in range(1_000))
     yield Asked(34, "", lambda i: ({}, heartbeat(i, 1, lambda _: none)))
     yield Asked(34, "300 new groups", lambda i: ({}, heartbeat(i, 300, lambda _: none)), 20)
     yield Asked(
@@ -381,12 +286,15 @@ def _clients() -> Iterator[Asked]:
             ).encode(),
         ),
     )
+
+
+def _locks() -> Iterator[Asked]:
+    many = frozenset(MessageQueue("W", BROKER, each) for each in range(1_000))
     yield Asked(
         35,
         "",
         lambda i: ({"clientID": f"client-{i}", "producerGroup": "p", "consumerGroup": "G"}, b""),
     )
-    many = frozenset(MessageQueue("W", BROKER, each) for each in range(1_000))
     yield Asked(
         41,
         "",
@@ -418,6 +326,9 @@ def _clients() -> Iterator[Asked]:
         50,
     )
     yield Asked(223, "", always({"topic": "T", "group": "G"}))
+
+
+def _calls() -> Iterator[Asked]:
     yield Asked(307, "", always({"consumerGroup": "G", "clientId": "c"}))
     yield Asked(
         309,
@@ -533,6 +444,10 @@ def all_asked() -> Iterator[Asked]:
     yield from _sends()
     yield from _pulls()
     yield from _pops()
-    yield from _clients()
+    yield from _acks()
+    yield from _more_acks()
+    yield from _heartbeats()
+    yield from _locks()
+    yield from _calls()
     yield from _settings()
     yield from _tables()

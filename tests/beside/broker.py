@@ -17,16 +17,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.beside.asked import (
-    BROKER,
-    WIDE,
-    Asked,
-    all_asked,
-    consumer,
-    ends,
-    property_text,
-    send_fields,
-)
+from tests.beside.asked import all_asked, ends
+from tests.beside.fields import BROKER, WIDE, Asked, consumer, property_text, send_fields
 from tests.beside.probe import (
     LONGEST_S,
     Asking,

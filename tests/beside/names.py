@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.beside.asked import Asked, always
+from tests.beside.fields import Asked, always
 from tests.beside.probe import Asking, Running, Seen, beside, frame, free_port, rows_of, running
 from tests.beside.report import printed
 from txrocketmq.remoting.protocol.body.route import (
@@ -50,8 +50,7 @@ def its_fields(name: str, address: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def all_asked(topics: int) -> Iterator[Asked]:
-    """All that a name server serves."""
+def _of_tables() -> Iterator[Asked]:
     common, large = {"topic": "common"}, its_fields("large", "10.1.0.1:10911")
     version = DataVersion().encode()
     for code in (106, 206, 304, 311, 312, 313, 319):
@@ -73,6 +72,10 @@ def all_asked(topics: int) -> Iterator[Asked]:
         ),
     )
     yield Asked(901, "", always({"clusterName": CLUSTER, "brokerName": "large"}))
+
+
+def _of_brokers(topics: int) -> Iterator[Asked]:
+    _common, _large = {"topic": "common"}, its_fields("large", "10.1.0.1:10911")
     yield Asked(
         904,
         "",
@@ -130,6 +133,12 @@ def all_asked(topics: int) -> Iterator[Asked]:
     )
 
 
+def all_asked(topics: int) -> Iterator[Asked]:
+    """All that a name server serves."""
+    yield from _of_tables()
+    yield from _of_brokers(topics)
+
+
 @contextmanager
 def large_name_server(folder: Path, brokers: int, topics: int) -> Iterator[Running]:
     """Runs a name server with so many brokers, one of which has so many topics."""
@@ -141,9 +150,7 @@ def large_name_server(folder: Path, brokers: int, topics: int) -> Iterator[Runni
     with running("txrocketmq.namesrv", folder, settings) as server:
         registering = Asking(port)
         small = registration(1, own="b")
-        registering.ask(
-            frame(103, its_fields("large", "10.1.0.1:10911"), registration(topics))
-        )
+        registering.ask(frame(103, its_fields("large", "10.1.0.1:10911"), registration(topics)))
         for each in range(brokers):
             registering.ask(
                 frame(103, its_fields(f"b{each}", f"10.0.{each // 250}.{each % 250}:10911"), small)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.beside.asked import Asked
+from tests.beside.fields import Asked
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame

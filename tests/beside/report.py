@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.beside.asked import Asked
+from tests.beside.fields import Asked
 from tests.beside.probe import LIMIT_MS, Seen
 
 PEERS = 100

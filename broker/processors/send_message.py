@@ -5,11 +5,11 @@ Ends of transactions come between sends (`end_transaction.py` explains them) and
 if each kind was put by itself, every message of a transactional producer would be written alone.
 Checked in the original's order: broker and topic permission, topic name, forbidden topics, topic
 existence, queue id, start time; a topic that is missing is created when a message for it has been
-stored (drafts.py). Then each message goes through the intake,
-whose transforms do the rest. Added are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON,
-CLUSTER; nothing to the messages of a batch, as in 5.4 (4.9 adds the batch's properties). The answer
-to a timer message has the handle by which it can be withdrawn (recall_message.py). Codes: 0, 1, 10,
-11, 12, 13, 14, 16, 17, 26, 29. Not done: inner batches, static topics.
+stored (drafts.py). Then each message goes through the intake, whose transforms do the rest. Added
+are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON, CLUSTER; nothing to the messages of a
+batch, as in 5.4 (4.9 adds the batch's properties). The answer to a timer message has the handle by
+which it can be withdrawn (recall_message.py). Codes: 0, 1, 10, 11, 12, 13, 14, 16, 17, 26, 29. Not
+done: inner batches, static topics.
 
 A message whose header was seen before, and that no transform touches, is stored without being
 decoded (`_collect`); any other becomes an InnerMessage. Both end in the same run.
@@ -292,9 +292,7 @@ class SendMessageProcessor:
         sent: list[Sent],
         message: InnerMessage | None = None,
     ) -> None:
-        """Handles any command: adds its messages or its error; `message` is given if already
-        decoded.
-        """
+        """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
         drafts.begin()
         run.work += 1
@@ -327,10 +325,10 @@ class SendMessageProcessor:
         else:
             queue_id = b"%d" % message.real_queue_id
             extra = self._extra(message)
-            first, number, waits = len(messages), len(made), message.waits
-            sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, extra))
+            at, count, waits = len(messages), len(made), message.waits
+            sent.append(Sent(command, at, count, queue_id, transaction_id, waits, None, extra))
             messages += made
-            drafts.end(first, number)
+            drafts.end(at, count)
 
     def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
         """Ends a transaction as soon as its old half message has been read from the disk."""
@@ -408,9 +406,7 @@ class SendMessageProcessor:
         return message.to_put()
 
     def _batch(self, batch: InnerMessage, now_ms: int) -> tuple[list[PutMessage], str | None]:
-        """Makes the messages of a batch; returns the batch's own key, too, which 4.9 clients do not
-        set.
-        """
+        """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set."""
         self._checks.check_batch(batch)
         batch.way = Way.BATCH
         key = batch.properties.get(names.UNIQ_KEY)
@@ -496,9 +492,7 @@ class SendMessageProcessor:
     def _why_refused(
         self, refused: dict[int, PutStatus], first: int, number: int
     ) -> Exception | None:
-        """Returns the error for a command of which the store refused a message; None if it took
-        all.
-        """
+        """Returns the error if the store refused a message of a command; None if it took all."""
         places = range(first, first + number)
         status = next((refused[at] for at in places if at in refused), None)
         return None if status is None else self._checks.refusal_of(status)

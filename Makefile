@@ -46,7 +46,7 @@ crash: environment ## kills, power cuts, damages, failures, judged by one rule; 
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"
-	@$(BIN)/pytest tests/engine --timeout 300 --reruns 1 -rfEsR $(ARGS)
+	@$(BIN)/pytest tests/engine -n 2 --dist loadfile --timeout 300 --reruns 1 -rfEsR $(ARGS)
 
 engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its own in var/ (a large download)
 	@test -x var/pyspark-4.0/bin/pytest || { python3 -m venv var/pyspark-4.0 \

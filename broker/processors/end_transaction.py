@@ -19,7 +19,6 @@ Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -48,13 +47,14 @@ from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, 
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
 from txrocketmq.remoting.protocol import transaction
 from txrocketmq.remoting.protocol.transaction import (
+    COMMITTED,
+    ROLLED_BACK,
     EndTransactionRequestHeader,
     ResumeCheckHalfMessageRequestHeader,
 )
 
 _COMMIT: Final = MessageSysFlag.TRANSACTION_COMMIT_TYPE
 _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
-_ENDED: Final = "the transaction has ended already: it was committed or rolled back before"
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
@@ -63,24 +63,23 @@ _MAX_REMEMBERED: Final = 100_000
 
 
 class RememberedEnds:
-    """Which half messages have ended lately, by their queue and their offset in it."""
+    """How half messages have ended lately, by their queue and their offset in it."""
 
     def __init__(self, most: int = _MAX_REMEMBERED) -> None:
         self._most = most
-        self._in_order: deque[tuple[int, int]] = deque()
-        self._ended: set[tuple[int, int]] = set()
+        self._ended: dict[tuple[int, int], bool] = {}
 
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        return place in self._ended
+    def was_committed(self, place: tuple[int, int]) -> bool | None:
+        """Returns whether it was committed; None if nothing is known of an end."""
+        return self._ended.get(place)
 
-    def add(self, place: tuple[int, int]) -> None:
+    def add(self, place: tuple[int, int], *, is_commit: bool) -> None:
         """Remembers an end, and forgets the oldest one if there are too many."""
         if place in self._ended:
             return
-        if len(self._in_order) >= self._most:
-            self._ended.remove(self._in_order.popleft())
-        self._in_order.append(place)
-        self._ended.add(place)
+        if len(self._ended) >= self._most:
+            del self._ended[next(iter(self._ended))]
+        self._ended[place] = is_commit
 
 
 class End(NamedTuple):
@@ -116,7 +115,7 @@ class EndTransactionProcessor:
         self._now_ms = clock
         self._cold_reads = cold_reads
         self._remembered = RememberedEnds()
-        self._in_run: set[tuple[int, int]] = set()
+        self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
 
     def begin(self) -> None:
@@ -187,12 +186,13 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        if place in self._remembered or place in self._in_run:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, _ENDED)
+        before = self._in_run.get(place, self._remembered.was_committed(place))
+        if before is not None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, COMMITTED if before else ROLLED_BACK)
         end = End(half, None)
         if header.commit_or_rollback == _COMMIT:
             end = self._commit(half, record, now_ms)
-        self._in_run.add(place)
+        self._in_run[place] = end.message is not None
         return end
 
     def _commit(self, half: Half, record: memoryview, now_ms: int) -> End:
@@ -229,8 +229,9 @@ class EndTransactionProcessor:
         after_durable.py.
         """
         halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
-        for place in self._check.end(halves, now_ms):
-            self._remembered.add(place)
+        for end, places in zip(ends, self._check.end(halves, now_ms), strict=True):
+            for place in places:
+                self._remembered.add(place, is_commit=end.message is not None)
         for end in ends:
             topic = end.half.properties.get(names.REAL_TOPIC, "")
             age_ms = now_ms - end.half.born_timestamp

@@ -99,20 +99,19 @@ class TransactionCheck:
         self.on_unreadable: list[Callable[[int, int], None]] = []
         """Called with queue and offset of a half message that cannot be read."""
 
-    def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[tuple[int, int]]:
+    def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
         """Ends half messages, which are given by the queues and offsets that producers know.
 
-        Returns the queues and offsets of all their copies.
+        Returns the queues and offsets of all copies of each of them.
 
         Op messages are put when everything before them is durable (after_durable.py); no producer
         is asked meanwhile.
         """
         ended = [
-            (queue_id, each)
+            [(queue_id, each) for each in self._queue(queue_id).end(offset)]
             for queue_id, offset in halves
-            for each in self._queue(queue_id).end(offset)
         ]
-        self._put_ops(ended, now_ms)
+        self._put_ops([place for copies in ended for place in copies], now_ms)
         return ended
 
     def _put_ops(self, ended: list[tuple[int, int]], now_ms: int) -> None:

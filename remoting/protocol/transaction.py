@@ -6,10 +6,16 @@ Java: EndTransactionProcessor; ClientRemotingProcessor for the broker's question
 
 from __future__ import annotations
 
+from typing import Final
+
 from txrocketmq.remoting.call import define
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 from txrocketmq.remoting.protocol.base import RpcRequestHeader
+
+COMMITTED: Final = "the transaction has ended already: it was committed"
+ROLLED_BACK: Final = "the transaction has ended already: it was rolled back"
+"""Remarks of brokers of txrocketmq that refuse to end a transaction once more."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.EndTransactionRequestHeader")

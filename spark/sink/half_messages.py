@@ -17,6 +17,7 @@ from typing import Final
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
+from txrocketmq.remoting.protocol.transaction import COMMITTED, ROLLED_BACK
 from txrocketmq.spark.errors import ClusterError, SparkSourceError
 from txrocketmq.spark.live.cluster import QUESTIONS_AT_ONCE, Cluster, is_passing
 from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
@@ -147,9 +148,23 @@ def _end(
     for half, question in questions.items():
         try:
             question.wait()
-        except (Unreachable, Refused) as error:
+        except Unreachable as error:
             troubles[half] = error
+        except Refused as error:
+            if not _has_ended(error, decision):
+                troubles[half] = error
     return troubles
+
+
+def _has_ended(error: Refused, decision: Decision) -> bool:
+    """Returns whether nothing is left to do, because an earlier decision has taken effect.
+
+    Brokers of txrocketmq remember how transactions ended. What was committed cannot be taken back,
+    and what was rolled back must not be taken for delivered.
+    """
+    return error.remark == COMMITTED or (
+        error.remark == ROLLED_BACK and decision is Decision.ROLLBACK
+    )
 
 
 def _may_pass(error: ClusterError) -> bool:

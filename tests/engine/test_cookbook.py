@@ -247,7 +247,9 @@ def _check_lag(spark: SparkSession, store: Path, names: dict[str, Any]) -> None:
         end_s = time.monotonic() + 60
         while "watched" not in _text_of(names["metrics"]) and time.monotonic() < end_s:
             time.sleep(0.1)
-        assert 'lag_bytes{broker="broker-a",query="watched"' in _text_of(names["metrics"])
+        assert 'lag_bytes{broker="DefaultCluster/broker-a",query="watched"' in _text_of(
+            names["metrics"]
+        )
     finally:
         running.stop()
         spark.streams.removeListener(names["listener"])

@@ -12,8 +12,9 @@ from tests.spark.live.fakes import Outcome, lost_connection
 from tests.spark.sink.conftest import HALF_BYTES, StoringWorld
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import STORED, ResponseCode
+from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import Message, MessageQueue
-from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
+from txrocketmq.remoting.protocol.transaction import COMMITTED, END_TRANSACTION, ROLLED_BACK
 from txrocketmq.spark.errors import ClusterError, SparkSourceError
 from txrocketmq.spark.live.send import start_send
 from txrocketmq.spark.live.transaction import Decision, HalfMessage, half_message, half_parcel
@@ -134,6 +135,27 @@ def test_what_may_pass_is_tried_again(world: StoringWorld, outcome: Outcome) -> 
     end(world, tasks)
     assert sorted(world.bodies) == [b"0", b"1", b"2", b"3", b"4"]
     assert world.pauses == [0.5, 1.0]
+
+
+def _ended_already(remark: str) -> Reply[NoHeader]:
+    return Reply(code=ResponseCode.SYSTEM_ERROR, remark=remark)
+
+
+@pytest.mark.parametrize("decision", Decision)
+def test_what_was_committed_already_is_done(world: StoringWorld, decision: Decision) -> None:
+    """As when the answer to a commit was lost, or a write fails after some commits."""
+    tasks = prepared(world, 3)
+    refuse(world, {1: [_ended_already(COMMITTED)]})
+    end(world, tasks, decision)
+    assert sorted(number for number, _ in world.ended) == [0, 2]
+
+
+def test_what_was_rolled_back_already_is_not_committed(world: StoringWorld) -> None:
+    tasks = prepared(world, 3)
+    refuse(world, {1: [_ended_already(ROLLED_BACK)] * 4})
+    with pytest.raises(ClusterError, match="2 of 3 messages were committed.*it was rolled back"):
+        end(world, tasks)
+    end(world, tasks, Decision.ROLLBACK)
 
 
 def test_a_commit_in_part_says_so(world: StoringWorld, monkeypatch: pytest.MonkeyPatch) -> None:

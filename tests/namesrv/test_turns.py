@@ -266,9 +266,9 @@ def test_a_route_on_many_brokers_is_as_any_other(large: Large, standard: bool) -
     large.longest = 0
     wanted = large.names.table.route("common")
     assert wanted is not None
-    header = route.GetRouteInfoRequestHeader(topic="common", accept_standard_json_only=standard)
+    asked = route.GetRouteInfoRequestHeader(topic="common", accept_standard_json_only=standard)
     large.version = MQVersion.V5_4_0 if standard else MQVersion.V4_9_3
-    answer = large.ask(route.GET_ROUTEINFO_BY_TOPIC.code, header)
+    answer = large.ask(route.GET_ROUTEINFO_BY_TOPIC.code, asked)
     assert len(wanted.queue_datas) == 150
     assert answer.body_bytes == (wanted.encode_standard() if standard else wanted.encode())
     assert not isinstance(answer.body, bytes)

@@ -34,7 +34,7 @@ def test_a_run_of_messages_that_are_not_plain_ends_early(sending: Sending) -> No
         RemotingCommand(SEND_MESSAGE.code, delayed.encode(), b"x", opaque=each)
         for each in range(200)
     ]
-    runs = []
+    runs: list[int] = []
     while sum(runs) < len(commands):
         runs.append(sending.dispatcher.serve(FakePeer(), commands[sum(runs) :], lambda: False))
     assert sum(runs) == 200

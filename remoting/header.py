@@ -33,7 +33,7 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError
-from txrocketmq.remoting.java_numbers import double, integer, long
+from txrocketmq.remoting.java_numbers import double, double_text, integer, long
 from txrocketmq.remoting.values import Value, value_class
 
 Int = int
@@ -231,7 +231,11 @@ def _number(spec: HeaderField, text: str) -> int | float:
         ) from None
 
 
-_TEXT = {"str": "{0}", "bool": "('true' if {0} else 'false')"}
+_TEXT = {
+    "str": "{0}",
+    "bool": "('true' if {0} else 'false')",
+    "double": "double_text({0})",
+}
 _PARSE = {
     "str": "",
     "bool": "value = value == 'true' or value.lower() == 'true'",
@@ -252,7 +256,7 @@ def _compile_encode(
         lines.append(f"    value = self.{spec.name}")
         lines.append(f"    if value is not None: ext[{key!r}] = {text}")
     lines.append("    return ext")
-    return _compiled(lines, {})
+    return _compiled(lines, {"double_text": double_text})
 
 
 def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:

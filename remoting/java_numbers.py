@@ -90,6 +90,13 @@ def _double(text: str) -> float:
     raise NumberFormatError(f"{text:.50} is not a Double")
 
 
+def double_text(value: float) -> str:
+    """A text that `Double.parseDouble` reads as this value."""
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 _long_of_long = lru_cache(_KEPT)(_long)
 _double_of_long = lru_cache(_KEPT)(_double)
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_double_is_one_of_java(text: str) -> None:
 def test_round_trip(example: Example) -> None:
     assert Example.decode(example.encode()) == example
     assert Example.decode(example.encode_letters()) == example
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(math.inf, "Infinity"), (-math.inf, "-Infinity"), (1e300, "1e+300")]
+)
+def test_a_double_is_written_for_java(value: float, text: str) -> None:
+    ext_fields = {**SMALLEST, "ratio": text}
+    example = Example.decode(ext_fields)
+    assert example.ratio == value
+    assert example.encode()["ratio"] == text
 
 
 @given(EXAMPLES)

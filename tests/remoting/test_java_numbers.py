@@ -4,12 +4,15 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from txrocketmq.remoting import java_numbers
 from txrocketmq.remoting.java_numbers import (
     NumberFormatError,
     compare_doubles,
     double,
+    double_text,
     integer,
     long,
 )
@@ -93,3 +96,8 @@ def test_a_long_number_is_read_once() -> None:
     hits = java_numbers._long_of_long.cache_info().hits
     assert [long(digits) for _ in range(3)] == [7, 7, 7]
     assert java_numbers._long_of_long.cache_info().hits == hits + 3
+
+
+@given(st.floats())
+def test_a_double_as_text_is_read_again(value: float) -> None:
+    assert compare_doubles(double(double_text(value)), value) == 0

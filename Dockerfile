@@ -40,5 +40,5 @@ STOPSIGNAL SIGTERM
 # A server that does not answer fails the check after 5 s. The timeout leaves room for starting Python, which takes a
 # fraction of a second, but more than 10 s under an emulator of another processor.
 HEALTHCHECK --interval=10s --timeout=60s --start-period=120s --retries=3 \
-    CMD ["python3", "-m", "txrocketmq.cli.health"]
-ENTRYPOINT ["python3", "-m", "txrocketmq.cli.container"]
+    CMD ["python3", "-m", "txrocketmq.cli.servers.health"]
+ENTRYPOINT ["python3", "-m", "txrocketmq.cli.servers.container"]

@@ -22,7 +22,7 @@ run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the 
 
 test: unit tidy process engine compat ## all tests: of modules, of the repository, with processes, with Spark, with official clients
 
-fuzz: environment ## property tests over and over, an hour; FUZZ_MINUTES=5, ARGS="--seed 7 tests/remoting/test_frame.py"
+fuzz: environment ## property tests over and over, an hour; FUZZ_MINUTES=5, ARGS="--seed 7 tests/remoting/frame/test_frame.py"
 	@$(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES) $(ARGS)
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"

@@ -32,12 +32,12 @@ from typing import Any, Final
 from benchmarks.probe_walks import Connection, percentile
 from txrocketmq.broker import __main__ as broker_main
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.files import OsFiles
+from txrocketmq.broker.store.disk.files import OsFiles
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import encode_frame
+from txrocketmq.remoting.frame.frame import encode_frame
 
 SEND_EACH_S: Final = 0.010
 BODY_BYTES: Final = 4_000

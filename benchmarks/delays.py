@@ -21,13 +21,13 @@ from typing import Any, Final, NamedTuple
 
 from twisted.internet.testing import MemoryReactorClock
 
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol.body.route import TopicConfig
-from txrocketmq.remoting.transport.clock import Clock
 
 LOADS: Final = {"60,000 of 100 B": (60_000, 100), "400 of 1 MB": (400, 1_000_000)}
 QUEUES: Final = 8

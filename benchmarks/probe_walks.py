@@ -27,7 +27,7 @@ from pathlib import Path
 
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import encode_frame
+from txrocketmq.remoting.frame.frame import encode_frame
 
 TOPICS_OF_A_GROUP = 20
 QUEUES = 8

@@ -27,10 +27,10 @@ from typing import Any, Final
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from benchmarks.in_turn import LINE, TURNS, compare
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.remoting.host.clock import Clock
 
 BODY: Final = b"x" * 1024
 ENTRY_BODY: Final = b"x" * 128

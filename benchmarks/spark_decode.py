@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from txrocketmq.spark import schema
-from txrocketmq.spark.decode import Decoder
-from txrocketmq.spark.records import Records
-from txrocketmq.spark.walk import Stop, walk
+from txrocketmq.spark.arrow import schema
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Stop, walk
+from txrocketmq.spark.columns.decode import Decoder
 
 WINDOW_BYTES: Final = 8 << 20
 BARE_WINDOW_BYTES: Final = 32 << 20

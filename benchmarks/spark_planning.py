@@ -22,15 +22,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich.console import Console
 from rich.table import Table
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK
 from txrocketmq.remoting.message.tags import tags_code
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
-from txrocketmq.spark.split import LogRange
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.reading import Reading
+from txrocketmq.spark.planning.split import LogRange
 from txrocketmq.spark.stream import StoreStreamReader
 
 FILE_BYTES: Final = 16 << 10

@@ -27,13 +27,13 @@ from typing import Final, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK, RECORD_HEAD
 from txrocketmq.remoting.message.tags import tags_code
-from txrocketmq.remoting.packing import dtype, fixed
+from txrocketmq.remoting.primitives.packing import dtype, fixed
 
 KINDS: Final = ("uniform", "mixed")
 FILE_BYTES: Final = 1 << 30

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 
 TOPIC: Final = "bench"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.store import QUEUES, messages
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore
 
 BATCH: Final = 10_000

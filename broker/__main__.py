@@ -10,9 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.remoting.config_file import (
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.remoting.process.out_of_memory import ends_without_memory
+from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
+from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
     as_properties,
@@ -20,10 +22,8 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_file,
 )
-from txrocketmq.remoting.out_of_memory import ends_without_memory
-from txrocketmq.remoting.service_options import add_service_options, service_options
-from txrocketmq.remoting.tls import TlsConfig, load_tls
-from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
+from txrocketmq.remoting.settings.service_options import add_service_options, service_options
+from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
 
 IMPORTANT = frozenset(
     """
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
         )
     leave_out_pyopenssl()
     from txrocketmq.broker.service import Broker  # here: --help need not wait for it
-    from txrocketmq.remoting.transport.run import run_service
+    from txrocketmq.remoting.host.run import run_service
 
     configuration = Configuration((config, store_config), given)
     broker = Broker(config, store_config, configuration=configuration, tls=tls)

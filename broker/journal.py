@@ -16,12 +16,12 @@ from typing import Final
 
 from twisted.logger import Logger, LogLevel
 
-from txrocketmq.broker import notices
-from txrocketmq.broker.clients import ConsumerGroup
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.tables.clients import ConsumerGroup
+from txrocketmq.broker.work import notices
 from txrocketmq.remoting.codes import code_name
 from txrocketmq.remoting.dispatch import Dispatcher
-from txrocketmq.remoting.transport.console_log import is_shown
+from txrocketmq.remoting.host.console_log import is_shown
 
 _BY_ITSELF: Final = "the broker itself"
 

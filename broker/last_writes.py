@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.errors import StoreError
 
 Failed = Callable[[str, Exception], None]
 """Is told what failed, such as "writing topics.json", and why."""

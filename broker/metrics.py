@@ -25,19 +25,19 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
-from txrocketmq.broker.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.store.in_memory import ColdRead
-from txrocketmq.broker.store.jumps import KINDS
-from txrocketmq.broker.store.steps import Steps, when_in_memory
-from txrocketmq.broker.subscription import is_system_group
+from txrocketmq.broker.store.disk.in_memory import ColdRead
+from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
+from txrocketmq.broker.store.get.jumps import KINDS
+from txrocketmq.broker.tables.clients import CONSUME_ACTIVELY, Client
+from txrocketmq.broker.tables.subscription import is_system_group
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
-from txrocketmq.remoting.histogram import Histogram
 from txrocketmq.remoting.message.topics import (
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     TRANS_HALF_TOPIC,
 )
+from txrocketmq.remoting.process.histogram import Histogram
 from txrocketmq.remoting.rpc_times import RpcTimes
 
 METER: Final = "broker-meter"

@@ -14,46 +14,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, TOPIC_ATTRIBUTES, unserved_in
-from txrocketmq.broker.broadcast_offsets import BroadcastOffsets
-from txrocketmq.broker.clients import Consumers, Producers
-from txrocketmq.broker.cold_reads import ColdReads, InThread, OneByOne, at_once
-from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.cluster.topic_routes import TopicRoutes
+from txrocketmq.broker.delays.schedule import Schedule
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
-from txrocketmq.broker.group_changes import GroupChanges
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import Transforms
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.long_polling import LongPolling
-from txrocketmq.broker.message_request_mode import MessageRequestModes
-from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.pop import Pop
-from txrocketmq.broker.queue_locks import QueueLocks
-from txrocketmq.broker.schedule import Schedule
-from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.delay_levels import DelayLevels
-from txrocketmq.broker.store.files import OsFiles
-from txrocketmq.broker.store.light_queues import is_light, is_served
+from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
+from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.files import OsFiles
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.delay_levels import DelayLevels
+from txrocketmq.broker.store.formats.opening_report import messages
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.recovered import messages
-from txrocketmq.broker.subscription import SubscriptionGroups, is_system_group
+from txrocketmq.broker.store.queues.light_queues import is_light, is_served
+from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, TOPIC_ATTRIBUTES, unserved_in
+from txrocketmq.broker.tables.clients import Consumers, Producers
+from txrocketmq.broker.tables.group_changes import GroupChanges
+from txrocketmq.broker.tables.message_request_mode import MessageRequestModes
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.tables.queue_locks import QueueLocks
+from txrocketmq.broker.tables.stats import BrokerStats
+from txrocketmq.broker.tables.subscription import SubscriptionGroups, is_system_group
+from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.timer.delivery import DEAD_LETTER_TOPIC as TIMER_DEAD_LETTER_TOPIC
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timers import Timers
-from txrocketmq.broker.topic import Topics
-from txrocketmq.broker.topic_routes import TopicRoutes
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.broker.walks import Walks
+from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import PendingReply
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.remoting.settings.config_file import Configuration
 
 
 @dataclass(frozen=True, slots=True)

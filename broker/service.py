@@ -19,39 +19,39 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.broadcast_offsets import BROADCAST_MS
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.due_message import DEAD_LETTER_TOPIC
+from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
+from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.filter.consumer_filters import FILTERS_MS
-from txrocketmq.broker.group_changes import DELAYED_MS
 from txrocketmq.broker.intake.after_durable import SYNC_MS
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.last_writes import write_all
-from txrocketmq.broker.notices import store_opened
-from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.parts import KnownAs, Parts, unanswered
-from txrocketmq.broker.slices import Slices
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import StoreError
-from txrocketmq.broker.store.flush import FlushJob
-from txrocketmq.broker.store.removals import RemovalJob
+from txrocketmq.broker.pulls.broadcast_offsets import BROADCAST_MS
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.removals import RemovalJob
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.upkeep.flush import FlushJob
+from txrocketmq.broker.tables.group_changes import DELAYED_MS
 from txrocketmq.broker.upkeep import Upkeep
-from txrocketmq.broker.walks import Walks
+from txrocketmq.broker.work.notices import store_opened
+from txrocketmq.broker.work.slices import Slices
+from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.metrics_port import MetricsPort
+from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.rpc_times import RpcTimes
-from txrocketmq.remoting.tls import TlsConfig, own_client_context
+from txrocketmq.remoting.settings.config_file import Configuration
+from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.failures import Failures
-from txrocketmq.remoting.transport.metrics_port import MetricsPort
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
-from txrocketmq.remoting.transport.threads import Threads
 
 SCHEDULE_MS = 100
 DELIVERY_MS = 5

@@ -3,7 +3,7 @@
 
 Counters are sampled; expired locks, silent clients and old pops in order are forgotten; queues
 follow the log when it has lost a file; routes of other brokers are requested. All of this grows
-with topics, groups and clients, so it takes turns with all other work (`broker/walks.py`). Java:
+with topics, groups and clients, so it takes turns with all other work (`broker/work/walks.py`). Java:
 the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
 ConsumeQueueStore.CleanConsumeQueueService, TopicRouteInfoManager.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.disk.steps import Steps
 
 
 class Upkeep:

@@ -15,8 +15,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from txrocketmq.remoting.out_of_memory import ends_without_memory
-from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
+from txrocketmq.remoting.process.out_of_memory import ends_without_memory
+from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 
 COMMANDS: Final = {
     "standalone": "run a name server and a broker in one process",

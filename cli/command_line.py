@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from txrocketmq.client.config import ClientConfig
+    from txrocketmq.client.base.config import ClientConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -47,7 +47,7 @@ class Servers:
     def config(self) -> ClientConfig:
         """Returns the settings of a client of these servers."""
         # Not at the top: a shell that asks for names should not wait for the client.
-        from txrocketmq.client.config import ClientConfig
+        from txrocketmq.client.base.config import ClientConfig
 
         return ClientConfig(
             namesrv_addr=self.namesrv,
@@ -110,7 +110,7 @@ def servers_options(function: F) -> F:
 
 def _namesrv() -> str:
     # Not at the top: see above.
-    from txrocketmq.client.config import namesrv_addr_of_environment
+    from txrocketmq.client.base.config import namesrv_addr_of_environment
 
     return namesrv_addr_of_environment() or DEFAULT_NAMESRV
 

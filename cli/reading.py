@@ -12,13 +12,13 @@ import click
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli.command_line import json_option_of, moment, positive
+from txrocketmq.client.base.errors import NoRoute
 from txrocketmq.client.consumer.pull import Start
-from txrocketmq.client.errors import NoRoute
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.core.instance import ClientInstance
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionError, build_subscription_data
-from txrocketmq.remoting.plain_text import plain
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.primitives.plain_text import plain
 
 LOOK_AGAIN_MS: Final = 500
 """How many ms pass before a topic that does not exist yet is looked for again."""

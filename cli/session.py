@@ -16,14 +16,14 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.errors import MQClientError
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.plain_text import plain
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.console_log import start_logging
-from txrocketmq.remoting.transport.run import run_until_signal, stop_running
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.console_log import start_logging
+from txrocketmq.remoting.host.run import run_until_signal, stop_running
+from txrocketmq.remoting.primitives.plain_text import plain
 
 _LINE_END: Final = "\n"
 Command = Callable[[ClientInstance], Awaitable[int]]

@@ -15,7 +15,7 @@ import orjson
 from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import KEYS, SYSTEM_PROPERTIES, TAGS
-from txrocketmq.remoting.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain
 
 MAX_BINARY_BYTES: Final = 32
 """How many bytes are shown of a body that is not text."""

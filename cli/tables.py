@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from txrocketmq.remoting.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain
 
 NOTHING: Final = "-"
 _BETWEEN: Final = "  "

@@ -16,25 +16,25 @@ from typing import Any, Self
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from txrocketmq.client import names
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
-from txrocketmq.client.crew import Elsewhere, Ended
-from txrocketmq.client.faces import (
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
 )
-from txrocketmq.client.handover import Handover
-from txrocketmq.client.loop_crew import LoopCrew
-from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.faces.threaded_face import ThreadedFace
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.reactor_thread import Handed, begin_work, settle_deferred
-from txrocketmq.client.started import Begin, Started
-from txrocketmq.client.threaded_face import ThreadedFace
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.client.thread.executor import Elsewhere, Ended
+from txrocketmq.client.thread.handover import Handover
+from txrocketmq.client.thread.loop_executor import LoopCrew
+from txrocketmq.client.thread.pending_calls import Begin, Started
+from txrocketmq.client.thread.reactor_thread import Handed, begin_work, settle_deferred
+from txrocketmq.remoting.host.clock import Clock
 
 
 class AioFace(ThreadedFace):

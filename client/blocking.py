@@ -13,23 +13,23 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Self
 
-from txrocketmq.client import names
 from txrocketmq.client.admin import admin
-from txrocketmq.client.awaited import Awaited
 from txrocketmq.client.consumer import lite_pull, pop, push
-from txrocketmq.client.crew import Elsewhere
-from txrocketmq.client.faces import (
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
 )
-from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.faces.threaded_face import ThreadedFace
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.reactor_thread import settle_future
-from txrocketmq.client.started import Started
-from txrocketmq.client.threaded_face import ThreadedFace
+from txrocketmq.client.thread.executor import Elsewhere
+from txrocketmq.client.thread.pending_calls import Started
+from txrocketmq.client.thread.promise import Awaited
+from txrocketmq.client.thread.reactor_thread import settle_future
 
 
 class BlockingFace(ThreadedFace):

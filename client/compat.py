@@ -15,15 +15,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 from txrocketmq.client import blocking
-from txrocketmq.client.compat_messages import Message, ReceivedMessage, as_text
 from txrocketmq.client.consumer.config import MessageModel as CoreMessageModel
-from txrocketmq.client.consumer.listener import (
+from txrocketmq.client.consumer.listening.listener import (
     ConsumeContext,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
 )
-from txrocketmq.client.consumer.listener import ConsumeStatus as CoreConsumeStatus
-from txrocketmq.client.producer.selectors import by_hash
+from txrocketmq.client.consumer.listening.listener import ConsumeStatus as CoreConsumeStatus
+from txrocketmq.client.faces.compat_messages import Message, ReceivedMessage, as_text
+from txrocketmq.client.producer.send.selectors import by_hash
 from txrocketmq.client.producer.send_result import SendResult as CoreSendResult
 from txrocketmq.client.producer.send_result import SendStatus as CoreSendStatus
 from txrocketmq.client.producer.send_result import TransactionStatus as CoreTransactionStatus

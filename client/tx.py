@@ -12,15 +12,16 @@ from typing import Any, Self
 
 from twisted.internet.defer import Deferred, fail
 
-from txrocketmq.client import forgotten, names
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
-from txrocketmq.client.faces import Life, Member, make_face, remember
-from txrocketmq.client.instances import instances_of
-from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import Life, Member, make_face, remember
+from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.started import Started, begun
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.client.thread import leftovers as forgotten
+from txrocketmq.client.thread.instances import instances_of
+from txrocketmq.client.thread.pending_calls import Started, begun
+from txrocketmq.remoting.host.clock import Clock
 
 
 class TxFace:

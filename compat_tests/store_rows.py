@@ -4,9 +4,9 @@
 from pathlib import Path
 from typing import Any
 
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.reading import Reading
 from txrocketmq.spark.tables.reading import TableReading, table_columns
 
 

@@ -10,7 +10,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES, resolve
 from compat_tests.java_client import compile_program
-from tests.client.consumer.test_allocation import ALL, queues_of
+from tests.client.consumer.group.test_allocation import ALL, queues_of
 
 SOURCES = Path(__file__).parent.parent / "tests" / "golden" / "allocation"
 GROUPS = 60

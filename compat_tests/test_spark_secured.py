@@ -19,11 +19,11 @@ from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Original, running
 from compat_tests.scene import poll
 from compat_tests.test_python_secured import ACL_2, PASSWORD, Closed
-from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live.batch import LiveReader
 from txrocketmq.spark.live.bounds import cluster_of
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.writer import BatchWriter
 
 ROWS = 500

@@ -22,9 +22,9 @@ from compat_tests.java_client import ClientJvm, body
 from compat_tests.peers import Broker, NameServer, Original, Ours, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.stream_writer import StreamWriter
 from txrocketmq.spark.sink.writer import BatchWriter, Written
 

@@ -18,8 +18,8 @@ from compat_tests.java_client import ClientJvm, message
 from compat_tests.peers import Broker, NameServer, Original, Ours, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.spark.batch import StoreReader
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
 
 CHUNKS, CHUNK = 30, 100
 

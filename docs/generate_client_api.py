@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from docs.generate_config import field_texts
-from txrocketmq.client import blocking, names
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.faces import config_class, members
+from txrocketmq.client import blocking
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import config_class, members
 
 _OF_THE_CORE = " `instance` is shared and started by the caller."
 PAGE = Path(__file__).with_name("client_api.md")

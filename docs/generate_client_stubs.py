@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the types of the client's faces: client/blocking.pyi, client/aio.pyi and client/tx.pyi.
 
-Their classes are made when they are imported, of the classes of the core (client/faces.py), which
+Their classes are made when they are imported, of the classes of the core (client/faces/faces.py), which
 type checkers and editors cannot follow. A stub says the same for them, docstrings included.
 """
 
@@ -17,9 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from txrocketmq.client import aio, blocking, names, tx
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.faces import config_class, members
+from txrocketmq.client import aio, blocking, tx
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import config_class, members
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "client"
@@ -204,7 +205,7 @@ def stub(face: str, module: ModuleType) -> str:
         "# SPDX-License-Identifier: Apache-2.0\n"
         "# Made by docs/generate_client_stubs.py of the classes of the core: do not edit.\n"
         f"{textwrap.dedent(imports.text())}\n\n"
-        f"from txrocketmq.client.names import (\n{shared})\n\n"
+        f"from txrocketmq.client.faces.names import (\n{shared})\n\n"
         + "\n\n".join(classes)
         + f"\n\ndef {face}(core: type) -> type: ...\n"
         + f"\n__all__ = {module.__all__!r}\n"

@@ -10,12 +10,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import INT_MAX, Unserved, as_properties
 from txrocketmq.remoting.header import camel_case
-from txrocketmq.remoting.tls import TlsConfig
+from txrocketmq.remoting.settings.config_file import INT_MAX, Unserved, as_properties
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 PAGE = Path(__file__).with_name("config.md")
 

@@ -45,7 +45,7 @@ txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-1
 - `--option` takes any option of the [Spark source](spark_options.md) that chooses what is read. For
   example, `badRecords=skip` continues behind a damaged record.
 - The command runs on this machine and uses all cores. For stores that outgrow it, a script that
-  calls `txrocketmq.cli.report.main()` can be run with `spark-submit`: Spark's workers then read the
+  calls `txrocketmq.cli.spark.report.main()` can be run with `spark-submit`: Spark's workers then read the
   stores and Spark runs the queries, and the result is the same. `spark-submit` puts what Python
   writes to standard error on standard output as well, so with `--json` only the last line of its
   output is the JSON object.

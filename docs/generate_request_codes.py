@@ -16,15 +16,15 @@ from types import ModuleType
 
 from docs.sections import replaced
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting import protocol
 from txrocketmq.remoting.call import CALLS, Call
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Registry
+from txrocketmq.remoting.settings.config_file import Configuration
 
 PAGE = Path(__file__).with_name("compatibility.md")
 ROOT = PAGE.parent.parent

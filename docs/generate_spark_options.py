@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docs.generate_config import field_texts
-from txrocketmq.spark.option import USE_NAMES, Use
-from txrocketmq.spark.options import SourceOptions, declared_options
-from txrocketmq.spark.output import KAFKA_COLUMNS
-from txrocketmq.spark.schema import MESSAGES, Column
+from txrocketmq.spark.arrow.schema import MESSAGES, Column
+from txrocketmq.spark.columns.output import KAFKA_COLUMNS
+from txrocketmq.spark.options.option import USE_NAMES, Use
+from txrocketmq.spark.options.options import SourceOptions, declared_options
 from txrocketmq.spark.sink.rows import KAFKA_SINK_COLUMNS, SINK_COLUMNS, SinkColumn
 from txrocketmq.spark.tables.reading import TABLES
 

@@ -10,17 +10,17 @@ import sys
 from collections.abc import Sequence
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import (
+from txrocketmq.remoting.process.out_of_memory import ends_without_memory
+from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
+from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
     ignored_keys,
     load,
     read_file,
 )
-from txrocketmq.remoting.out_of_memory import ends_without_memory
-from txrocketmq.remoting.service_options import add_service_options, service_options
-from txrocketmq.remoting.tls import TlsConfig, load_tls
-from txrocketmq.remoting.without_pyopenssl import leave_out_pyopenssl
+from txrocketmq.remoting.settings.service_options import add_service_options, service_options
+from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -88,8 +88,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     leave_out_pyopenssl()
     from txrocketmq.namesrv.service import NameServer
+    from txrocketmq.remoting.host.run import run_service
     from txrocketmq.remoting.transport.address import address_here, address_text
-    from txrocketmq.remoting.transport.run import run_service
 
     config = configuration.get(NamesrvConfig)
     server = NameServer(config, configuration=configuration, tls=tls)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
-from txrocketmq.remoting.config_file import LARGEST_PORT, Unserved, setting
-from txrocketmq.remoting.metrics_config import MetricsConfig
+from txrocketmq.remoting.settings.config_file import LARGEST_PORT, Unserved, setting
+from txrocketmq.remoting.settings.metrics_config import MetricsConfig
 
 
 def _in_home(name: str) -> str:

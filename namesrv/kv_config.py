@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from txrocketmq.remoting.kept_json import read_kept
-from txrocketmq.remoting.replaced_file import write_replacing
+from txrocketmq.remoting.process.kept_json import read_kept
+from txrocketmq.remoting.process.replaced_file import write_replacing
 from txrocketmq.remoting.serialize.json import encode_body
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"

@@ -8,7 +8,7 @@ refused as long as these are not served.
 
 from typing import Final
 
-from txrocketmq.remoting.config_file import Unserved, original_keys
+from txrocketmq.remoting.settings.config_file import Unserved, original_keys
 
 NAMESRV_KEYS: Final = original_keys(
     """

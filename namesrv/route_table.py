@@ -24,7 +24,6 @@ from txrocketmq.namesrv.route_events import (
     RegistrationIgnored,
     TwoOfOneId,
 )
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.protocol.body.route import (
     BrokerData,
@@ -36,6 +35,7 @@ from txrocketmq.remoting.protocol.body.route import (
 )
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.body.topic import TopicList
+from txrocketmq.remoting.settings.config_file import Configuration
 
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000

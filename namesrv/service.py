@@ -24,16 +24,16 @@ from txrocketmq.namesrv.processors.topic import TopicProcessor
 from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
 from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.namesrv.turns import Turns
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.protocol import ha
-from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
-from txrocketmq.remoting.seldom import Seldom, and_more
-from txrocketmq.remoting.tls import TlsConfig, own_client_context
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.metrics_port import MetricsPort
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
+from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations.ha import NotifyMinBrokerIdChangeRequestHeader
+from txrocketmq.remoting.settings.config_file import Configuration
+from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.failures import Failures
-from txrocketmq.remoting.transport.metrics_port import MetricsPort
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type

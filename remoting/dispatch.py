@@ -29,7 +29,7 @@ from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, R
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
-from txrocketmq.remoting.frame import bare_answers, encode_frame
+from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.rpc_times import RpcTimes
 

@@ -33,8 +33,8 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError
-from txrocketmq.remoting.java_numbers import double, double_text, integer, long
-from txrocketmq.remoting.values import Value, value_class
+from txrocketmq.remoting.primitives.java_numbers import double, double_text, integer, long
+from txrocketmq.remoting.primitives.values import Value, value_class
 
 Int = int
 """A Java int: 32 bits, range-checked on decoding."""

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.histogram import Histogram
+from txrocketmq.remoting.process.histogram import Histogram
 
 BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 _MOST: Final = 2_000

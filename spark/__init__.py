@@ -16,7 +16,7 @@ def register(spark: SparkSession) -> None:
     It changes no setting of the session. Where pyspark_rocketmq is installed, Spark finds the
     format `rocketmq` without this call.
     """
-    from txrocketmq.spark.needs import check_pyspark  # noqa: PLC0415 - see below
+    from txrocketmq.spark.options.needs import check_pyspark  # noqa: PLC0415 - see below
 
     check_pyspark('format("rocketmq")')
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light

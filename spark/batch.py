@@ -17,10 +17,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
-from txrocketmq.spark.zones import zone_of_task
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import zone_of_task
+from txrocketmq.spark.planning.reading import Reading
 
 
 class StoreReader(DataSourceReader):

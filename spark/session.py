@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.arrow.errors import SparkSourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

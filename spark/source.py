@@ -19,11 +19,16 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.needs import STREAM_READER, STREAM_WRITER, check_packages, check_pyspark
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions, of_table
-from txrocketmq.spark.table_options import check_not_changed, options_in, with_options
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.needs import (
+    STREAM_READER,
+    STREAM_WRITER,
+    check_packages,
+    check_pyspark,
+)
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions, of_table
+from txrocketmq.spark.options.table_options import check_not_changed, options_in, with_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
         DataSourceStreamReader,
     )
 
-    from txrocketmq.spark.output import Output
+    from txrocketmq.spark.columns.output import Output
 
 log = logging.getLogger("txrocketmq.spark")
 NAME = "rocketmq"
@@ -72,14 +77,14 @@ class RocketMQSource(DataSource):
         options = self.parsed
         use = options.use(stream=False)
         if use in Use.STORE_BATCH | Use.TABLE:
-            from txrocketmq.spark.plan import stores_of  # noqa: PLC0415 - stores only
+            from txrocketmq.spark.planning.plan import stores_of  # noqa: PLC0415 - stores only
 
             stores_of(options)
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import table_schema  # noqa: PLC0415 - tables only
 
             return table_schema(options)
-        from txrocketmq.spark.output import Output  # noqa: PLC0415 - needs Arrow
+        from txrocketmq.spark.columns.output import Output  # noqa: PLC0415 - needs Arrow
 
         return Output.of(options).spark_schema()
 
@@ -198,7 +203,7 @@ def _warn_of_columns(options: SourceOptions, schema: StructType) -> None:
 
 
 def _output(options: SourceOptions, schema: StructType) -> Output:
-    from txrocketmq.spark.output import Output, arrow_schema_of  # noqa: PLC0415 - needs Arrow
+    from txrocketmq.spark.columns.output import Output, arrow_schema_of  # noqa: PLC0415 - needs Arrow
 
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     output = Output.of_schema(options, fields)

@@ -32,23 +32,23 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from txrocketmq.spark.conditions import Bounds
-from txrocketmq.spark.errors import NotAStore, SparkSourceError
-from txrocketmq.spark.fingerprint import fingerprint, is_same_log
-from txrocketmq.spark.live.share import share
-from txrocketmq.spark.log_cut import cut_within, first_boundary
-from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.log_position import LogPosition, of_offset, to_offset
-from txrocketmq.spark.log_start import first_positions
-from txrocketmq.spark.losses import lose, loss_text
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import Extent, stores_of, stream_splits
-from txrocketmq.spark.scan import Scan
-from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.split import CoveredPicks, LogRange
-from txrocketmq.spark.store import Store, has_pattern
-from txrocketmq.spark.threads import in_threads
+from txrocketmq.spark.arrow.errors import NotAStore, SparkSourceError
+from txrocketmq.spark.arrow.threads import in_threads
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.columns.selection import RecordFilter, Selection
+from txrocketmq.spark.live.wire.share import share
+from txrocketmq.spark.log.fingerprint import fingerprint, is_same_log
+from txrocketmq.spark.log.log_cut import cut_within, first_boundary
+from txrocketmq.spark.log.log_end import end_of_log
+from txrocketmq.spark.log.log_position import LogPosition, of_offset, to_offset
+from txrocketmq.spark.log.losses import lose, loss_text
+from txrocketmq.spark.options.conditions import Bounds
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.log_start import first_positions
+from txrocketmq.spark.planning.plan import Extent, stores_of, stream_splits
+from txrocketmq.spark.planning.scan import Scan
+from txrocketmq.spark.planning.split import CoveredPicks, LogRange
+from txrocketmq.spark.store.store import Store, has_pattern
 
 log = logging.getLogger("txrocketmq.spark")
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from txrocketmq.spark.errors import SparkSourceError
-from txrocketmq.spark.needs import ALSO, INSTALL, LEAST, missing, version_of
+from txrocketmq.spark.arrow.errors import SparkSourceError
+from txrocketmq.spark.options.needs import ALSO, INSTALL, LEAST, missing, version_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,12 +12,12 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.subscription import is_system_group
-from txrocketmq.broker.topic import validate_topic
-from txrocketmq.cli.standalone import Standalone
+from txrocketmq.broker.tables.subscription import is_system_group
+from txrocketmq.broker.tables.topic import validate_topic
+from txrocketmq.cli.servers.standalone import Standalone
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.route import TopicConfig
-from txrocketmq.remoting.transport.clock import Clock
 
 DEFAULT_QUEUES: Final = 4
 MAX_QUEUES: Final = 1_024

@@ -29,8 +29,8 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from txrocketmq.cli.standalone import Options, Standalone
-from txrocketmq.remoting.transport.run import run_service, stop_running
+from txrocketmq.cli.servers.standalone import Options, Standalone
+from txrocketmq.remoting.host.run import run_service, stop_running
 from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
 from txrocketmq.testing.faults import Faults

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from twisted.internet.interfaces import IDelayedCall
 
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 
 
 class HurriedClock(Clock):

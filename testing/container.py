@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from testcontainers.core.container import DockerContainer
 
-from txrocketmq.remoting.config_file import write_properties
+from txrocketmq.remoting.settings.config_file import write_properties
 from txrocketmq.testing.settings import setting_text
 
 IMAGE: Final = "txrocketmq:latest"

@@ -19,7 +19,7 @@ from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.outlet import Outlet
 
 KINDS: Final[dict[str, frozenset[int] | None]] = {

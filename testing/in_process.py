@@ -15,7 +15,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from txrocketmq.cli.standalone import Options, Standalone
+from txrocketmq.cli.servers.standalone import Options, Standalone
 from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
 from txrocketmq.testing.faults import Faults

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from txrocketmq.cli.standalone import configure
+from txrocketmq.cli.servers.standalone import configure
 from txrocketmq.testing.settings import broker_settings
 
 START_TIMEOUT_S: Final = 30.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from txrocketmq.remoting.self_signed import self_signed
+from txrocketmq.remoting.settings.self_signed import self_signed
 
 PASSWORD = "s3cret"  # noqa: S105 - of keys that tests make
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from txrocketmq.broker.store.files import Entry
+from txrocketmq.broker.store.disk.files import Entry
 
 NOW_MS: Final = 1_700_000_000_000
 PAGE_BYTES: Final = 4096

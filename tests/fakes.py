@@ -14,7 +14,7 @@ from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 
 NOW_MS = 1_700_000_000_000
 H = TypeVar("H", bound=Header)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.crash.ledger import HOST
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import body_crc

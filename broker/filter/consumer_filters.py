@@ -15,9 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from txrocketmq.broker.clients import ConsumerGroup
-from txrocketmq.broker.cold_reads import InThread, at_once
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter.bloom import BloomFilter, BloomFilterData
 from txrocketmq.broker.filter.expression import (
     LEAST_CHARS,
@@ -28,10 +25,13 @@ from txrocketmq.broker.filter.expression import (
     Expressions,
     NotCompiled,
 )
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.saving import Saving
-from txrocketmq.broker.store.get_result import work_of
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.store.get.get_result import work_of
+from txrocketmq.broker.tables.clients import ConsumerGroup
+from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
 from txrocketmq.remoting.message.properties import decode_properties

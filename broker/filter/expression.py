@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.filter.operators import (
     EvaluationError,
     ExpressionError,
@@ -24,7 +23,8 @@ from txrocketmq.broker.filter.operators import (
     Properties,
     evaluate,
 )
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError

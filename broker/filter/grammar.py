@@ -18,7 +18,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from txrocketmq.broker.filter import operators
 from txrocketmq.broker.filter.operators import ExpressionError, Operand
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished
 
 _GRAMMAR: Final = r"""
 ?start: or_

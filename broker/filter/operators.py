@@ -20,7 +20,7 @@ from enum import Enum, auto
 from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
-from txrocketmq.remoting.java_numbers import (
+from txrocketmq.remoting.primitives.java_numbers import (
     NumberFormatError,
     compare_doubles,
     double,

@@ -18,7 +18,7 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.store.put_message import PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 
 MAX_WAITING: Final = 100_000
 """How many messages may wait before `is_full`: as many as one thread can take in some seconds."""

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.intake.delay import Delay
-from txrocketmq.broker.intake.inner_batch import InnerBatch
-from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
-from txrocketmq.broker.intake.own_properties import OwnProperties
-from txrocketmq.broker.intake.pop_check_point import PopCheckPoint
-from txrocketmq.broker.intake.priority import Priority
-from txrocketmq.broker.intake.retry import Retry
-from txrocketmq.broker.intake.timer import Timer
-from txrocketmq.broker.intake.transaction import Transaction, TransactionBatch
 from txrocketmq.broker.intake.transform import Transform, Transforms
-from txrocketmq.broker.queue_locks import QueueLocks
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.delay_levels import DelayLevels
-from txrocketmq.broker.store.light_queues import is_served
-from txrocketmq.broker.store.put_message import PutStatus
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.intake.transforms.delay import Delay
+from txrocketmq.broker.intake.transforms.inner_batch import InnerBatch
+from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
+from txrocketmq.broker.intake.transforms.own_properties import OwnProperties
+from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPoint
+from txrocketmq.broker.intake.transforms.priority import Priority
+from txrocketmq.broker.intake.transforms.retry import Retry
+from txrocketmq.broker.intake.transforms.timer import Timer
+from txrocketmq.broker.intake.transforms.transaction import Transaction, TransactionBatch
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.delay_levels import DelayLevels
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.queues.light_queues import is_served
+from txrocketmq.broker.tables.queue_locks import QueueLocks
+from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.tables.topic import Topics
 
 
 class Others(NamedTuple):

@@ -2,7 +2,7 @@
 """A message on its way into the store, while the broker may still change it.
 
 Properties are a dict here and text in the store. What no transform touches never becomes one of
-these, see `processors/send_message.py`; both ways end in a PutMessage. Counterpart of
+these, see `processors/send/send_message.py`; both ways end in a PutMessage. Counterpart of
 MessageExtBrokerInner.
 """
 
@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Flag, auto
 
-from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.java_numbers import NumberFormatError, integer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, pack_host
@@ -22,6 +21,7 @@ from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, integer
 
 _IPV6_HOSTS = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _IPV4_HOST_BYTES = 8

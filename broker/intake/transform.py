@@ -17,7 +17,7 @@ from typing import Protocol
 
 from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
 from txrocketmq.broker.intake.plain_properties import PlainProperties
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
 
 
 class NotTaken(Exception):

@@ -20,13 +20,13 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import CHECK_POINT_TAG, Key, ReviveTopic, check_point
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64

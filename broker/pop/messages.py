@@ -19,10 +19,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from txrocketmq.broker.intake.inner_batch import count_entries
-from txrocketmq.broker.store.get_result import GetMessageStatus, GetResult
-from txrocketmq.broker.store.inner_batch import count_of
-from txrocketmq.broker.store.light_queues import is_light, places
+from txrocketmq.broker.intake.transforms.inner_batch import count_entries
+from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
+from txrocketmq.broker.store.log.inner_batch import count_of
+from txrocketmq.broker.store.queues.light_queues import is_light, places
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record as records
@@ -34,7 +34,7 @@ from txrocketmq.remoting.message.message import (
     inner_records,
     unwrap_inner_batch,
 )
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 
 _SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
 _SIZE_AT: Final = fixed(records.RECORD_FIXED).offset_of("total_size")

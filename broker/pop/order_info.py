@@ -14,10 +14,10 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.saving import Saving
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
 from txrocketmq.remoting.protocol.body.base import Body, body, member
 from txrocketmq.remoting.serialize.json import encode_pretty

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message.pop import retry_topic_v1, retry_topic_v2
 

@@ -10,12 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from txrocketmq.broker.cold_reads import InThread, at_once
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.metrics import PopMetrics
@@ -23,13 +19,17 @@ from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.polling import PopPolling
 from txrocketmq.broker.pop.queues import PopQueues
 from txrocketmq.broker.pop.records import ReviveTopic
-from txrocketmq.broker.pop.replaced import Replaced
+from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.pop.revive import Revive
-from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.steps import Steps
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics
-from txrocketmq.broker.walks import Walks
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.tables.stats import BrokerStats
+from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer
 
 

@@ -17,21 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from txrocketmq.broker.attributes import has_priorities
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.message_filter import MessageFilter
-from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import Key
-from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.in_memory import NotInMemory
-from txrocketmq.broker.store.jumps import GROUP, Jump
+from txrocketmq.broker.pulls.message_filter import MessageFilter
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.get.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
-from txrocketmq.broker.store.steps import Steps
-from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.tables.attributes import has_priorities
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.tables.stats import BrokerStats
+from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.formats import MAX_BODY_BYTES
 from txrocketmq.remoting.message import properties as names

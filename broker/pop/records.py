@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.usual_record import usual_record
-from txrocketmq.broker.store.batch_queue import MAX_BATCH_MESSAGES
+from txrocketmq.broker.store.queues.batch_queue import MAX_BATCH_MESSAGES
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message

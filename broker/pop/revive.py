@@ -23,11 +23,8 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from txrocketmq.broker.cold_reads import InThread, at_once
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
@@ -39,14 +36,17 @@ from txrocketmq.broker.pop.records import (
     ReviveTopic,
     check_point,
 )
-from txrocketmq.broker.pop.replaced import Replaced
-from txrocketmq.broker.reading import Reading
-from txrocketmq.broker.store.in_memory import NotInMemory
-from txrocketmq.broker.store.jumps import POPPED, REVIVAL, Jump
-from txrocketmq.broker.store.put_message import PutStatus
-from txrocketmq.broker.store.steps import Steps, when_in_memory
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.pop.replaced_check_points import Replaced
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
+from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic

@@ -19,28 +19,28 @@ from contextlib import suppress
 from time import perf_counter_ns
 from typing import Final
 
-from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
-from txrocketmq.broker.store.commit_log import Batch
-from txrocketmq.broker.store.commit_point import CommitPoint, Policy, policy_of
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.confirmed import Confirmed
-from txrocketmq.broker.store.consume_queues import KindOf, kind_unknown
-from txrocketmq.broker.store.errors import StoreError
-from txrocketmq.broker.store.files import Files, OsFiles
-from txrocketmq.broker.store.flush import Flush
-from txrocketmq.broker.store.get_message import (
+from txrocketmq.broker.store.disk.files import Files, OsFiles
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.formats.opening_report import Recovered
+from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
+from txrocketmq.broker.store.get.get_message import (
     GetMessageStatus,
     GetResult,
     QueryResult,
 )
-from txrocketmq.broker.store.inventory import InventoryFile
-from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
-from txrocketmq.broker.store.recover import Recovery
-from txrocketmq.broker.store.recovered import Recovered
-from txrocketmq.broker.store.reput import Reput
-from txrocketmq.broker.store.retention import Retention
-from txrocketmq.broker.store.steps import Steps
-from txrocketmq.broker.store.stored_messages import StoredMessages
+from txrocketmq.broker.store.get.stored_messages import StoredMessages
+from txrocketmq.broker.store.log.commit_log import Batch
+from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
+from txrocketmq.broker.store.opening.inventory import InventoryFile
+from txrocketmq.broker.store.opening.recover import Recovery
+from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.flush import Flush
+from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
+from txrocketmq.broker.store.upkeep.reput import Reput
+from txrocketmq.broker.store.upkeep.retention import Retention
 
 __all__ = [
     "Appended",

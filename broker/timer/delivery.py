@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from txrocketmq.broker.due_message import DueMessage, DueMessages, put_due
+from txrocketmq.broker.delays.due_message import DueMessage, DueMessages, put_due
 from txrocketmq.broker.intake.inner_message import InnerMessage, packed
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.timer.metrics import TimerMetrics

@@ -17,9 +17,8 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerUnit
+from txrocketmq.broker.store.timers.timer_log import NONE, UNIT_BYTES, TimerUnit
 from txrocketmq.broker.timer.delivery import (
     MAX_BATCH,
     MAX_BATCH_BYTES,
@@ -30,6 +29,7 @@ from txrocketmq.broker.timer.delivery import (
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.timer.waiting import waiting_of
+from txrocketmq.broker.work.reading import Reading
 
 _EMPTY_SLOTS: Final = 1_000
 """How many empty slots are passed in one step."""

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from txrocketmq.broker.reading import Reading
-from txrocketmq.broker.store.consume_queue import Unit
-from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
 from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
+from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 

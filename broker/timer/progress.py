@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from txrocketmq.broker.cold_reads import InThread
-from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.timer_check import TimerProgress
+from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.timer.timer_store import TimerStore
+from txrocketmq.broker.work.cold_reads import InThread
 
 
 class ProgressKeeper:

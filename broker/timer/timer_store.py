@@ -25,15 +25,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.loss import Loss
+from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.formats import formats
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.opening_report import messages
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.recovered import messages
-from txrocketmq.broker.store.timer_check import TimerCheck, TimerProgress
-from txrocketmq.broker.store.timer_log import NONE, TimerLog, TimerUnit
-from txrocketmq.broker.store.timer_wheel import SLOTS, TimerWheel
+from txrocketmq.broker.store.opening.loss import Loss
+from txrocketmq.broker.store.timers.timer_check import TimerCheck, TimerProgress
+from txrocketmq.broker.store.timers.timer_log import NONE, TimerLog, TimerUnit
+from txrocketmq.broker.store.timers.timer_wheel import SLOTS, TimerWheel
 from txrocketmq.broker.timer.waiting import waiting_of
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timer messages: they wait in the timer topic, each for its own time, and are then delivered.
 
-`broker/intake/timer.py` sends them there; here they go from the topic's queue into the wheel
+`broker/intake/transforms/timer.py` sends them there; here they go from the topic's queue into the wheel
 (enqueue.py) and out of it (dequeue.py), in slices, and progress is saved (progress.py). Nothing is
 created on the disk before the first timer message has come.
 
@@ -18,18 +18,18 @@ from collections.abc import Callable, Iterator
 from random import random
 from typing import Final
 
-from txrocketmq.broker.cold_reads import InThread
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.reading import RETRY_MS, Reading
-from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.put_message import PutStatus
-from txrocketmq.broker.store.timer_check import TimerProgress
+from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.timer.delivery import Delivery
 from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
 from txrocketmq.broker.timer.enqueue import Enqueue
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
+from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.reading import RETRY_MS, Reading
 
 _EXPIRE_MS: Final = 30_000
 """How often, in ms, expired files of the timer log are looked for."""

@@ -12,7 +12,7 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.message import record_properties
 from txrocketmq.remoting.message.properties import pick_properties
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 
 _NAMES: Final = (
     names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY, names.TIMER_DEL_UNIQKEY,

@@ -23,20 +23,20 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final
 
-from txrocketmq.broker.cold_reads import InThread, at_once
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.offset import ConsumerOffsets
-from txrocketmq.broker.reading import Reading
-from txrocketmq.broker.store.in_memory import NotInMemory
-from txrocketmq.broker.store.put_message import PutMessage, PutStatus
-from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.half_queue import HalfQueue
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
+from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half messages: what a producer has sent in a transaction that has not ended yet.
 
-They wait in the half topic, to which `broker/intake/transaction.py` has sent them, and their
+They wait in the half topic, to which `broker/intake/transforms/transaction.py` has sent them, and their
 properties say where they are to go. Each function here makes the message that is put at one stage
 of a half message's life. The flag of the message and its number of attempts are kept, which the
 original loses when it puts one back.
@@ -17,13 +17,13 @@ from typing import Final
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
 from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.intake.usual_record import UsualRecord, destination, is_plain_place
-from txrocketmq.broker.store.put_message import PutMessage
-from txrocketmq.remoting.java_numbers import NumberFormatError, long
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, long
 
 _TRANSACTION_BITS: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 

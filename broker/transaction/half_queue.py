@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
-from txrocketmq.broker.store.in_memory import NotInMemory
-from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
+from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.transaction.copies import Copies
-from txrocketmq.broker.transaction.ended import Ended
+from txrocketmq.broker.transaction.end_marks import Ended
 from txrocketmq.broker.transaction.half_message import prepared_offset
 from txrocketmq.broker.transaction.moves import Moves
 from txrocketmq.broker.transaction.op_message import half_offsets

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.saving import Saving
-from txrocketmq.remoting.histogram import Histogram
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.saving import Saving
+from txrocketmq.remoting.process.histogram import Histogram
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
 

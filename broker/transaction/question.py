@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from txrocketmq.broker.clients import Producers
+from txrocketmq.broker.tables.clients import Producers
 from txrocketmq.broker.transaction.half_message import number_of
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message import properties as names

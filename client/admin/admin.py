@@ -10,7 +10,7 @@ from __future__ import annotations
 from txrocketmq.client.admin.config import AdminConfig
 from txrocketmq.client.admin.messages import Messages
 from txrocketmq.client.admin.servers import Servers
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.core.instance import ClientInstance
 
 
 class Admin(Messages, Servers):

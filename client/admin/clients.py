@@ -10,16 +10,11 @@ from collections.abc import Mapping
 
 from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.results import BrokerInfo
-from txrocketmq.client.errors import AdminRefused, GroupOffline
+from txrocketmq.client.base.errors import AdminRefused, GroupOffline
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import admin, offset
-from txrocketmq.remoting.protocol.admin import (
-    GetConsumerConnectionListRequestHeader,
-    GetConsumerRunningInfoRequestHeader,
-    GetProducerConnectionListRequestHeader,
-)
+from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.client import (
     Connection,
     ConsumerConnection,
@@ -30,6 +25,12 @@ from txrocketmq.remoting.protocol.body.client import (
 )
 from txrocketmq.remoting.protocol.body.offset import GetConsumerStatusBody
 from txrocketmq.remoting.protocol.offset import GetConsumerStatusRequestHeader
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetProducerConnectionListRequestHeader,
+)
 
 
 class Clients(Groups):

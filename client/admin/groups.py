@@ -16,22 +16,23 @@ from typing import Any, Final
 
 from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
 from txrocketmq.client.admin.topics import Topics
-from txrocketmq.client.errors import GroupNotFound, NotKept
-from txrocketmq.client.validate import check_group
+from txrocketmq.client.base.errors import GroupNotFound, NotKept
+from txrocketmq.client.base.validate import check_group
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
-from txrocketmq.remoting.protocol import admin, pull
+from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol import topic as calls
-from txrocketmq.remoting.protocol.admin import (
-    GetConsumeStatsRequestHeader,
-    QueryConsumeTimeSpanRequestHeader,
-)
 from txrocketmq.remoting.protocol.body.offset import QueryConsumeTimeSpanBody, QueueTimeSpan
 from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats
 from txrocketmq.remoting.protocol.body.topic import (
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
+)
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import (
+    GetConsumeStatsRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
 )
 from txrocketmq.remoting.protocol.topic import (
     DeleteSubscriptionGroupRequestHeader,

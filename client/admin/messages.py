@@ -16,23 +16,24 @@ from typing import Final
 
 from txrocketmq.client.admin.offsets import Offsets
 from txrocketmq.client.admin.results import BrokerInfo, MessageTrack, TrackType
-from txrocketmq.client.config import TRACE_TOPIC
-from txrocketmq.client.consumer.pull_queue import QueuePull
-from txrocketmq.client.errors import AdminRefused, GroupOffline, MessageNotFound
+from txrocketmq.client.base.config import TRACE_TOPIC
+from txrocketmq.client.base.errors import AdminRefused, GroupOffline, MessageNotFound
+from txrocketmq.client.consumer.queue.pull_queue import QueuePull
+from txrocketmq.client.core.trace import TraceRecord, decode_records
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import SendResult
-from txrocketmq.client.trace import TraceRecord, decode_records
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue, decode_message
 from txrocketmq.remoting.message.tags import SUB_ALL, build_subscription_data
-from txrocketmq.remoting.protocol import admin, query
-from txrocketmq.remoting.protocol.admin import ConsumeMessageDirectlyResultRequestHeader
+from txrocketmq.remoting.protocol import query
 from txrocketmq.remoting.protocol.body.client import (
     ConsumeMessageDirectlyResult,
     ConsumerConnection,
 )
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import ConsumeMessageDirectlyResultRequestHeader
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader, ViewMessageRequestHeader
 from txrocketmq.remoting.routes import subscribe_queues

@@ -17,7 +17,7 @@ from typing import Final
 
 from txrocketmq.client.admin.clients import Clients
 from txrocketmq.client.admin.results import BrokerInfo
-from txrocketmq.client.errors import (
+from txrocketmq.client.base.errors import (
     AdminRefused,
     BrokerNotExist,
     GroupNotFound,

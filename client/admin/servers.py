@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from txrocketmq.client.admin.asking import Asking
+from txrocketmq.client.admin.destinations import Asking
 from txrocketmq.client.admin.results import BrokerInfo
-from txrocketmq.client.errors import AdminRefused, MQBrokerError
+from txrocketmq.client.base.errors import AdminRefused, MQBrokerError
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import read_properties, write_properties
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin, route
-from txrocketmq.remoting.protocol.admin import ViewBrokerStatsDataRequestHeader
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import ViewBrokerStatsDataRequestHeader
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerRequestHeader,
     DeleteKVConfigRequestHeader,
@@ -30,6 +30,7 @@ from txrocketmq.remoting.protocol.route import (
     WipeWritePermOfBrokerRequestHeader,
 )
 from txrocketmq.remoting.serialize.json import decode_body
+from txrocketmq.remoting.settings.config_file import read_properties, write_properties
 
 
 class Servers(Asking):

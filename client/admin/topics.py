@@ -14,16 +14,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from txrocketmq.client.admin.asking import Asking
+from txrocketmq.client.admin.destinations import Asking
 from txrocketmq.client.admin.results import BrokerInfo, QueueStats, TopicStats
-from txrocketmq.client.config import CREATE_TOPIC_KEY
-from txrocketmq.client.errors import AdminRefused, MQBrokerError, NoRoute, NotKept
-from txrocketmq.client.validate import check_topic
+from txrocketmq.client.base.config import CREATE_TOPIC_KEY
+from txrocketmq.client.base.errors import AdminRefused, MQBrokerError, NoRoute, NotKept
+from txrocketmq.client.base.validate import check_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol import topic as calls
-from txrocketmq.remoting.protocol.admin import GetTopicStatsInfoRequestHeader
 from txrocketmq.remoting.protocol.body.route import (
     TopicConfig,
     TopicConfigSerializeWrapper,
@@ -31,6 +30,8 @@ from txrocketmq.remoting.protocol.body.route import (
 )
 from txrocketmq.remoting.protocol.body.stats import TopicStatsTable
 from txrocketmq.remoting.protocol.body.topic import GroupList, TopicList
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import GetTopicStatsInfoRequestHeader
 from txrocketmq.remoting.protocol.route import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from txrocketmq.client.config import TRACE_TOPIC
+from txrocketmq.client.base.config import TRACE_TOPIC
 
 MAX_BATCH: Final = 1_024
 MAX_POP: Final = 32

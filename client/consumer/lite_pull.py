@@ -26,25 +26,25 @@ from typing import Any, Final, Self
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from txrocketmq.client.consumer.assigned import Assigned, AssignedQueues
+from txrocketmq.client.base.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
+from txrocketmq.client.base.validate import check_group, check_topic
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
-from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
-from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
-from txrocketmq.client.consumer.listener import ConsumeStatus, tell
-from txrocketmq.client.consumer.local_offsets import LocalOffsets
-from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
-from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
-from txrocketmq.client.consumer.running_info import (
+from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.group.shares import ByStrategy, Everything, Own
+from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions, subscription_of
+from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
+from txrocketmq.client.consumer.listening.hooks import ConsumeHook, ConsumeHooks
+from txrocketmq.client.consumer.listening.listener import ConsumeStatus, tell
+from txrocketmq.client.consumer.listening.running_info import (
     lite_properties,
     properties_of,
     queues_of,
     stacks,
 )
-from txrocketmq.client.consumer.shares import ByStrategy, Everything, Own
-from txrocketmq.client.consumer.subscription import Expression, Subscriptions, subscription_of
-from txrocketmq.client.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
-from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import check_group, check_topic
+from txrocketmq.client.consumer.pulling.assigned_queues import Assigned, AssignedQueues
+from txrocketmq.client.consumer.queue.local_offsets import LocalOffsets
+from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetStore
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.allocate import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue

@@ -21,22 +21,22 @@ from typing import Any, Final, Self
 
 from twisted.logger import Logger
 
+from txrocketmq.client.base.errors import MQClientError, NoRoute, NotRunning
+from txrocketmq.client.base.validate import check_group
 from txrocketmq.client.consumer.config import (
     MAX_POP,
     ConsumeFrom,
     PopConsumerConfig,
     check_range,
 )
-from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
-from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
-from txrocketmq.client.consumer.pop_given import GivenMessages
-from txrocketmq.client.consumer.pop_waiting import PopPlace, PopWaiting
-from txrocketmq.client.consumer.popper import ANY_QUEUE, Popper
-from txrocketmq.client.consumer.running_info import properties_of, stacks
-from txrocketmq.client.consumer.subscription import Expression, Subscriptions
-from txrocketmq.client.errors import MQClientError, NoRoute, NotRunning
-from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import check_group
+from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
+from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
+from txrocketmq.client.consumer.listening.hooks import ConsumeHook, ConsumeHooks
+from txrocketmq.client.consumer.listening.running_info import properties_of, stacks
+from txrocketmq.client.consumer.popping.deliveries import GivenMessages
+from txrocketmq.client.consumer.popping.pop_requests import ANY_QUEUE, Popper
+from txrocketmq.client.consumer.popping.pop_waiting import PopPlace, PopWaiting
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue

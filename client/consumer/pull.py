@@ -21,11 +21,11 @@ from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from txrocketmq.client.consumer.pulled import wanted_messages
-from txrocketmq.client.consumer.queue_life import Marks, QueueLife
-from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
-from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import check_group, check_topic
+from txrocketmq.client.base.errors import MQBrokerError, MQClientError, NoRoute
+from txrocketmq.client.base.validate import check_group, check_topic
+from txrocketmq.client.consumer.queue.pull_result import wanted_messages
+from txrocketmq.client.consumer.queue.queue_life import Marks, QueueLife
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.codes import PASSING, ResponseCode
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.flags import PullSysFlag

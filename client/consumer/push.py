@@ -19,37 +19,47 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from txrocketmq.client.consumer import locks
-from txrocketmq.client.consumer.at_work import no_longer_than
-from txrocketmq.client.consumer.begin import first_offset
-from txrocketmq.client.consumer.concurrent import ConcurrentConsumption
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.base.validate import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
-from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
-from txrocketmq.client.consumer.directly import consume_directly
-from txrocketmq.client.consumer.give_back import GiveBack
-from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
-from txrocketmq.client.consumer.listener import Calls, Listener, OrderlyListener, is_orderly, tell
-from txrocketmq.client.consumer.local_offsets import LocalOffsets
-from txrocketmq.client.consumer.locks import QueueLocks
-from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
-from txrocketmq.client.consumer.orderly import OrderlyConsumption
-from txrocketmq.client.consumer.popping import Popping
-from txrocketmq.client.consumer.process_queue import ProcessQueue
-from txrocketmq.client.consumer.pulling import Pulling
-from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
-from txrocketmq.client.consumer.running_info import (
+from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
+from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
+from txrocketmq.client.consumer.listening.concurrent import ConcurrentConsumption
+from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
+from txrocketmq.client.consumer.listening.direct_consumption import consume_directly
+from txrocketmq.client.consumer.listening.hooks import ConsumeHook, ConsumeHooks
+from txrocketmq.client.consumer.listening.listener import (
+    Calls,
+    Listener,
+    OrderlyListener,
+    is_orderly,
+    tell,
+)
+from txrocketmq.client.consumer.listening.orderly import OrderlyConsumption
+from txrocketmq.client.consumer.listening.running_calls import no_longer_than
+from txrocketmq.client.consumer.listening.running_info import (
     properties_of,
     push_properties,
     queues_of,
     stacks,
 )
-from txrocketmq.client.consumer.shares import ByBroker, Own, share_of
-from txrocketmq.client.consumer.statistics import SAMPLE_HOUR_MS, SAMPLE_MS, ConsumerStatistics
-from txrocketmq.client.consumer.subscription import Expression, Subscriptions
-from txrocketmq.client.consumer.troubles import Troubles
-from txrocketmq.client.errors import MQClientError
-from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import MAX_TOPIC_LENGTH, check_group
+from txrocketmq.client.consumer.listening.send_back import GiveBack
+from txrocketmq.client.consumer.listening.statistics import (
+    SAMPLE_HOUR_MS,
+    SAMPLE_MS,
+    ConsumerStatistics,
+)
+from txrocketmq.client.consumer.listening.troubles import Troubles
+from txrocketmq.client.consumer.popping.pop_loops import Popping
+from txrocketmq.client.consumer.pulling.pull_loops import Pulling
+from txrocketmq.client.consumer.queue import locks
+from txrocketmq.client.consumer.queue.first_offset import first_offset
+from txrocketmq.client.consumer.queue.local_offsets import LocalOffsets
+from txrocketmq.client.consumer.queue.locks import QueueLocks
+from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetStore
+from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.allocate import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue

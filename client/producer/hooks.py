@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from twisted.logger import Logger
 
+from txrocketmq.client.core.trace import MessageType
 from txrocketmq.client.producer.send_result import SendResult, TransactionStatus
-from txrocketmq.client.trace import MessageType
 from txrocketmq.remoting.message.message import Message, MessageQueue
 
 log = Logger()

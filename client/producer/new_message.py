@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from txrocketmq.client.errors import MessageIllegal
+from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.properties import check_user_property

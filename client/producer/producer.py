@@ -15,23 +15,23 @@ from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 
-from txrocketmq.client.config import ProducerConfig
-from txrocketmq.client.course import Course
-from txrocketmq.client.errors import MessageIllegal, NoRoute, TooMuchOnTheWay
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.base.config import ProducerConfig
+from txrocketmq.client.base.errors import MessageIllegal, NoRoute, TooMuchOnTheWay
+from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
-from txrocketmq.client.producer.attempt import Attempts
-from txrocketmq.client.producer.backpressure import Backpressure
 from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook
-from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.recall import decode_handle, recall_message
 from txrocketmq.client.producer.request_reply import as_request, reply_to
-from txrocketmq.client.producer.selectors import Selector
+from txrocketmq.client.producer.send.attempt import Attempts
+from txrocketmq.client.producer.send.backpressure import Backpressure
+from txrocketmq.client.producer.send.parcel import Packer, Parcel
+from txrocketmq.client.producer.send.selectors import Selector
+from txrocketmq.client.producer.send.send import Sending
 from txrocketmq.client.producer.send_result import SendResult
-from txrocketmq.client.producer.sending import Sending
 from txrocketmq.client.producer.trace_dispatcher import TraceDispatcher
-from txrocketmq.client.started import Cancellable, Started, begun, begun_by
-from txrocketmq.client.validate import check_group
+from txrocketmq.client.thread.coroutine import Course
+from txrocketmq.client.thread.pending_calls import Cancellable, Started, begun, begun_by
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue
 from txrocketmq.remoting.routes import PublishInfo
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 from typing import Final, NamedTuple
 
-from txrocketmq.client.errors import MessageIllegal
-from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import check_topic
+from txrocketmq.client.base.errors import MessageIllegal
+from txrocketmq.client.base.validate import check_topic
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from txrocketmq.remoting.protocol.send import RecallMessageRequestHeader

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import uuid
 
-from txrocketmq.client.errors import NotARequest
-from txrocketmq.client.producer.parcel import REPLY
+from txrocketmq.client.base.errors import NotARequest
+from txrocketmq.client.producer.send.parcel import REPLY
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.topics import REPLY_SUFFIX

@@ -10,8 +10,8 @@ from typing import Final
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.primitives.values import maker
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
-from txrocketmq.remoting.values import maker
 
 
 class SendStatus(enum.Enum):

@@ -16,12 +16,12 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from txrocketmq.client.core.trace import EndTransaction, Pub, Recall, TraceRecord
 from txrocketmq.client.producer.hooks import EndTransactionContext, SendContext
 from txrocketmq.client.producer.send_result import SendStatus
-from txrocketmq.client.trace import EndTransaction, Pub, Recall, TraceRecord
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.remoting.transport.clock import Clock
 
 GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 SEND_TIMEOUT_MS: Final = 5_000

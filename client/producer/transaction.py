@@ -17,9 +17,9 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from txrocketmq.client.config import ProducerConfig
-from txrocketmq.client.errors import BrokerNotExist, MQClientError
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.base.config import ProducerConfig
+from txrocketmq.client.base.errors import BrokerNotExist, MQClientError
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.hooks import EndTransactionContext, EndTransactionHook
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import (

@@ -18,18 +18,13 @@ from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import (
-    ConfigError,
-    Configuration,
-    read_properties,
-    read_text,
-)
 from txrocketmq.remoting.dispatch import serves
-from txrocketmq.remoting.edited_properties import edited
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.process.replaced_file import write_replacing
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import KVTable
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.route import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -37,7 +32,13 @@ from txrocketmq.remoting.protocol.route import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from txrocketmq.remoting.replaced_file import write_replacing
+from txrocketmq.remoting.settings.config_file import (
+    ConfigError,
+    Configuration,
+    read_properties,
+    read_text,
+)
+from txrocketmq.remoting.settings.edited_properties import edited
 
 ALWAYS_REFUSED = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 

@@ -19,17 +19,17 @@ from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import ha, route
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
 )
-from txrocketmq.remoting.protocol.ha import GetBrokerMemberGroupRequestHeader
+from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations.ha import GetBrokerMemberGroupRequestHeader
 from txrocketmq.remoting.protocol.route import (
     BrokerHeartbeatRequestHeader,
     QueryDataVersionRequestHeader,
@@ -38,6 +38,7 @@ from txrocketmq.remoting.protocol.route import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
+from txrocketmq.remoting.settings.config_file import Configuration
 
 
 class RegisterProcessor:

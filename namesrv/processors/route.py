@@ -18,7 +18,6 @@ from txrocketmq.namesrv.route_table import RouteTable, without_other_zones
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
@@ -26,6 +25,7 @@ from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.route import GetRouteInfoRequestHeader
 from txrocketmq.remoting.serialize.json import HOLE, encode_body, encode_standard_body
+from txrocketmq.remoting.settings.config_file import Configuration
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 ZONE_MODE = "__ZONE_MODE"

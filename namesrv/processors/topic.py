@@ -15,7 +15,6 @@ from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
@@ -34,6 +33,7 @@ from txrocketmq.remoting.protocol.topic import (
     RegisterTopicRequestHeader,
 )
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body
+from txrocketmq.remoting.settings.config_file import Configuration
 
 
 class TopicProcessor:

@@ -21,7 +21,7 @@ from construct import Int16ub, Int32sb, Int32ub, Int64sb, Struct
 
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.record import IPV4_HOST, IPV6_HOST
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 
 MESSAGE_ID_TAIL = Struct("port" / Int32sb, "commit_log_offset" / Int64sb)
 """What follows the address of the store host in an offset message id."""

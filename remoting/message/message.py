@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.java_numbers import integer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
@@ -29,7 +28,8 @@ from txrocketmq.remoting.message.compression import (
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.java_numbers import integer
+from txrocketmq.remoting.primitives.packing import fixed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Unsigned bytes. A memoryview of a mapped file will do: only what a message keeps is copied."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.java_numbers import NumberFormatError, integer, long
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, integer, long
 
 ORDER_REVIVE_QUEUE: Final = 999
 """Stands for the revive queue if messages are popped in order, which leaves no records there."""

@@ -10,7 +10,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final, NamedTuple
 
-from txrocketmq.remoting.java_numbers import NumberFormatError, long
+from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, long
 
 _VERSION: Final = "v1"
 _BASE64: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")

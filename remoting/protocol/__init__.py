@@ -2,9 +2,6 @@
 """All calls of the protocol by family; after importing this, `call.CALLS` is complete."""
 
 from txrocketmq.remoting.protocol import (
-    admin,
-    auth,
-    ha,
     heartbeat,
     offset,
     pop,
@@ -15,6 +12,7 @@ from txrocketmq.remoting.protocol import (
     topic,
     transaction,
 )
+from txrocketmq.remoting.protocol.operations import admin, auth, ha
 
 __all__ = [
     "admin",

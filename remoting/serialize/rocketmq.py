@@ -22,7 +22,7 @@ from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import LanguageCode, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 
 MAX_CODE: Final = 0x7FFF
 """Largest request or response code that fits into the header."""

@@ -27,11 +27,11 @@ from twisted.python.failure import Failure
 
 from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.connection import InFlight, Seal
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
+from txrocketmq.remoting.frame.connection import InFlight, Seal
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _PeerFactory(Factory):
 
 def _secured_by(tls: ssl.SSLContext) -> Callable[..., TcpPeer]:
     # Not at the top: whoever does not encrypt does without it.
-    from txrocketmq.remoting.transport.secured_peer import SecuredPeer  # noqa: PLC0415
+    from txrocketmq.remoting.transport.tls.secured_peer import SecuredPeer  # noqa: PLC0415
 
     return partial(SecuredPeer, tls)
 

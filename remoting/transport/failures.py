@@ -14,8 +14,8 @@ from twisted.python.failure import Failure
 
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.seldom import Seldom, and_more
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 from txrocketmq.remoting.transport.server import memory_is_short
 
 TIMES_A_MINUTE: Final = 5

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from twisted.logger import Logger
 
-from txrocketmq.remoting.seldom import Seldom, and_more
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
 MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 """How many bytes are held at most by default (maxBytesHeldForPeers)."""

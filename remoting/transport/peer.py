@@ -24,13 +24,13 @@ from zope.interface import implementer
 
 from txrocketmq.remoting.call import Buffer, Call, PendingReply
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.connection import Connection, InFlight, Seal
 from txrocketmq.remoting.errors import RemotingError, SendError, TlsError
+from txrocketmq.remoting.frame.connection import Connection, InFlight, Seal
+from txrocketmq.remoting.frame.proxy_protocol import may_begin_header, read_header
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.proxy_protocol import may_begin_header, read_header
-from txrocketmq.remoting.seldom import and_more
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.process.log_limit import and_more
 from txrocketmq.remoting.transport.address import address_text, host_bytes
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.outlet import (
     Choose,
     GatheringOutlet,

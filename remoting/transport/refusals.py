@@ -15,8 +15,8 @@ from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, code_name
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.seldom import Seldom, and_more
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
 USUAL: Final = frozenset(
     {

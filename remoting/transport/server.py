@@ -29,17 +29,17 @@ from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.seldom import Seldom
-from txrocketmq.remoting.tls import TlsConfig
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.limits import ConnectionLimit, file_limit, reserved_files
+from txrocketmq.remoting.host.memory import Peaks, give_back, reserve
+from txrocketmq.remoting.process.log_limit import Seldom
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
-from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
-from txrocketmq.remoting.transport.memory import Peaks, give_back, reserve
 from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
 from txrocketmq.remoting.transport.strangers import Shared
+from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.remoting.transport.turns import Turns
 
 MAX_IDLE_MS = 120_000

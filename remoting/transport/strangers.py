@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from txrocketmq.remoting.seldom import Seldom
+from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.turns import Turns
 

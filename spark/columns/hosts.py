@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
-from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark import arrays
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.spark.arrow import arrays
+from txrocketmq.spark.arrow.gather import POOL, Positions
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.words import words
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
-from txrocketmq.spark.gather import POOL, Positions
-from txrocketmq.spark.records import Records
-from txrocketmq.spark.words import words
 
 BORN: Final = "born_host"
 STORE: Final = "store_host"

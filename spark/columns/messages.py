@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionError, decompress
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.spark.arrow.gather import Positions
+from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.spans import Spans
-from txrocketmq.spark.gather import Positions
-from txrocketmq.spark.records import Records
 
 INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 """The flags of an inner batch; consumers unwrap a record only if both are set."""

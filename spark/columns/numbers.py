@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.spark import arrays
-from txrocketmq.spark.gather import POOL
+from txrocketmq.spark.arrow import arrays
+from txrocketmq.spark.arrow.gather import POOL
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000

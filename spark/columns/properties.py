@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.spark import arrays
+from txrocketmq.spark.arrow import arrays
+from txrocketmq.spark.arrow.gather import POOL, Bytes, Positions, gather, utf8
 from txrocketmq.spark.columns.spans import Spans
-from txrocketmq.spark.gather import POOL, Bytes, Positions, gather, utf8
 
 _BEFORE_VALUE: Final = ord(names.NAME_VALUE_SEPARATOR)
 _BEFORE_NAME: Final = ord(names.PROPERTY_SEPARATOR)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from txrocketmq.spark.gather import Bytes, Positions, gather
+from txrocketmq.spark.arrow.gather import Bytes, Positions, gather
 
 
 class Spans(NamedTuple):

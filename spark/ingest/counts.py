@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from txrocketmq.spark.decode import Decoder
-from txrocketmq.spark.deleted_topics import DeletedTopics
-from txrocketmq.spark.ingest.destination import Destination
+from txrocketmq.spark.columns.decode import Decoder
+from txrocketmq.spark.columns.selection import RecordFilter, Selection
 from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.log_reader import read_log
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.pace import Pace
-from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.scan import decoded, seen
-from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.ingest.tables.destination import Destination
+from txrocketmq.spark.log.log_reader import read_log
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.pace import Pace
+from txrocketmq.spark.planning.scan import decoded, seen
+from txrocketmq.spark.store.deleted_topics import DeletedTopics
+from txrocketmq.spark.store.queue_files import Queue
+from txrocketmq.spark.store.store import Store
 
 _WIDE: Final = 'CAST("queueOffset" AS DECIMAL(19, 0))'
 _COUNT: Final = (

@@ -17,9 +17,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from txrocketmq.spark.errors import SparkSourceError, StoreError
-from txrocketmq.spark.fingerprint import fingerprint, is_same_log
-from txrocketmq.spark.ingest.destination import Destination
+from txrocketmq.spark.arrow.errors import SparkSourceError, StoreError
 from txrocketmq.spark.ingest.plan import (
     Lost,
     Plan,
@@ -30,11 +28,13 @@ from txrocketmq.spark.ingest.plan import (
     plan_run,
 )
 from txrocketmq.spark.ingest.quarantine import gone
-from txrocketmq.spark.ingest.runner import Outcome, Rate, Runner
+from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.ingest.task import IngestTask, SplitResult
-from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.store import DEFAULT_CLUSTER, Store
+from txrocketmq.spark.log.fingerprint import fingerprint, is_same_log
+from txrocketmq.spark.log.log_end import end_of_log
+from txrocketmq.spark.store.store import DEFAULT_CLUSTER, Store
 
 COMMIT_BYTES: Final = 8 << 30
 """The amount of log that one commit covers, in bytes."""

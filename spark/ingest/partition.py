@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from txrocketmq.spark.arrays import numbers_of, of_numbers
+from txrocketmq.spark.arrow.arrays import numbers_of, of_numbers
 
 DAY: Final = "dt"
 PARTITION_COLUMNS: Final = ("topic", DAY)

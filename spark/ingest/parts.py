@@ -30,8 +30,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from txrocketmq.spark.files import ArrowFiles, files_of
 from txrocketmq.spark.ingest.partition import DAY, date_of, folder_of, slices
+from txrocketmq.spark.store.files import ArrowFiles, files_of
 
 COMPRESSION: Final = "zstd"
 ROW_GROUP_BYTES: Final = 16 << 20

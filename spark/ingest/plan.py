@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from txrocketmq.spark.errors import DataLossError, StoreError
-from txrocketmq.spark.split import even_parts, joined
+from txrocketmq.spark.arrow.errors import DataLossError, StoreError
+from txrocketmq.spark.planning.split import even_parts, joined
 
 
 class Lost(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.quarantine import COLUMNS, rows
-from txrocketmq.spark.schema import arrow_schema
+from txrocketmq.spark.arrow.schema import arrow_schema
+from txrocketmq.spark.columns.decode import BadRecord
+from txrocketmq.spark.log.quarantine import COLUMNS, rows
 
 GONE: Final = "gone"
 """The reason in rows of ranges that were deleted before they were copied, and accepted as lost."""

@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError, TableError
+from txrocketmq.spark.arrow import schema
+from txrocketmq.spark.arrow.errors import OptionError, TableError
 from txrocketmq.spark.ingest.partition import DAY, PARTITION_COLUMNS
 
 PLACE_COLUMNS: Final = (

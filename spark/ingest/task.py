@@ -15,21 +15,21 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.errors import BadRecordError, DataLossError
+from txrocketmq.spark.arrow.errors import BadRecordError, DataLossError
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.columns.decode import BadRecord, Decoder
+from txrocketmq.spark.columns.selection import Selection
 from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
 from txrocketmq.spark.ingest.plan import Lost, Split
 from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.log_reader import Found, read_log
-from txrocketmq.spark.log_reader import Lost as LostOfLog
-from txrocketmq.spark.losses import loss_text
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.pace import Pace
-from txrocketmq.spark.records import Records
-from txrocketmq.spark.scan import decoded
-from txrocketmq.spark.selection import Selection
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.log.log_reader import Found, read_log
+from txrocketmq.spark.log.log_reader import Lost as LostOfLog
+from txrocketmq.spark.log.losses import loss_text
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.pace import Pace
+from txrocketmq.spark.planning.scan import decoded
+from txrocketmq.spark.store.store import Store
 
 WINDOW_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 8 << 20

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
-from txrocketmq.spark.errors import TableError
+from txrocketmq.spark.arrow.errors import TableError
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
@@ -26,13 +26,13 @@ from txrocketmq.spark.ingest.counts import (
     filter_of,
     together,
 )
-from txrocketmq.spark.ingest.destination import Destination
 from txrocketmq.spark.ingest.plan import Position
-from txrocketmq.spark.ingest.runner import Rate, Runner
+from txrocketmq.spark.ingest.runners.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.picks import dispatched
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.ingest.tables.destination import Destination
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.picks import dispatched
+from txrocketmq.spark.store.store import Store
 
 _QUEUES_OF_A_TASK: Final = 128
 

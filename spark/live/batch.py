@@ -16,15 +16,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.execution import is_later, now_ms
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live.bounds import cluster_of, cut, ends, queues_of, starts
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.live.task import LiveScan
-from txrocketmq.spark.offsets import EARLIEST
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.zones import check_zone
+from txrocketmq.spark.options.offsets import EARLIEST
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import check_zone
+from txrocketmq.spark.planning.execution import is_later, now_ms
 
 Ranges = Mapping[MessageQueue, tuple[int, int]]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import ClusterError, OptionError
-from txrocketmq.spark.live.cluster import PULL_MESSAGES, Cluster
+from txrocketmq.spark.arrow.errors import ClusterError, OptionError
 from txrocketmq.spark.live.pull import QueueRange
-from txrocketmq.spark.live.security import Security
-from txrocketmq.spark.losses import lose
-from txrocketmq.spark.offsets import (
+from txrocketmq.spark.live.wire.cluster import PULL_MESSAGES, Cluster
+from txrocketmq.spark.live.wire.security import Security
+from txrocketmq.spark.log.losses import lose
+from txrocketmq.spark.options.offsets import (
     EARLIEST,
     LATEST,
     Offsets,
@@ -21,10 +21,10 @@ from txrocketmq.spark.offsets import (
     of_queue,
     queue_text,
 )
-from txrocketmq.spark.option_values import EVERY_BROKER
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.split import even_parts
-from txrocketmq.spark.system_topics import is_system_topic
+from txrocketmq.spark.options.option_values import EVERY_BROKER
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.split import even_parts
+from txrocketmq.spark.store.system_topics import is_system_topic
 
 _MOST_MESSAGES: Final = 1_000_000
 """A task reads at most so many messages of a queue, which takes half a minute or so."""

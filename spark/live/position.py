@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.arrow.errors import SparkSourceError
 
 VERSION: Final = 1
 

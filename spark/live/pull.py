@@ -20,8 +20,8 @@ from txrocketmq.remoting.codes import PULLED, ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageResponseHeader
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import (
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.live.wire.cluster import (
     ATTEMPTS,
     PULL_MESSAGES,
     Cluster,
@@ -30,7 +30,7 @@ from txrocketmq.spark.live.cluster import (
     is_passing,
     pull_header,
 )
-from txrocketmq.spark.live.rpc import Question, Unreachable
+from txrocketmq.spark.live.wire.rpc import Question, Unreachable
 
 PULLS_AT_ONCE: Final = 8
 """Pulls under way at once; with the default configuration an answer has at most 256 KiB."""

@@ -35,7 +35,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live.bounds import (
     cluster_of,
     cut,
@@ -44,16 +45,15 @@ from txrocketmq.spark.live.bounds import (
     starts,
     topics_named,
 )
-from txrocketmq.spark.live.cluster import is_passing
 from txrocketmq.spark.live.life import EXPIRED, Times, is_other, stored_before
 from txrocketmq.spark.live.position import Position
-from txrocketmq.spark.live.rpc import Refused, Unreachable, close_connections
-from txrocketmq.spark.live.share import share
 from txrocketmq.spark.live.task import LiveScan
-from txrocketmq.spark.losses import lose
-from txrocketmq.spark.offsets import LATEST
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.live.wire.cluster import is_passing
+from txrocketmq.spark.live.wire.rpc import Refused, Unreachable, close_connections
+from txrocketmq.spark.live.wire.share import share
+from txrocketmq.spark.log.losses import lose
+from txrocketmq.spark.options.offsets import LATEST
+from txrocketmq.spark.options.options import SourceOptions
 
 _ATTEMPTS = 2
 """How often a broker is asked for the ends of its queues, or told the group's offsets; after that

@@ -28,26 +28,26 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG, SubscriptionData
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.protocol.body.heartbeat import CheckClientRequestBody
 from txrocketmq.remoting.protocol.heartbeat import CHECK_CLIENT_CONFIG
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Buffer, Stop, chain
+from txrocketmq.spark.columns.decode import MAX_BAD_BYTES, BadRecord
 from txrocketmq.spark.columns.messages import plain_messages
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.columns.properties import Properties
-from txrocketmq.spark.conditions import Bounds
-from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.columns.selection import Selection
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
-from txrocketmq.spark.live.rpc import Refused
-from txrocketmq.spark.live.security import Security
-from txrocketmq.spark.losses import lose, names_all
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.records import Records
-from txrocketmq.spark.scan import Rows, Scan
-from txrocketmq.spark.selection import Selection
-from txrocketmq.spark.walk import Buffer, Stop, chain
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.rpc import Refused
+from txrocketmq.spark.live.wire.security import Security
+from txrocketmq.spark.log.losses import lose, names_all
+from txrocketmq.spark.options.conditions import Bounds
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.scan import Rows, Scan
 
 ROUTE_S: Final = 30
 """How long the tasks of a worker use the same routes, in seconds (pollNameServerInterval)."""

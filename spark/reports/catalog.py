@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.reports.broker_label import BROKER_LABEL
 from txrocketmq.spark.reports.report import (
     Bars,

@@ -17,7 +17,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from txrocketmq.spark.errors import SparkSourceError, UnsupportedLayout
+from txrocketmq.spark.arrow.errors import SparkSourceError, UnsupportedLayout
 from txrocketmq.spark.reports.frames import MESSAGES, OPTIONAL, messages_sql
 from txrocketmq.spark.reports.report import PARAMETERS, Report, Result
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.remoting.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain
 from txrocketmq.spark.reports.report import Result, Row
 from txrocketmq.spark.reports.texts import cell, duration, size
 

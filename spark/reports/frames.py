@@ -14,10 +14,10 @@ from typing import Final
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
-from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions, declared_options
+from txrocketmq.spark.arrow import schema
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions, declared_options
 from txrocketmq.spark.reports.report import Report
 from txrocketmq.spark.reports.topic_kind import IS_SYSTEM
 from txrocketmq.spark.tables.reading import TABLES

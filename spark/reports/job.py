@@ -15,17 +15,17 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from txrocketmq.spark.errors import RunFailed, SparkSourceError, UnsupportedLayout, cause
-from txrocketmq.spark.ingest.process_runner import process_runner
-from txrocketmq.spark.ingest.runner import Runner, run_here
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.arrow.errors import RunFailed, SparkSourceError, UnsupportedLayout, cause
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.ingest.runners.process_runner import process_runner
+from txrocketmq.spark.ingest.runners.runner import Runner, run_here
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.reading import Reading
 from txrocketmq.spark.reports.duck import database
 from txrocketmq.spark.reports.frames import asked
 from txrocketmq.spark.reports.report import Report, Result, run_all
 from txrocketmq.spark.session import is_submitted, session
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.store.store import Store
 from txrocketmq.spark.tables.reading import TableReading, table_columns
 
 AnyReading = Reading | TableReading

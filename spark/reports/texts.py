@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from txrocketmq.remoting.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain
 from txrocketmq.spark.reports.report import Row
 
 BYTES_COLUMNS: Final = frozenset(

@@ -7,7 +7,7 @@ import textwrap
 from typing import Final
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX, SYSTEM_PREFIX
-from txrocketmq.spark.system_topics import HIDDEN_TOPICS
+from txrocketmq.spark.store.system_topics import HIDDEN_TOPICS
 
 _SYSTEM_TOPICS: Final = textwrap.fill(
     ", ".join(f"'{topic}'" for topic in sorted(HIDDEN_TOPICS)),

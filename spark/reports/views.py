@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txrocketmq.spark import register
-from txrocketmq.spark.errors import UnsupportedLayout, cause
+from txrocketmq.spark.arrow.errors import UnsupportedLayout, cause
 from txrocketmq.spark.reports.catalog import REPORTS
 from txrocketmq.spark.reports.frames import MESSAGES, OPTIONAL, asked, check, messages_sql
 from txrocketmq.spark.reports.report import Report, Result

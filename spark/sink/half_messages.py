@@ -18,10 +18,10 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
 from txrocketmq.remoting.protocol.transaction import COMMITTED, ROLLED_BACK
-from txrocketmq.spark.errors import ClusterError, SparkSourceError
-from txrocketmq.spark.live.cluster import QUESTIONS_AT_ONCE, Cluster, is_passing
-from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
-from txrocketmq.spark.live.transaction import Decision, HalfMessage, start_end
+from txrocketmq.spark.arrow.errors import ClusterError, SparkSourceError
+from txrocketmq.spark.live.wire.cluster import QUESTIONS_AT_ONCE, Cluster, is_passing
+from txrocketmq.spark.live.wire.rpc import Question, Refused, Unreachable
+from txrocketmq.spark.live.wire.transaction import Decision, HalfMessage, start_end
 
 MAX_HALF_MESSAGES: Final = 1 << 20
 """The most half messages of a task; spark.driver.maxResultSize limits those of all tasks."""

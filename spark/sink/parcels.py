@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
-from txrocketmq.spark.live.send import Parcel, batch_parcel, message_parcel
-from txrocketmq.spark.live.transaction import half_parcel
+from txrocketmq.spark.live.wire.send import Parcel, batch_parcel, message_parcel
+from txrocketmq.spark.live.wire.transaction import half_parcel
 from txrocketmq.spark.sink.targets import Lane
 
 PARCEL_BYTES: Final = 512 << 10

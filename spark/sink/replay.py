@@ -26,11 +26,11 @@ from zlib import crc32
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from txrocketmq.spark.errors import OptionError, SparkSourceError
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.send import stored_keys
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.send import stored_keys
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.rows import Outgoing
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import OptionError, SparkSourceError
-from txrocketmq.spark.zones import moment_ms
+from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
+from txrocketmq.spark.options.zones import moment_ms
 
 _TEXT: Final = ("string",)
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")

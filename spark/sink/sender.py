@@ -21,11 +21,11 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES, SendMessageResponseHeader
 from txrocketmq.remoting.routes import PublishInfo
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
-from txrocketmq.spark.live.send import start_send
-from txrocketmq.spark.live.transaction import half_message
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.rpc import Question, Refused, Unreachable
+from txrocketmq.spark.live.wire.send import start_send
+from txrocketmq.spark.live.wire.transaction import half_message
 from txrocketmq.spark.sink.half_messages import HalfMessages
 from txrocketmq.spark.sink.parcels import Packed
 from txrocketmq.spark.sink.targets import Lane, Targets

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.writer import SinkWriter
 
 

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import java_string_hash
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.send import write_queues
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.send import write_queues
 from txrocketmq.spark.sink.rows import Outgoing
 
 _SHOWN_QUEUES: Final = 32

@@ -20,12 +20,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.spark.errors import ClusterError, OptionError
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.security import Security
-from txrocketmq.spark.live.transaction import Decision
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import ClusterError, OptionError
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.security import Security
+from txrocketmq.spark.live.wire.transaction import Decision
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import zone_named, zone_of_task
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels
@@ -33,7 +34,6 @@ from txrocketmq.spark.sink.replay import SentBefore
 from txrocketmq.spark.sink.rows import Outgoing, Rows, check_transactional, unwritable
 from txrocketmq.spark.sink.sender import Sender
 from txrocketmq.spark.sink.targets import Targets
-from txrocketmq.spark.zones import zone_named, zone_of_task
 
 DEFAULT_GROUP: Final = "txrocketmq-spark"
 """The producer group of a write that names none."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import (
     SCHEDULE_TOPIC,
@@ -21,13 +21,13 @@ from txrocketmq.remoting.message.topics import (
     TRANS_HALF_TOPIC,
     TRANS_OP_TOPIC,
 )
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.spark.arrow.schema import Column
+from txrocketmq.spark.columns.decode import Decoder
 from txrocketmq.spark.columns.numbers import LAST_MS
-from txrocketmq.spark.decode import Decoder
-from txrocketmq.spark.log_reader import read_picks
-from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.scan import decoded
-from txrocketmq.spark.schema import Column
+from txrocketmq.spark.log.log_reader import read_picks
+from txrocketmq.spark.planning.scan import decoded
+from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.tables.table import (
     BROKER_NAME,
     CHOOSING_QUEUES,

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from txrocketmq.remoting.message.flags import perm_to_string
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.schema import Column
-from txrocketmq.spark.system_topics import is_system_topic
+from txrocketmq.spark.arrow.schema import Column
+from txrocketmq.spark.store.queue_files import Queue
+from txrocketmq.spark.store.system_topics import is_system_topic
 from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, CLUSTER, Request, Row, Table
 
 

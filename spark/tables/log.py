@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from txrocketmq.spark import quarantine
-from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.log_reader import Lost, read_log
-from txrocketmq.spark.log_times import last_record
-from txrocketmq.spark.offsets import EARLIEST, LATEST
-from txrocketmq.spark.plan import extent_of, log_ranges
-from txrocketmq.spark.scan import decoded
-from txrocketmq.spark.schema import Column
-from txrocketmq.spark.split import LogRange
+from txrocketmq.spark.arrow.schema import Column
+from txrocketmq.spark.columns.decode import BadRecord, Decoder
+from txrocketmq.spark.log import quarantine
+from txrocketmq.spark.log.log_end import end_of_log
+from txrocketmq.spark.log.log_reader import Lost, read_log
+from txrocketmq.spark.log.log_times import last_record
+from txrocketmq.spark.options.offsets import EARLIEST, LATEST
+from txrocketmq.spark.planning.plan import extent_of, log_ranges
+from txrocketmq.spark.planning.scan import decoded
+from txrocketmq.spark.planning.split import LogRange
+from txrocketmq.spark.planning.verify import StoreCheck
 from txrocketmq.spark.tables.table import BROKER_NAME, CLUSTER, Request, Row, Rows, Table
-from txrocketmq.spark.verify import StoreCheck
 
 
 def _segments(request: Request, _: Any) -> Iterator[Row]:

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.schema import Column
+from txrocketmq.spark.arrow.schema import Column
+from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.tables.table import (
     BROKER_NAME,
     CHOOSING_QUEUES,

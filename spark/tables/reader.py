@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import arrow_schema_of, spark_struct
-from txrocketmq.spark.schema import columns_named
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.arrow.schema import columns_named
+from txrocketmq.spark.columns.output import arrow_schema_of, spark_struct
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.tables.reading import TABLES, TableReading, table_columns
 
 

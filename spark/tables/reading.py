@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from txrocketmq.spark.broker_names import check_brokers
-from txrocketmq.spark.execution import is_later, now_ms
-from txrocketmq.spark.known_names import check_queues, check_topics
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.plan import stores_of
-from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.arrow.schema import Column, arrow_schema, columns_named, default_columns
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.execution import is_later, now_ms
+from txrocketmq.spark.planning.known_names import check_queues, check_topics
+from txrocketmq.spark.planning.plan import stores_of
+from txrocketmq.spark.store.broker_names import check_brokers
+from txrocketmq.spark.store.store import Store
 from txrocketmq.spark.tables import backlogs, config, log, queues
 from txrocketmq.spark.tables.table import Request, Table
 

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txrocketmq.spark.damage import Damage
-from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.errors import OptionError, UnsupportedLayout
-from txrocketmq.spark.log_reader import Lost
-from txrocketmq.spark.losses import is_outside, lose, loss_text, names_all
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.pace import Pace
-from txrocketmq.spark.schema import Column, arrow_schema
-from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.arrow.errors import OptionError, UnsupportedLayout
+from txrocketmq.spark.arrow.schema import Column, arrow_schema
+from txrocketmq.spark.columns.decode import BadRecord
+from txrocketmq.spark.columns.selection import RecordFilter, Selection
+from txrocketmq.spark.log.damage import Damage
+from txrocketmq.spark.log.log_reader import Lost
+from txrocketmq.spark.log.losses import is_outside, lose, loss_text, names_all
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.pace import Pace
+from txrocketmq.spark.store.store import Store
 
 Row = tuple[Any, ...]
 """The values of a row, in the order of its columns, but those of the store; times are in ms."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.spark_planning import IN_A_FILE, Timings, measure, write_store
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.planning.reading import Reading
 
 
 def test_it_is_a_store(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.beside.fields import Asked
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 
 PROBE_S = 0.010
 LIMIT_MS = 30

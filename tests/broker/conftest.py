@@ -12,14 +12,14 @@ import pytest
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
-from txrocketmq.broker.clients import Client
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import Appended, PutStatus
-from txrocketmq.remoting.config_file import Configuration, as_properties
+from txrocketmq.broker.tables.clients import Client
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.settings.config_file import Configuration, as_properties
 
 STORE_HOST = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.store.jumps import Jump
+from txrocketmq.broker.store.get.jumps import Jump
 
 
 def lost_before(parts: Parts, topic: str, queue_id: int, offset: int) -> None:

@@ -22,24 +22,25 @@ from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.metrics import BrokerMetrics
-from txrocketmq.broker.store.consume_queue import ConsumeQueue
-from txrocketmq.broker.store.consume_queue_ext import ExtUnit
-from txrocketmq.broker.store.files import OsFiles
-from txrocketmq.broker.store.in_memory import (
+from txrocketmq.broker.store.disk.files import OsFiles
+from txrocketmq.broker.store.disk.in_memory import (
     CHUNK_BYTES,
     Check,
     ColdRead,
     NotInMemory,
     unchecked,
 )
-from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.disk.mapped_file import MappedFile
+from txrocketmq.broker.store.disk.steps import finished, when_in_memory
 from txrocketmq.broker.store.message_store import GetResult
-from txrocketmq.broker.store.steps import finished, when_in_memory
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.queues.consume_queue_ext import ExtUnit
 from txrocketmq.broker.upkeep import Upkeep
 from txrocketmq.remoting.call import PendingReply, Request
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Registry, Run
+from txrocketmq.remoting.host.exporter import exposition
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.message.tags import tags_code
@@ -50,7 +51,6 @@ from txrocketmq.remoting.message.topics import (
     TRANS_HALF_TOPIC,
 )
 from txrocketmq.remoting.rpc_times import RpcTimes
-from txrocketmq.remoting.transport.exporter import exposition
 
 LATER_MS = NOW_MS + 3_600_000
 AT_TIME = str(NOW_MS - 1)

@@ -15,15 +15,15 @@ import pytest
 from tests.broker.conftest import STORE_HOST
 from tests.broker.test_turns import BODIES, FIELDS, IN_TWENTY_YEARS_MS, LOOKS, POP, Scene
 from tests.fakes import NOW_MS, FakePeer
-from txrocketmq.broker import walks
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.pop import queues
-from txrocketmq.broker.store import get_result, stored_messages
-from txrocketmq.remoting import frame
+from txrocketmq.broker.store.get import get_result, stored_messages
+from txrocketmq.broker.work import walks
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame import frame
+from txrocketmq.remoting.frame.frame import FrameDecoder
 
 FRAME_BYTES = 4_000
 BODY_BYTES = 3_500

@@ -11,14 +11,14 @@ from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer
-from txrocketmq.broker.clients import Client
 from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.tables.clients import Client
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.host import console_log
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
-from txrocketmq.remoting.transport import console_log
 
 Said = Callable[[], list[str]]
 

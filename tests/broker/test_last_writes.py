@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.conftest import Parts
 from txrocketmq.broker.last_writes import write_all
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.errors import StoreError
 
 
 def nothing_fails(what: str, error: Exception) -> None:

@@ -19,8 +19,8 @@ import pytest
 
 from tests.broker.pop.test_live_settings import check as check_of_pops
 from tests.broker.processors.test_live_settings import check as check_of_topics
+from tests.broker.pulls.test_broadcast_offsets import check as check_of_broadcasting
 from tests.broker.store.test_live_settings import check as check_of_store
-from tests.broker.test_broadcast_offsets import check as check_of_broadcasting
 from tests.broker.test_service import Client, Scene
 from tests.broker.timer.test_live_settings import check as check_of_timers
 from tests.broker.transaction.test_live_settings import check as check_of_transactions
@@ -28,10 +28,10 @@ from tests.broker.updated import update
 from tests.live import Checks, live
 from tests.remoting.transport.wires import UNFINISHED
 from txrocketmq.broker import parts as broker_parts
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.group_changes import DELAYED_MS
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.tables.group_changes import DELAYED_MS
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand

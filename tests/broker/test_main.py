@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from txrocketmq.broker.__main__ import IMPORTANT, configure, main, parse_arguments
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.remoting.config_file import as_properties, known_keys, read_properties
-from txrocketmq.remoting.tls import TlsConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.remoting.settings.config_file import as_properties, known_keys, read_properties
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 
 @pytest.fixture(autouse=True)

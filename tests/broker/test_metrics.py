@@ -14,19 +14,19 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import table_with
-from txrocketmq.broker.clients import Client
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
-from txrocketmq.broker.store.damage import Damage
-from txrocketmq.broker.store.jumps import GROUP, Jump
+from txrocketmq.broker.store.formats.damage import Damage
+from txrocketmq.broker.store.get.jumps import GROUP, Jump
+from txrocketmq.broker.tables.clients import Client
 from txrocketmq.namesrv.metrics import NamesrvMetrics
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.host.exporter import exposition
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.rpc_times import RpcTimes
-from txrocketmq.remoting.transport.exporter import exposition
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics-5.4.0.json"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "txrocketmq.json"

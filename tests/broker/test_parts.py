@@ -9,11 +9,11 @@ import pytest
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.json_file import JsonFileError
-from txrocketmq.broker.long_polling import HeldRequest
-from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.parts import KnownAs
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.pulls.long_polling import HeldRequest
+from txrocketmq.broker.pulls.message_filter import MessageFilter
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.work.json_file import JsonFileError
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.tags import tags_code
 

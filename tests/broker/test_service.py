@@ -14,13 +14,13 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from tests.fakes import FakeConnections, SetClock
 from txrocketmq.broker import service
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import FIRST_PAUSE_MS, Broker
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import decode_messages

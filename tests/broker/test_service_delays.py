@@ -12,7 +12,8 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.broker.test_service import Client, Scene
-from txrocketmq.broker import schedule, service
+from txrocketmq.broker import service
+from txrocketmq.broker.delays import schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
 
 

@@ -14,14 +14,14 @@ from twisted.logger import capturedLogs
 from tests.certificates import certified
 from tests.remoting.transport.secured import SecuredEnd, client_of, server_of
 from tests.remoting.transport.wires import FarEnd
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import ConfigError
-from txrocketmq.remoting.tls import TlsConfig
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings.config_file import ConfigError
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 
 class Scene:

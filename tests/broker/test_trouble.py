@@ -14,9 +14,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from tests.broker.test_service import Client, Scene
-from txrocketmq.broker.json_file import JsonFileError
-from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus
+from txrocketmq.broker.work.json_file import JsonFileError
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 

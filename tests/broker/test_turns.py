@@ -21,22 +21,22 @@ from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import service
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.clients import Client
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.parts import KnownAs, Parts
+from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store import flush
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.put_message import PutMessage
-from txrocketmq.broker.walks import SLICE_S, Walks
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.broker.store.upkeep import flush
+from txrocketmq.broker.tables.clients import Client
+from txrocketmq.broker.work.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -47,7 +47,7 @@ from txrocketmq.remoting.protocol.body.heartbeat import (
 from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import CreateTopicListRequestBody
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.settings.config_file import Configuration
 
 MANY = 1_500
 """How many there are of each."""

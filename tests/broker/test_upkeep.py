@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from tests.broker.conftest import Parts
 from tests.broker.test_turns import IN_TWENTY_YEARS_MS
-from txrocketmq.broker.clients import EXPIRED_MS
+from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.journal import Journal
-from txrocketmq.broker.topic_routes import TopicRoutes
+from txrocketmq.broker.tables.clients import EXPIRED_MS
 from txrocketmq.broker.upkeep import Upkeep
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.message.message import MessageQueue

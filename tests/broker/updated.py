@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.broker.test_service import Client, Scene
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin
+from txrocketmq.remoting.protocol.operations import admin
 
 
 def update(scene: Scene, **settings: object) -> None:

@@ -13,8 +13,8 @@ import pytest
 from tests.client.admin.fake_cluster import Cluster
 from tests.client.fakes import result_of
 from txrocketmq.cli import session
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.errors import MQClientError
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.base.errors import MQClientError
 
 
 class Administered:

@@ -24,7 +24,7 @@ from txrocketmq.cli.command_line import (
     run,
     servers_options,
 )
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 
 
 def test_no_server_imports_click() -> None:

@@ -25,7 +25,7 @@ def test_the_rest_of_the_line_goes_to_the_command(monkeypatch: pytest.MonkeyPatc
         got.append(arguments)
         return 7
 
-    monkeypatch.setitem(sys.modules, "txrocketmq.cli.send", SimpleNamespace(main=command))
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.clients.send", SimpleNamespace(main=command))
     assert main(["send", "T", "--count", "2"]) == 7
     assert got == [["T", "--count", "2"]]
 
@@ -66,7 +66,7 @@ def test_a_misspelt_command(wrong: str, meant: str, capsys: pytest.CaptureFixtur
 
 def test_threads_that_would_only_wait_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     of_command = SimpleNamespace(main=lambda _: int(os.environ["OPENBLAS_NUM_THREADS"]))
-    monkeypatch.setitem(sys.modules, "txrocketmq.cli.send", of_command)
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.clients.send", of_command)
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     assert main(["send"]) == 1
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")

@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 from txrocketmq.cli import session
-from txrocketmq.client.errors import NoRoute
+from txrocketmq.client.base.errors import NoRoute
 from txrocketmq.remoting.errors import ConnectError
 
 

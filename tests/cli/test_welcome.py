@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.cli import send, tail, welcome
+from txrocketmq.cli import welcome
+from txrocketmq.cli.clients import send, tail
 from txrocketmq.cli.welcome import own_command
 
 

@@ -10,16 +10,16 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
 from twisted.python.failure import Failure
 
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
 
 T = TypeVar("T")
 NAME_SERVER = "10.0.0.1:9876"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.client.core import Core
+from tests.client.fake_core import Core
 from txrocketmq.client.aio import aio
-from txrocketmq.client.errors import MQClientError
-from txrocketmq.client.reactor_thread import ReactorThread
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.thread.reactor_thread import ReactorThread
 
 Made: Any = aio(Core)
 WHERE = {"namesrv_addr": "127.0.0.1:1"}
@@ -68,7 +68,7 @@ def test_what_is_begun_without_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> N
                 await made.later(1)
                 assert core.cancelled
             assert "waited" not in core.said
-            monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 0)
+            monkeypatch.setattr("txrocketmq.client.thread.reactor_thread.MAX_WAITING", 0)
             assert await (await made.begin_quickly(5)) == 5  # not before the others have begun
 
     asyncio.run(main())

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.client.core import Core
-from txrocketmq.client.awaited import Awaited
+from tests.client.fake_core import Core
+from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.blocking import blocking
-from txrocketmq.client.errors import ClientClosed, MQClientError
-from txrocketmq.client.reactor_thread import ReactorThread
+from txrocketmq.client.thread.promise import Awaited
+from txrocketmq.client.thread.reactor_thread import ReactorThread
 
 Made: Any = blocking(Core)
 WHERE = {"namesrv_addr": "127.0.0.1:1"}
@@ -50,7 +50,7 @@ def test_what_is_begun_without_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> N
         assert "waited" not in made._life.core.said
         with pytest.raises(RuntimeError, match="wait for itself"):
             made._thread.ask(lambda: made.quickly(1))
-        monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 0)
+        monkeypatch.setattr("txrocketmq.client.thread.reactor_thread.MAX_WAITING", 0)
         assert made.begin_quickly(5).result(30) == 5
     with pytest.raises(ClientClosed):
         made.quickly(1)
@@ -79,7 +79,7 @@ def test_what_is_begun_is_not_waited_for() -> None:
 
 
 def test_who_hands_over_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 3)
+    monkeypatch.setattr("txrocketmq.client.thread.reactor_thread.MAX_WAITING", 3)
     with Made("g", **WHERE) as made:
         may_go_on = kept_busy(made)
         timer = threading.Timer(0.05, may_go_on.set)

@@ -13,7 +13,7 @@ from txrocketmq.client.blocking import ConsumeStatus as CoreConsumeStatus
 from txrocketmq.client.blocking import MessageModel as CoreMessageModel
 from txrocketmq.client.blocking import SendStatus as CoreSendStatus
 from txrocketmq.client.blocking import TransactionStatus as CoreTransactionStatus
-from txrocketmq.client.consumer.listener import ConsumeContext
+from txrocketmq.client.consumer.listening.listener import ConsumeContext
 from txrocketmq.client.producer.send_result import SendResult, TransactionSendResult
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 

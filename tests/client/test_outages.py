@@ -9,14 +9,14 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from tests.client.consumer.fake_broker import Broker, Listener, found
+from tests.client.consumer.group.test_shares import ANY, assigned
 from tests.client.consumer.test_pop import popped
-from tests.client.consumer.test_shares import ANY, assigned
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, result_of
-from txrocketmq.client.config import ProducerConfig
+from txrocketmq.client.base.config import ProducerConfig
+from txrocketmq.client.base.errors import NoRoute
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, PushConsumerConfig
 from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.push import PushConsumer
-from txrocketmq.client.errors import NoRoute
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.errors import RequestTimeout

@@ -9,10 +9,10 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
 
-from tests.client.core import Core
+from tests.client.fake_core import Core
 from tests.client.fakes import result_of
-from txrocketmq.client import forgotten
-from txrocketmq.client.errors import MQClientError
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.thread import leftovers as forgotten
 from txrocketmq.client.tx import tx
 
 Made: Any = tx(Core)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.disk.files import Files
 
 _WITHIN: Final = (
     f"{os.sep}broker{os.sep}store{os.sep}",

@@ -26,7 +26,7 @@ from tests.crash.life import TINY
 from tests.crash.pops import Owed
 from tests.disk import MemoryFiles
 from txrocketmq.broker import parts
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.message.properties import FIRST_POP_TIME
 
 IN_ORDER: Final = "in-order"

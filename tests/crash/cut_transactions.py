@@ -22,10 +22,10 @@ from tests.crash.life import TINY
 from tests.crash.transactions import COMMIT, GROUP, Decisions
 from tests.disk import MemoryFiles
 from txrocketmq.broker import parts
-from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.message.ids import decode_message_id
 from txrocketmq.remoting.message.message import MessageExt, decode_messages
 from txrocketmq.remoting.protocol import send

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tests.crash.ledger import Entry, Ledger
-from txrocketmq.broker.store.get_message import GetResult, QueryResult
-from txrocketmq.broker.store.put_message import PutMessage
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.broker.store.get.get_message import GetResult, QueryResult
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,

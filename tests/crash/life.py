@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from tests.crash.judge import Excuse, Findings, judge
 from tests.crash.ledger import Ledger
-from txrocketmq.broker.store.commit_point import Ticket
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.damage import Damage
-from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.damage import Damage
+from txrocketmq.broker.store.formats.opening_report import Recovered
+from txrocketmq.broker.store.formats.put_message import Appended
+from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
-from txrocketmq.broker.store.put_message import Appended
-from txrocketmq.broker.store.recovered import Recovered
-from txrocketmq.broker.store.steps import finished
 
 TINY: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16_384,

@@ -21,7 +21,7 @@ from tests.crash.calls import at_call
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import TINY, Life
 from tests.disk import NOW_MS
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 
 _LIFE_MS = 100_000_000
 _CLOCK_STEPS_MS = (0, 0, -3_600_000, 3_600_000)

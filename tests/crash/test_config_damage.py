@@ -19,15 +19,15 @@ from twisted.logger import ILogObserver, LogLevel, formatEvent, globalLogPublish
 from tests.broker.test_service import Client, Scene
 from tests.crash.damages import DAMAGES, repair
 from tests.crash.ledger import Shape
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
 from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.settings.config_file import Configuration
 
 TOPICS: Final = ("T", "Orders", "Payments")
 MESSAGES: Final = 5

@@ -16,8 +16,8 @@ from tests.crash.judge import Excuse, check_kept, contents
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import Life
 from tests.disk import NOW_MS
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
 
 SETTINGS: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16_384,

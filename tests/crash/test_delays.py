@@ -14,10 +14,10 @@ from tests.crash.life import TINY
 from tests.crash.rounds import Round
 from tests.disk import NOW_MS, MemoryFiles
 from txrocketmq.broker import parts as module
-from txrocketmq.broker import saving
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.saving import SOON_MS
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.work import saving
+from txrocketmq.broker.work.saving import SOON_MS
 from txrocketmq.remoting.message.message import decode_messages
 
 TICK_MS = 100

@@ -15,11 +15,11 @@ import pytest
 
 from tests.crash.damages import DAMAGES, FOREIGN_NAMES, repair
 from tests.stored import NOW_MS, SETTINGS, put_message
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.deleted_topics import FOLDER
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.recovered import Recovered
+from txrocketmq.broker.store.queues.deleted_topics import FOLDER
 from txrocketmq.remoting.message.message import decode_messages
 
 MESSAGES = 30

@@ -14,7 +14,7 @@ import pytest
 
 from tests.broker.test_service import Client, Scene
 from tests.crash import test_config_damage, test_damage
-from txrocketmq.broker.store.deleted_topics import FOLDER
+from txrocketmq.broker.store.queues.deleted_topics import FOLDER
 
 OF_THE_STORE = {place.partition("/")[0] for place, _ in test_damage.FILES.values()}
 OF_TIMERS = {"timerwheel", "timerlog", "timerlog.dues"}

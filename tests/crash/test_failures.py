@@ -22,8 +22,8 @@ from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import TINY, Life
 from tests.crash.rounds import ROUNDS
 from tests.disk import NOW_MS, MemoryFiles
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
 
 FAILURES: Final = (OSError, MemoryError, StoreError)
 SHAPE: Final = Shape(3, topics=2, queues=2, least=50, most=900)

@@ -18,7 +18,7 @@ from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import TINY, Life
 from tests.crash.rounds import Round
 from tests.disk import NOW_MS
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MOST_STEPS = 150

@@ -17,7 +17,7 @@ from tests.crash.rounds import Round
 from tests.crash.test_wire import SETTINGS
 from tests.disk import NOW_MS, MemoryFiles
 from tests.process.conftest import Standalone
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH
 
 POPS = """
 enablePopBufferMerge={merge}

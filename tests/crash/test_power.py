@@ -12,7 +12,7 @@ from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import LARGE, TINY, Life
 from tests.crash.rounds import Round
 from tests.disk import NOW_MS, MemoryFiles
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 
 LIVES = 4
 CLOCK_STEPS_MS = (0, 0, 0, -3_600_000, 3_600_000)

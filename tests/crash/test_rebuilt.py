@@ -15,8 +15,8 @@ from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import Life
 from tests.crash.test_damage import STATES, Case, Made, MakeStore
 from tests.disk import NOW_MS
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.units import UNIT_BYTES
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.queues.units import UNIT_BYTES
 
 MANY: Final = 30_000
 SETTINGS: Final[dict[str, Any]] = {

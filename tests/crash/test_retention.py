@@ -23,10 +23,10 @@ from tests.disk import NOW_MS, MemoryFiles
 from tests.fakes import request
 from txrocketmq.broker import parts as module
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.processors.pull_message import PullMessageProcessor
-from txrocketmq.broker.store.config import ASYNC_FLUSH
-from txrocketmq.broker.store.jumps import GROUP, HALF_MESSAGES, POPPED, REVIVAL
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
+from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH
+from txrocketmq.broker.store.get.jumps import GROUP, HALF_MESSAGES, POPPED, REVIVAL
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader

@@ -23,10 +23,10 @@ MIB = 1 << 20
 
 PROGRAM = """
 import json, os, resource, sys
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.disk.steps import finished
 
 NOW_MS = 1_700_000_000_000
 HOST = bytes([127, 0, 0, 1]) + bytes(4)

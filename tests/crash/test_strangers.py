@@ -24,7 +24,7 @@ from tests.crash.test_wire import SETTINGS
 from tests.crash.wire import WireStore
 from tests.process.conftest import Standalone
 from tests.process.test_bad_peers import frame, message, pull_of
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH
 from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.heartbeat import HeartbeatRequestHeader
 

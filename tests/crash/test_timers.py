@@ -21,16 +21,16 @@ from tests.disk import NOW_MS, MemoryFiles
 from tests.process.conftest import Standalone
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.intake.timer import Timer
 from txrocketmq.broker.intake.transform import no_transforms
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store import timer_wheel
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.intake.transforms.timer import Timer
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.timers import timer_wheel
+from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timers import Timers
+from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 
 SMALL = """

@@ -15,7 +15,7 @@ from tests.crash.ledger import Ledger, Shape
 from tests.crash.rounds import Round
 from tests.crash.wire import WireStore
 from tests.process.conftest import Standalone
-from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
+from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH
 
 SETTINGS = """
 mappedFileSizeCommitLog=65536

@@ -17,7 +17,7 @@ from typing import Final
 from tests.crash.judge import RuleBroken
 from tests.crash.ledger import Ledger
 from tests.crash.wire import WireStore
-from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.message.ids import decode_message_id

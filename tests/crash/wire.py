@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from tests.crash.ledger import Ledger
-from txrocketmq.broker.store.get_message import GetMessageStatus, GetResult, QueryResult
-from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
+from txrocketmq.broker.store.get.get_message import GetMessageStatus, GetResult, QueryResult
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.ids import decode_message_id

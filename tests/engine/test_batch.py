@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark import check_workers, needs
-from txrocketmq.spark.errors import SparkSourceError
-from txrocketmq.spark.schema import MESSAGES
+from txrocketmq.spark import check_workers
+from txrocketmq.spark.arrow.errors import SparkSourceError
+from txrocketmq.spark.arrow.schema import MESSAGES
+from txrocketmq.spark.options import needs
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TRANSIENT = {"MIN_OFFSET", "MAX_OFFSET", "CLUSTER"}

@@ -21,11 +21,11 @@ from tests.spark.ingest.tables import (
     rows,
     store_of,
 )
-from txrocketmq.spark.errors import DataLossError, RunFailed
+from txrocketmq.spark.arrow.errors import DataLossError, RunFailed
 from txrocketmq.spark.ingest.job import Job
 from txrocketmq.spark.ingest.plan import Plan, Split
-from txrocketmq.spark.ingest.runner import Outcome, Task, run_here
-from txrocketmq.spark.ingest.spark_runner import spark_runner
+from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here
+from txrocketmq.spark.ingest.runners.spark_runner import spark_runner
 from txrocketmq.spark.ingest.verify import verify
 
 

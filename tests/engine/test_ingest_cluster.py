@@ -88,7 +88,7 @@ def _file_of(environment: Path, module: str, folder: Path) -> Path:
 def test_spark_submit_on_a_local_cluster(
     environment: Path, spark_home: Path, tmp_path: Path
 ) -> None:
-    program = _file_of(environment, "txrocketmq.cli.ingest", tmp_path)
+    program = _file_of(environment, "txrocketmq.cli.spark.ingest", tmp_path)
     assert program.is_relative_to(environment)
     store = store_of(tmp_path / "broker-a")
     table = tmp_path / "table"

@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from tests.spark.ingest.tables import SETTINGS, keys_of, put_some, store_of
-from txrocketmq.spark.errors import TableBusy
+from txrocketmq.spark.arrow.errors import TableBusy
 from txrocketmq.spark.ingest.job import Job
-from txrocketmq.spark.ingest.runner import Outcome, Task, run_here
-from txrocketmq.spark.ingest.table import Table, location
+from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here
+from txrocketmq.spark.ingest.tables.table import Table, location
 from txrocketmq.spark.ingest.verify import verify
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.store.store import Store
 
 SERVER = """
 import threading

@@ -17,8 +17,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.message.message import Message, MessageQueue
-from txrocketmq.remoting.protocol.admin import GET_CONSUME_STATS, GetConsumeStatsRequestHeader
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats
+from txrocketmq.remoting.protocol.operations.admin import (
+    GET_CONSUME_STATS,
+    GetConsumeStatsRequestHeader,
+)
 from txrocketmq.remoting.protocol.topic import (
     DELETE_TOPIC_IN_BROKER,
     DELETE_TOPIC_IN_NAMESRV,
@@ -27,9 +30,9 @@ from txrocketmq.remoting.protocol.topic import (
     DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
 )
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.rpc import connection_to
-from txrocketmq.spark.live.send import batch_parcel, start_send
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.rpc import connection_to
+from txrocketmq.spark.live.wire.send import batch_parcel, start_send
 from txrocketmq.testing.server import Server
 
 BROKER = "broker-a"

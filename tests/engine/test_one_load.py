@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from tests.engine.programs import Load, expected, program, run
 from tests.examples import examples
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.execution import is_later, now_ms
+from txrocketmq.spark.planning.execution import is_later, now_ms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"

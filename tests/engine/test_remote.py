@@ -15,12 +15,12 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.errors import NotAStore, StoreError
-from txrocketmq.spark.files import files_of
-from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.log_reader import WINDOW_BYTES, Lost, read_log, read_picks
-from txrocketmq.spark.records import Records
-from txrocketmq.spark.store import Store, resolve
+from txrocketmq.spark.arrow.errors import NotAStore, StoreError
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.log.log_end import end_of_log
+from txrocketmq.spark.log.log_reader import WINDOW_BYTES, Lost, read_log, read_picks
+from txrocketmq.spark.store.files import files_of
+from txrocketmq.spark.store.store import Store, resolve
 
 
 @pytest.fixture(scope="module")

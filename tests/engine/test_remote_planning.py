@@ -18,10 +18,10 @@ from pyspark.sql.datasource import InputPartition
 from werkzeug.serving import make_server
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
-from txrocketmq.spark import log_end
 from txrocketmq.spark.batch import StoreReader
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.log import log_end
+from txrocketmq.spark.options.options import SourceOptions
 
 TOPICS, QUEUES, MESSAGES = 20, 8, 8000
 LEAST_BYTES = 4 << 20

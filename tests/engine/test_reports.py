@@ -24,7 +24,7 @@ from txrocketmq.spark.reports import catalog, views
 from txrocketmq.spark.reports.duck import database
 from txrocketmq.spark.reports.frames import messages_sql
 from txrocketmq.spark.reports.job import Job
-from txrocketmq.spark.reports.plot import svg
+from txrocketmq.spark.reports.page.plot import svg
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
     DEFAULT_TOP,
@@ -32,7 +32,7 @@ from txrocketmq.spark.reports.report import (
     Result,
     parameters,
 )
-from txrocketmq.spark.store import resolve
+from txrocketmq.spark.store.store import resolve
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reports.md"
 VALUES = parameters(after(3600), 5, 72)
@@ -212,7 +212,9 @@ def test_the_command(golden_store: Callable[[str], Path], tmp_path: Path) -> Non
     assert "golden_retry" in {row["group"] for row in found["lag"]}
     assert html.read_text("utf-8").count("<svg") == 2
     program = tmp_path / "program.py"
-    program.write_text("import sys; from txrocketmq.cli.report import main; sys.exit(main())\n")
+    program.write_text(
+        "import sys; from txrocketmq.cli.spark.report import main; sys.exit(main())\n"
+    )
     submit = [str(scripts / "spark-submit"), "--master", "local[2]", str(program), *arguments]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     submitted = subprocess.run(submit, capture_output=True, text=True, check=False, env=environment)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.options import TABLES
+from txrocketmq.spark.options.options import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = """

@@ -23,10 +23,10 @@ from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.call import Call, Reply, Request
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import Configuration, load
 from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+from txrocketmq.remoting.settings.config_file import Configuration, load
 
 
 class Answer(NamedTuple):

@@ -14,7 +14,7 @@ from tests.namesrv.test_golden_frames import RECORDINGS, conversation
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.frame import FrameDecoder
 
 # One of each code and version: of a hundred registrations, one is enough.
 REQUESTS = list(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import as_properties, ignored_keys, known_keys, load
+from txrocketmq.remoting.settings.config_file import as_properties, ignored_keys, known_keys, load
 
 # Setters of NamesrvConfig of 5.4.0, which has all of 4.9.7's; by reflection.
 ORIGINAL = """

@@ -21,9 +21,8 @@ from tests.namesrv.conftest import MakeNames, Names
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import read_properties
 from txrocketmq.remoting.dispatch import Dispatcher
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import RegisterBrokerBody, TopicRouteData
 from txrocketmq.remoting.protocol.route import (
@@ -31,6 +30,7 @@ from txrocketmq.remoting.protocol.route import (
     RegisterBrokerRequestHeader,
 )
 from txrocketmq.remoting.serialize.json import decode_body
+from txrocketmq.remoting.settings.config_file import read_properties
 
 FRAMES = Path(__file__).parent.parent / "golden" / "frames"
 RECORDINGS = sorted(path.stem for path in FRAMES.glob("name-server-*.jsonl"))

@@ -19,8 +19,9 @@ from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin, route, topic
+from txrocketmq.remoting.protocol import route, topic
 from txrocketmq.remoting.protocol.body.route import KVTable, TopicRouteData
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.route import GetRouteInfoRequestHeader
 
 check = Checks()

@@ -9,8 +9,8 @@ import pytest
 
 from txrocketmq.namesrv.__main__ import configure, main
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import read_properties
-from txrocketmq.remoting.tls import TlsConfig
+from txrocketmq.remoting.settings.config_file import read_properties
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 
 def test_without_a_file_everything_is_default() -> None:

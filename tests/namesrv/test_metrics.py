@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import registration, table_with
 from txrocketmq.namesrv.metrics import NamesrvMetrics
-from txrocketmq.remoting.transport.exporter import exposition
+from txrocketmq.remoting.host.exporter import exposition
 
 
 def test_brokers_topics_and_connections_are_counted() -> None:

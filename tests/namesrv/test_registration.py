@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes import NOW_MS, FakePeer, refused
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.namesrv import registration
 from txrocketmq.namesrv.registration import Registration, read
 from txrocketmq.remoting.call import Request

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.namesrv.registration import Registered
 from txrocketmq.namesrv.route_events import (
     BrokerJoined,

@@ -21,22 +21,23 @@ from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import ConfigError
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.protocol import ha, route
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
 )
-from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
+from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations.ha import NotifyMinBrokerIdChangeRequestHeader
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
     RegisterBrokerRequestHeader,
 )
-from txrocketmq.remoting.tls import TlsConfig
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.settings.config_file import ConfigError
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 BODY = RegisterBrokerBody(
     topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(

@@ -17,7 +17,7 @@ from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.header import Header, NoHeader
-from txrocketmq.remoting.protocol import ha, route, topic
+from txrocketmq.remoting.protocol import route, topic
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     QueueData,
@@ -27,6 +27,7 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicRouteData,
 )
 from txrocketmq.remoting.protocol.body.topic import TopicList
+from txrocketmq.remoting.protocol.operations import ha
 
 MANY = 1_500
 MOST_LINES = 1_500

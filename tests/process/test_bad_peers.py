@@ -16,7 +16,7 @@ import pytest
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.protocol import pull, send

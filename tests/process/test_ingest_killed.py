@@ -23,15 +23,15 @@ from deltalake import DeltaTable
 
 from tests.spark.ingest.tables import keys, keys_of, put_some, quarantined, rows, store_of
 from tests.spark.stores import StoreWriter
-from txrocketmq.cli import ingest
 from txrocketmq.cli.ending import INTERRUPTED
+from txrocketmq.cli.spark import ingest
 
 KILLS = int(os.environ.get("INGEST_KILLS", "6"))
 SEED = int(os.environ.get("INGEST_SEED", "4711"))
 PROGRAM = """
 from txrocketmq.spark.ingest import job
 job.COMMIT_BYTES = 1  # a commit for each file of the log
-from txrocketmq.cli.ingest import main
+from txrocketmq.cli.spark.ingest import main
 raise SystemExit(main())
 """
 COMMAND = (sys.executable, "-c", PROGRAM)

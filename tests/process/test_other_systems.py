@@ -131,7 +131,7 @@ def test_the_play_is_one(macos: dict[str, str]) -> None:
     """What a process is told: else all this would prove nothing."""
     program = (
         "import os, sys, select, mmap\n"
-        "from txrocketmq.remoting.transport.run import reactor\n"
+        "from txrocketmq.remoting.host.run import reactor\n"
         "print(sys.platform, type(reactor).__name__, hasattr(os, 'posix_fallocate'),"
         " hasattr(select, 'epoll'), hasattr(mmap, 'MADV_REMOVE'), os.path.exists('/proc/self'))"
     )

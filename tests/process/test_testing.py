@@ -19,7 +19,7 @@ from txrocketmq.testing.server import Server
 SEND_DELAYED = """
 import sys
 from txrocketmq.cli import session
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.remoting.message.message import Message
 
@@ -33,9 +33,9 @@ sys.exit(session.run("test", ClientConfig(namesrv_addr=sys.argv[1]), main))
 IN_PROCESS = """
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.consumer.pull import PullLoop
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.testing.in_process import InProcessServer

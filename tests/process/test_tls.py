@@ -17,7 +17,7 @@ import pytest
 from tests.certificates import PASSWORD, apart, certified, with_password
 from tests.process.conftest import DEADLINE_S, Run, Standalone
 from txrocketmq.client import ConsumeFrom, LitePullConsumer, Producer, new_message
-from txrocketmq.remoting.config_file import write_properties
+from txrocketmq.remoting.settings.config_file import write_properties
 
 PROGRAM = """
 import sys
@@ -28,9 +28,9 @@ from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.offset import *
-from txrocketmq.remoting.tls import TlsConfig, client_context
+from txrocketmq.remoting.settings.tls import TlsConfig, client_context
 from txrocketmq.remoting.transport.client import Connections, as_deferred
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.server import RemotingServer
 
 def of(name):

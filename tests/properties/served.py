@@ -13,24 +13,24 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.config_file import Configuration
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.protocol import pull, route, send
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
 from txrocketmq.remoting.protocol.route import GetRouteInfoRequestHeader
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.settings.config_file import Configuration
 
 LONGEST_WAIT_S = 40
 """After so many seconds every request must have its answer."""

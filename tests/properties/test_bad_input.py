@@ -30,7 +30,7 @@ from txrocketmq.remoting import protocol
 from txrocketmq.remoting.call import CALLS, Call
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.frame import MAX_FRAME_BYTES
+from txrocketmq.remoting.frame.frame import MAX_FRAME_BYTES
 from txrocketmq.remoting.header import HeaderField
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader

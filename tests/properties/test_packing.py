@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting import formats as wire
 from txrocketmq.remoting.message import ids, record
-from txrocketmq.remoting.packing import dtype, fixed
+from txrocketmq.remoting.primitives.packing import dtype, fixed
 
 INTEGERS = {
     construct.Int8sb: (-(1 << 7), (1 << 7) - 1),

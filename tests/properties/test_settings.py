@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import ConfigError, Configuration, load
 from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.settings.config_file import ConfigError, Configuration, load
 
 NUMBERS = [
     pytest.param(cls, spec, id=spec.name)

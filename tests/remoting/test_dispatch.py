@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer
-from txrocketmq.remoting import frame
 from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry, Run, serves, serves_run
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame import frame
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.offset import (

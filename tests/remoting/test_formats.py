@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import LanguageCode, MQVersion, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.message.ids import pack_host
 from txrocketmq.remoting.message.record import IPV4_HOST, IPV6_HOST
 from txrocketmq.remoting.protocol.body.route import (

@@ -19,7 +19,7 @@ from txrocketmq.remoting.header import (
     field,
     header,
 )
-from txrocketmq.remoting.java_numbers import integer, long
+from txrocketmq.remoting.primitives.java_numbers import integer, long
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from txrocketmq.spark.files import Entry, LocalFiles, Piece, Tree
+from txrocketmq.spark.store.files import Entry, LocalFiles, Piece, Tree
 
 
 @dataclass(frozen=True)

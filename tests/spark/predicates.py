@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from txrocketmq.spark.where import TIMES, Predicate
+from txrocketmq.spark.options.where import TIMES, Predicate
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {

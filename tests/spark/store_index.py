@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message.tags import java_string_hash
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.spark.fastjson import fastjson
 from tests.spark.store_index import IndexWriter, write_at
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionType, compress

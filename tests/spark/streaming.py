@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.stream import StoreStreamReader
 
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.batch import StoreReader
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.columns.output import Output
+from txrocketmq.spark.options.options import SourceOptions
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.arrow.errors import SparkSourceError
 from txrocketmq.spark.session import session
 
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from tests.spark.stores import StoreWriter
+from txrocketmq.spark.arrow.errors import NotAStore, OptionError, SparkSourceError
 from txrocketmq.spark.batch import StoreReader
-from txrocketmq.spark.errors import NotAStore, OptionError, SparkSourceError
 from txrocketmq.spark.live.batch import LiveReader
 from txrocketmq.spark.live.stream import LiveStreamReader
 from txrocketmq.spark.source import OldNameSource, RocketMQSource
@@ -67,7 +67,7 @@ def version(name):
         raise metadata.PackageNotFoundError(name)
     return {"numpy": "1.26.4"}.get(name) or has(name)
 metadata.version = version
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.arrow.errors import SparkSourceError
 from txrocketmq.spark.pyspark_rocketmq import DefaultSource
 try:
     DefaultSource({"path": "/nowhere"})
@@ -81,7 +81,7 @@ except SparkSourceError as error:
 
 
 def test_streams_say_which_pyspark_they_need(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("txrocketmq.spark.needs.version_of", lambda name: "4.0.2")
+    monkeypatch.setattr("txrocketmq.spark.options.needs.version_of", lambda name: "4.0.2")
     source = RocketMQSource({"path": path})
     assert isinstance(source.reader(SCHEMA), StoreReader)
     with pytest.raises(SparkSourceError, match=r"a stream needs PySpark 4\.2 or .* 4\.0\.2"):

@@ -14,11 +14,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
 from tests.spark.streaming import Query, read, reader, through_json
-from txrocketmq.spark import covered, log_reader, plan
-from txrocketmq.spark.errors import DataLossError, OptionError, SparkSourceError
-from txrocketmq.spark.files import LocalFiles, Piece
-from txrocketmq.spark.log_position import of_offset
-from txrocketmq.spark.split import CoveredPicks, LogRange
+from txrocketmq.spark.arrow.errors import DataLossError, OptionError, SparkSourceError
+from txrocketmq.spark.log import log_reader
+from txrocketmq.spark.log.log_position import of_offset
+from txrocketmq.spark.planning import plan
+from txrocketmq.spark.planning import queue_coverage as covered
+from txrocketmq.spark.planning.split import CoveredPicks, LogRange
+from txrocketmq.spark.store.files import LocalFiles, Piece
 
 
 @pytest.fixture

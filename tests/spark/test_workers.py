@@ -10,7 +10,7 @@ import sys
 from pyspark import cloudpickle
 
 from txrocketmq.spark import workers
-from txrocketmq.spark.needs import ALSO, LEAST
+from txrocketmq.spark.options.needs import ALSO, LEAST
 from txrocketmq.spark.workers import asked, lacking
 
 ALL = ["txrocketmq", *LEAST, *ALSO]

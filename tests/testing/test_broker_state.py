@@ -13,9 +13,9 @@ import pytest
 from twisted.internet.task import Clock as ReactorClock
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import decode_messages
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.testing import broker_state
 from txrocketmq.testing.broker_state import BrokerState
 

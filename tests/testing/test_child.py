@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
 from twisted.python.failure import Failure
 
-from txrocketmq.cli.standalone import Options
+from txrocketmq.cli.servers.standalone import Options
 from txrocketmq.testing import child
 from txrocketmq.testing.child import OF_FAULTS, OF_STATE, Control, Runs
 from txrocketmq.testing.clock import HurriedClock

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from testcontainers.core.container import DockerContainer
 
-from txrocketmq.cli.standalone import configure
-from txrocketmq.remoting.config_file import read_properties
+from txrocketmq.cli.servers.standalone import configure
+from txrocketmq.remoting.settings.config_file import read_properties
 from txrocketmq.testing import container
 from txrocketmq.testing.container import RocketMQContainer
 

@@ -16,11 +16,11 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.tls import TlsConfig
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.outlet import plain_outlet
 from txrocketmq.remoting.transport.peer import TcpPeer
+from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.testing.faults import Faults, LateOutlet
 
 

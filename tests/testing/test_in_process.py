@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.remoting.config_file import ConfigError
+from txrocketmq.remoting.settings.config_file import ConfigError
 from txrocketmq.testing.in_process import InProcessServer
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from txrocketmq.cli.standalone import configure
+from txrocketmq.cli.servers.standalone import configure
 from txrocketmq.testing.settings import broker_settings
 
 

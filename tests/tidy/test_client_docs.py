@@ -16,9 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from txrocketmq.client import blocking, names
-from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.faces import LIFE, config_class, members
+from txrocketmq.client import blocking
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.faces import names
+from txrocketmq.client.faces.faces import LIFE, config_class, members
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

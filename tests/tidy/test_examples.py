@@ -84,12 +84,12 @@ def test_profiles_are_registered() -> None:
 def test_fuzzing_runs_decoders_and_servers() -> None:
     found = fuzz.modules()
     for module in (
-        "tests/remoting/test_frame.py",
+        "tests/remoting/frame/test_frame.py",
         "tests/remoting/serialize/test_rocketmq.py",
         "tests/remoting/protocol/body/test_base.py",
         "tests/properties/test_record.py",
         "tests/properties/test_bad_input.py",
-        "tests/spark/test_walk.py",
+        "tests/spark/arrow/test_walk.py",
     ):
         assert module in found
     assert not [module for module in found if module.startswith("tests/engine")]

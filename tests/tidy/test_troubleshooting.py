@@ -65,9 +65,16 @@ def test_every_message_is_in_the_code(root: Path) -> None:
 
 
 REFUSALS: Final = {
-    "ResponseError": ["broker/processors/send_checks.py", "broker/processors/pull_message.py"],
-    "ConfigError": ["remoting/config_file.py", "broker/config.py", "broker/store"],
-    "weigh": ["broker/store/recover.py"],
+    "ResponseError": [
+        "broker/processors/send/send_checks.py",
+        "broker/processors/pull/pull_message.py",
+    ],
+    "ConfigError": [
+        "remoting/settings/config_file.py",
+        "broker/settings/config.py",
+        "broker/store",
+    ],
+    "weigh": ["broker/store/opening/recover.py"],
     "StoreError": ["broker/store"],
 }
 """Calls that refuse a message or a start, and where they are made."""

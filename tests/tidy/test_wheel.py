@@ -109,10 +109,10 @@ def _link(installed: Distribution, packages: Path, name: str) -> None:
 
 WITH_EXTRAS = {
     "broker/metrics.py",
-    "broker/store/stretches.py",
+    "broker/store/check/stretches.py",
     "namesrv/metrics.py",
-    "remoting/self_signed.py",
-    "remoting/transport/exporter.py",
+    "remoting/settings/self_signed.py",
+    "remoting/host/exporter.py",
     "remoting/transport/peer_metrics.py",
 }
 """What is imported only where metrics are switched on, where there is numpy, or where a server

@@ -21,18 +21,18 @@ from twisted.internet import reactor as global_reactor
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.consumer.config import (
     ConsumeFrom,
     LitePullConsumerConfig,
     MessageModel,
     PushConsumerConfig,
 )
-from txrocketmq.client.consumer.listener import ConsumeOrderlyStatus, ConsumeStatus
+from txrocketmq.client.consumer.group.subscription import MessageSelector
+from txrocketmq.client.consumer.listening.listener import ConsumeOrderlyStatus, ConsumeStatus
 from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.push import PushConsumer
-from txrocketmq.client.consumer.subscription import MessageSelector
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 
 reactor: Any = global_reactor

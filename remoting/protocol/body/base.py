@@ -37,8 +37,8 @@ from typing import (
 from txrocketmq.remoting.errors import HeaderError, RemotingError
 from txrocketmq.remoting.header import Lazy, camel_case
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.primitives.values import Value, value_class
 from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
-from txrocketmq.remoting.values import Value, value_class
 
 _LONG_MAX: Final = 2**63 - 1
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")

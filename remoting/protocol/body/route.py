@@ -13,8 +13,8 @@ from typing import Final, Self
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.formats import REGISTRATION_LENGTH
-from txrocketmq.remoting.java_numbers import integer
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.java_numbers import integer
+from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
 from txrocketmq.remoting.protocol.body.static_topic import (
     TopicQueueMappingDetail,

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter import consumer_filters
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import Expression
 from txrocketmq.broker.filter.operators import Properties
-from txrocketmq.broker.json_file import JsonFile, JsonFileError
-from txrocketmq.broker.message_filter import filter_by
-from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
+from txrocketmq.broker.pulls.message_filter import filter_by
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.message_store import GetMessageStatus
+from txrocketmq.broker.store.queues.consume_queue_ext import ConsumeQueueExt, is_ext_address
+from txrocketmq.broker.work.json_file import JsonFile, JsonFileError
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import SubscriptionData

@@ -19,7 +19,7 @@ from txrocketmq.broker.filter.expression import (
     Expressions,
     NotCompiled,
 )
-from txrocketmq.broker.store.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
 

@@ -12,7 +12,7 @@ import re
 import zlib
 from typing import Any
 
-from txrocketmq.broker.store import formats as stores
+from txrocketmq.broker.store.formats import formats as stores
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.message.record import (
     BATCH_ENTRY,

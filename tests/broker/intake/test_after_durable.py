@@ -9,7 +9,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.broker.intake.test_intake import message
 from txrocketmq.broker.intake.after_durable import MAX_BATCH, MAX_WAITING, AfterDurable, Message
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
 
 
 class Scene:

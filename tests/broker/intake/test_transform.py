@@ -13,12 +13,12 @@ from tests.broker.processors.sends import Sending, send_processor
 from tests.fakes import request
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn, NotTaken, Transforms, no_transforms
-from txrocketmq.broker.processors.send_back import SendBackProcessor
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.processors.send.send_back import SendBackProcessor
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.codes import RequestCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Registry
-from txrocketmq.remoting.frame import encode_frame
+from txrocketmq.remoting.frame.frame import encode_frame
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.protocol.body.route import TopicConfig

@@ -10,8 +10,8 @@ from typing import Any
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, FakePeer, reply_of, request
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.processors.ack_message import AckMessageProcessor
-from txrocketmq.broker.processors.pop_message import PopMessageProcessor
+from txrocketmq.broker.processors.pop.ack_message import AckMessageProcessor
+from txrocketmq.broker.processors.pop.pop_message import PopMessageProcessor
 from txrocketmq.remoting.call import Buffer, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Run

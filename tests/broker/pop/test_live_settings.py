@@ -14,8 +14,8 @@ from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
 from tests.fakes import reply_of, request
 from tests.live import Checks
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.processors.assignment import AssignmentProcessor
-from txrocketmq.broker.topic_routes import TopicRoutes
+from txrocketmq.broker.cluster.topic_routes import TopicRoutes
+from txrocketmq.broker.processors.pop.assignment import AssignmentProcessor
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.pop import (

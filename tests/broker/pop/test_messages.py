@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from txrocketmq.broker.pop.messages import in_record, offsets_of, one_by_one, records_of
-from txrocketmq.broker.store.get_result import GetMessageStatus, GetResult
+from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import (
     Message,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.json_file import JsonFile, JsonFileError
 from txrocketmq.broker.pop.order_info import NOT_FOUND, OTHER_POP, OrderInfos
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.work.json_file import JsonFile, JsonFileError
 
 NOW_MS = 1_700_000_000_001
 GOLDEN = """{

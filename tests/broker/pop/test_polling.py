@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.fakes import NOW_MS, FakePeer
-from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.pop import polling
 from txrocketmq.broker.pop.polling import PollingResult, PopPolling, Waiting
+from txrocketmq.broker.settings.config import BrokerConfig
 
 PEER = FakePeer()
 

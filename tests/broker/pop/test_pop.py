@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
 from tests.fakes import outcome_of
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.remoting.call import PendingReply
 
 

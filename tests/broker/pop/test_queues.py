@@ -9,9 +9,9 @@ import pytest
 from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
 from txrocketmq.broker.intake.inner_message import InnerMessage
-from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
-from txrocketmq.broker.store import jumps
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.get import jumps
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 

@@ -9,7 +9,7 @@ from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from txrocketmq.broker.pop import revive
 from txrocketmq.broker.pop.records import Key, check_point
-from txrocketmq.broker.store.jumps import POPPED, REVIVAL, Jump
+from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.remoting.message.pop import REVIVE_GROUP
 
 RETRY = f"%RETRY%{GROUP}_T"

@@ -9,15 +9,15 @@ from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import FakePeer
-from txrocketmq.broker.processors.end_transaction import EndTransactionProcessor
-from txrocketmq.broker.processors.send_checks import SendChecks
-from txrocketmq.broker.processors.send_message import SendMessageProcessor
-from txrocketmq.broker.store.flush import FlushJob
+from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
+from txrocketmq.broker.processors.send.send_checks import SendChecks
+from txrocketmq.broker.processors.send.send_message import SendMessageProcessor
+from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.connection import Connection
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.connection import Connection
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 

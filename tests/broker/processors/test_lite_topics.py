@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.broker.processors.test_pull_message import Pulling
+from tests.broker.processors.pull.test_pull_message import Pulling
 from tests.fakes import refused
 from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.remoting.codes import RequestCode, ResponseCode

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.broker.processors.test_pull_message import (
+from tests.broker.processors.pull.test_pull_message import (
     COMMIT,
     OWN,
     SUSPEND,
@@ -17,11 +17,11 @@ from tests.broker.processors.test_pull_message import (
     facts,
 )
 from tests.fakes import outcome_of, refused, request
-from txrocketmq.broker.cold_reads import BUSY, MAX_WAITING
-from txrocketmq.broker.processors.offset import OffsetProcessor
-from txrocketmq.broker.store.files import OsFiles
-from txrocketmq.broker.store.in_memory import Chunk
-from txrocketmq.broker.store.steps import MOST_READS
+from txrocketmq.broker.processors.pull.offset import OffsetProcessor
+from txrocketmq.broker.store.disk.files import OsFiles
+from txrocketmq.broker.store.disk.in_memory import Chunk
+from txrocketmq.broker.store.disk.steps import MOST_READS
+from txrocketmq.broker.work.cold_reads import BUSY, MAX_WAITING
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -128,7 +128,7 @@ def test_a_disk_that_fails_is_an_answer(pulling: Pulling, slow: SlowDisk) -> Non
 def test_where_too_many_wait_for_the_disk_one_more_is_refused(
     pulling: Pulling, slow: SlowDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("txrocketmq.broker.cold_reads.MAX_WAITING", 0)
+    monkeypatch.setattr("txrocketmq.broker.work.cold_reads.MAX_WAITING", 0)
     error = outcome_of(pulling.pull())
     assert isinstance(error, ResponseError)
     assert error.code == ResponseCode.SYSTEM_BUSY

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tests.broker.conftest import Parts
 from tests.broker.jumps import lost_before, told_jumps
-from tests.broker.processors.test_pull_message import Pulling, facts
-from txrocketmq.broker.store.jumps import GROUP, Jump
+from tests.broker.processors.pull.test_pull_message import Pulling, facts
+from txrocketmq.broker.store.get.jumps import GROUP, Jump
 
 
 def test_a_group_that_has_missed_messages_is_told(parts: Parts) -> None:

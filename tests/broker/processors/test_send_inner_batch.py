@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.broker.processors.send.test_send_message import KEY, batch_of, header, send
+from tests.broker.processors.send.test_send_message import sending as sending  # noqa: PLC0414
 from tests.broker.processors.sends import Sending
-from tests.broker.processors.test_send_message import KEY, batch_of, header, send
-from tests.broker.processors.test_send_message import sending as sending  # noqa: PLC0414
 from txrocketmq.remoting.codes import RequestCode
 
 

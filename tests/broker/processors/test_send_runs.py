@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from tests.broker.processors.send.test_send_message import header, sending
 from tests.broker.processors.sends import Sending
-from tests.broker.processors.test_send_message import header, sending
 from tests.fakes import FakePeer
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.protocol.send import SEND_MESSAGE

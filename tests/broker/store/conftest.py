@@ -13,8 +13,8 @@ import pytest
 
 from tests.broker.store.filled import Filled
 from tests.disk import MemoryFiles
-from txrocketmq.broker.store.commit_point import Policy
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.log.commit_point import Policy
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 
 NOW_MS = 1_700_000_000_000

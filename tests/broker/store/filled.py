@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.broker.store.test_recover import LOG, Model, mixed, reopened
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import StoreLoss
+from tests.broker.store.opening.test_recover import LOG, Model, mixed, reopened
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 
 NOW_MS = 1_700_000_000_000

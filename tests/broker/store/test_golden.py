@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     MessageStore,
     PutMessage,
     PutStatus,
 )
-from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.tags import tags_code
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.broker.store.test_flush import flushed
-from tests.broker.store.test_retention import FOUR_MS, HOUR_MS, NOON_MS, OLD_MS, logs, ticks
+from tests.broker.store.upkeep.test_flush import flushed
+from tests.broker.store.upkeep.test_retention import FOUR_MS, HOUR_MS, NOON_MS, OLD_MS, logs, ticks
 from tests.live import Checks
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
-from txrocketmq.broker.store.steps import finished
-from txrocketmq.remoting.config_file import Configuration
+from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
+from txrocketmq.remoting.settings.config_file import Configuration
 
 NOW_MS = FOUR_MS + 2 * HOUR_MS
 check = Checks()

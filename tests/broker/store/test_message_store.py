@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.broker.store import stored_messages
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import FileSizeError, StoreError
-from txrocketmq.broker.store.index_file import index_file_name
+from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.errors import FileSizeError, StoreError
+from txrocketmq.broker.store.get import stored_messages
+from txrocketmq.broker.store.index.index_file import index_file_name
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     MessageStore,
     PutMessage,
     PutStatus,
 )
-from txrocketmq.broker.store.steps import finished
-from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.settings.config_file import Configuration
 
 NOW_MS = 1_700_000_000_000
 FAR_MS = 1 << 50

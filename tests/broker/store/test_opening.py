@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.broker.store.filled import QUEUES, WORD, Build, Config, Filled
-from tests.broker.store.test_recover import LOG, Model, all_bodies, mixed, reopened
-from txrocketmq.broker.store.config import SYNC_FLUSH, StoreConfig
-from txrocketmq.broker.store.errors import FileSizeError, StoreError, StoreLoss
+from tests.broker.store.opening.test_recover import LOG, Model, all_bodies, mixed, reopened
+from txrocketmq.broker.store.formats.config import SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.errors import FileSizeError, StoreError, StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
 
 NOW_MS = 1_700_000_000_000

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.broker.store.filled import NOW_MS, QUEUES, Build, Config, Filled
-from tests.broker.store.test_recover import FAR_MS, all_bodies, reopened
+from tests.broker.store.opening.test_recover import FAR_MS, all_bodies, reopened
 from tests.examples import examples
-from txrocketmq.broker.store.consume_queue import UNIT, UNIT_BYTES
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.steps import finished
+from txrocketmq.broker.store.queues.consume_queue import UNIT, UNIT_BYTES
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.broker.processors.sends import send_processor
 from tests.fakes import FakePeer
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.processors.recall_message import RecallMessageProcessor
+from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.properties import encode_properties

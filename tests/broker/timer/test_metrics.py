@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from tests.broker.timer.scene import Scene
-from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.work.json_file import JsonFile
 
 
 def test_the_originals_file(tmp_path: Path) -> None:

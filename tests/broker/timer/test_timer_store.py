@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.broker.timer.scene import SECOND_MS, Scene
-from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.mapped_file import MappedFile
-from txrocketmq.broker.store.timer_check import TimerProgress
-from txrocketmq.broker.store.timer_log import TimerLog
+from txrocketmq.broker.store.disk.mapped_file import MappedFile
+from txrocketmq.broker.store.formats import formats
+from txrocketmq.broker.store.timers.timer_check import TimerProgress
+from txrocketmq.broker.store.timers.timer_log import TimerLog
 
 COUNT = 200
 

@@ -13,11 +13,11 @@ import pytest
 
 from tests.broker.timer.scene import SECOND_MS, Scene
 from tests.fakes import NOW_MS
-from txrocketmq.broker.reading import RETRY_MS
-from txrocketmq.broker.store import files as files_module
-from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.commit_log import Batch
-from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.disk import files as files_module
+from txrocketmq.broker.store.formats import formats
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.log.commit_log import Batch
+from txrocketmq.broker.work.reading import RETRY_MS
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 

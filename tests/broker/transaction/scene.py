@@ -9,12 +9,12 @@ from typing import Any
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.broker.processors.sends import send_processor
 from tests.fakes import FakePeer
-from txrocketmq.broker.clients import Client
+from txrocketmq.broker.tables.clients import Client
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import decode_message_id
 from txrocketmq.remoting.message.message import MessageExt, decode_message

@@ -10,12 +10,12 @@ import pytest
 from tests.broker.conftest import STORE_HOST
 from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene, restarted
-from txrocketmq.broker.slices import Slices
-from txrocketmq.broker.store.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
-from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.transaction.check import MAX_BATCH
 from txrocketmq.broker.transaction.half_message import left_alone
 from txrocketmq.broker.transaction.op_message import op_message
+from txrocketmq.broker.work.slices import Slices
 from txrocketmq.remoting.message.topics import (
     TRANS_CHECK_MAX_TIME_TOPIC,
     TRANS_HALF_TOPIC,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.broker.json_file import JsonFile, JsonFileError
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
+from txrocketmq.broker.work.json_file import JsonFile, JsonFileError
 
 NOW_MS = 1_700_000_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
-from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.transaction.op_message import ENDED_CODE, half_offsets, op_message
 from txrocketmq.remoting.message.message import decode_message
 

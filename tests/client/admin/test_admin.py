@@ -13,7 +13,7 @@ from txrocketmq.client import aio, blocking, tx
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.messages import Messages
 from txrocketmq.client.admin.servers import Servers
-from txrocketmq.client.faces import members
+from txrocketmq.client.faces.faces import members
 
 WANTED = {
     "brokers", "clone_offsets", "consume_directly", "create_group", "create_topic", "delete_group",

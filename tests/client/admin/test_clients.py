@@ -7,10 +7,10 @@ import pytest
 
 from tests.client.admin.fake_cluster import CONNECTIONS, QUEUE, Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, result_of
-from txrocketmq.client.errors import AdminRefused, GroupOffline
+from txrocketmq.client.base.errors import AdminRefused, GroupOffline
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.protocol import admin, offset
+from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.client import (
     Connection,
     ConsumerRunningInfo,
@@ -19,6 +19,7 @@ from txrocketmq.remoting.protocol.body.client import (
     ProducerTableInfo,
 )
 from txrocketmq.remoting.protocol.body.offset import GetConsumerStatusBody
+from txrocketmq.remoting.protocol.operations import admin
 
 OFFLINE = refused(ResponseCode.CONSUMER_NOT_ONLINE)
 

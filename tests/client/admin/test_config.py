@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from txrocketmq.client.admin.config import AdminConfig
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 
 
 def test_the_times_are_those_of_the_original_or_longer() -> None:

@@ -9,15 +9,15 @@ import pytest
 
 from tests.client.admin.fake_cluster import Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, result_of
-from txrocketmq.client.errors import GroupNotFound, NotKept
+from txrocketmq.client.base.errors import GroupNotFound, NotKept
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import admin as calls
 from txrocketmq.remoting.protocol import pull, route, topic
 from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats, OffsetWrapper
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.operations import admin as calls
 from txrocketmq.remoting.serialize.json import decode_body
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.client.admin.fake_cluster import CONNECTIONS, QUEUE, Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, a_route, result_of
 from txrocketmq.client.admin.results import TrackType
-from txrocketmq.client.errors import AdminRefused, MessageNotFound
-from txrocketmq.client.trace import Recall
+from txrocketmq.client.base.errors import AdminRefused, MessageNotFound
+from txrocketmq.client.core.trace import Recall
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.ids import Host, encode_message_id
@@ -22,7 +22,6 @@ from txrocketmq.remoting.message.message import (
     encode_message,
 )
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.remoting.protocol import admin as calls
 from txrocketmq.remoting.protocol import heartbeat, offset, pull, query, send, topic
 from txrocketmq.remoting.protocol.body.client import ConsumeMessageDirectlyResult
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats, OffsetWrapper
@@ -32,6 +31,7 @@ from txrocketmq.remoting.protocol.offset import (
     GetMinOffsetResponseHeader,
     SearchOffsetResponseHeader,
 )
+from txrocketmq.remoting.protocol.operations import admin as calls
 from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
 from txrocketmq.remoting.protocol.query import QueryMessageResponseHeader
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader

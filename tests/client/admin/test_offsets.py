@@ -9,7 +9,7 @@ import pytest
 
 from tests.client.admin.fake_cluster import CONNECTIONS, QUEUE, Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, a_route, result_of
-from txrocketmq.client.errors import (
+from txrocketmq.client.base.errors import (
     AdminRefused,
     BrokerNotExist,
     GroupNotFound,
@@ -19,7 +19,6 @@ from txrocketmq.client.errors import (
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import admin as admin_calls
 from txrocketmq.remoting.protocol import offset as calls
 from txrocketmq.remoting.protocol.body.offset import ResetOffsetBody
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats, OffsetWrapper
@@ -29,6 +28,7 @@ from txrocketmq.remoting.protocol.offset import (
     QueryConsumerOffsetResponseHeader,
     SearchOffsetResponseHeader,
 )
+from txrocketmq.remoting.protocol.operations import admin as admin_calls
 
 OFFLINE = refused(ResponseCode.CONSUMER_NOT_ONLINE)
 

@@ -9,13 +9,14 @@ import pytest
 
 from tests.client.admin.fake_cluster import Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, result_of
-from txrocketmq.client.errors import AdminRefused, PartlyFailed
+from txrocketmq.client.base.errors import AdminRefused, PartlyFailed
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.protocol import admin, route
-from txrocketmq.remoting.protocol.admin import GetBrokerConfigResponseHeader
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData, BrokerStatsItem
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import GetBrokerConfigResponseHeader
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerResponseHeader,
     GetKVConfigResponseHeader,

@@ -10,14 +10,15 @@ import pytest
 from tests.client.admin.fake_cluster import Cluster, refused
 from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, result_of
 from txrocketmq.client.admin.topics import attributes_text
-from txrocketmq.client.errors import AdminRefused, MessageIllegal, NoRoute, NotKept
+from txrocketmq.client.base.errors import AdminRefused, MessageIllegal, NoRoute, NotKept
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import admin, route, topic
+from txrocketmq.remoting.protocol import route, topic
 from txrocketmq.remoting.protocol.body.route import TopicConfig, TopicConfigSerializeWrapper
 from txrocketmq.remoting.protocol.body.stats import TopicOffset, TopicStatsTable
 from txrocketmq.remoting.protocol.body.topic import GroupList, TopicList
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.route import GetKVConfigResponseHeader
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.client.fakes import BROKER_A, Scene, refusal
-from txrocketmq.client.consumer.listener import ConsumeContext
+from txrocketmq.client.consumer.listening.listener import ConsumeContext
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, encode_message

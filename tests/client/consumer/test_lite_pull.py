@@ -12,16 +12,16 @@ from twisted.internet.defer import Deferred
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, found
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.consumer.assigned import EXCEPTION_MS
-from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
-from txrocketmq.client.consumer.lite_pull import FIRST_CHECK_MS, LitePullConsumer
-from txrocketmq.client.errors import (
+from txrocketmq.client.base.errors import (
     MessageIllegal,
     MQBrokerError,
     NotAssigned,
     NotRunning,
     OffsetIllegal,
 )
+from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
+from txrocketmq.client.consumer.lite_pull import FIRST_CHECK_MS, LitePullConsumer
+from txrocketmq.client.consumer.pulling.assigned_queues import EXCEPTION_MS
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue

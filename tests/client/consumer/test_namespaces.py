@@ -9,22 +9,22 @@ from typing import Any, cast
 import pytest
 
 from tests.client.consumer.fake_broker import Broker, Listener
+from tests.client.consumer.group.test_shares import assigned
 from tests.client.consumer.test_pop import popped
-from tests.client.consumer.test_shares import assigned
 from tests.client.fakes import BROKER_A, NAME_SERVER, Scene, a_route, result_of
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.consumer.config import PushConsumerConfig
-from txrocketmq.client.consumer.listener import ConsumeStatus
+from txrocketmq.client.consumer.listening.listener import ConsumeStatus
 from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.consumer.push import PushConsumer
-from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, encode_message
 from txrocketmq.remoting.protocol import heartbeat, pop, pull, send
 from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
 
 OURS = MessageQueue("ns%T", "broker-a", 0)
 

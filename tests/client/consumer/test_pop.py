@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.config import TRACE_TOPIC, ClientConfig
-from txrocketmq.client.consumer.config import ConsumeFrom, PopConsumerConfig
-from txrocketmq.client.consumer.hooks import ConsumeHookContext, ConsumeReturnType
-from txrocketmq.client.consumer.pop import PopConsumer
-from txrocketmq.client.errors import (
+from txrocketmq.client.base.config import TRACE_TOPIC, ClientConfig
+from txrocketmq.client.base.errors import (
     MessageIllegal,
     MQBrokerError,
     NoRoute,
     NotRunning,
     PopNotSupported,
 )
-from txrocketmq.client.trace import SubAfter, decode_records
+from txrocketmq.client.consumer.config import ConsumeFrom, PopConsumerConfig
+from txrocketmq.client.consumer.listening.hooks import ConsumeHookContext, ConsumeReturnType
+from txrocketmq.client.consumer.pop import PopConsumer
+from txrocketmq.client.core.trace import SubAfter, decode_records
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError

@@ -18,8 +18,8 @@ from tests.client.fakes import (
     result_of,
     started,
 )
+from txrocketmq.client.base.errors import MessageIllegal, MQBrokerError, NoRoute
 from txrocketmq.client.consumer.pull import FLOW_CONTROL_MS, RETRY_MS, PullLoop
-from txrocketmq.client.errors import MessageIllegal, MQBrokerError, NoRoute
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError

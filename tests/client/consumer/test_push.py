@@ -12,13 +12,13 @@ from twisted.logger import ILogObserver, formatEvent, globalLogPublisher
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, Listener, found
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.consumer.begin import HALF_AN_HOUR_MS
+from txrocketmq.client.base.errors import MessageIllegal, NoRoute, OffsetsUnreadable
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
-from txrocketmq.client.consumer.listener import ConsumeStatus
-from txrocketmq.client.consumer.pulling import FLOW_CONTROL_MS
+from txrocketmq.client.consumer.listening.listener import ConsumeStatus
+from txrocketmq.client.consumer.listening.troubles import BROKER_FLOW_CONTROL_MS, EXCEPTION_MS
+from txrocketmq.client.consumer.pulling.pull_loops import FLOW_CONTROL_MS
 from txrocketmq.client.consumer.push import PushConsumer
-from txrocketmq.client.consumer.troubles import BROKER_FLOW_CONTROL_MS, EXCEPTION_MS
-from txrocketmq.client.errors import MessageIllegal, NoRoute, OffsetsUnreadable
+from txrocketmq.client.consumer.queue.first_offset import HALF_AN_HOUR_MS
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
-from txrocketmq.client.errors import MQBrokerError
+from txrocketmq.client.base.errors import MQBrokerError
 from txrocketmq.client.producer.hooks import Hooks, SendContext
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import SendStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.client.errors import MessageIllegal
+from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.producer.new_message import new_message
 
 

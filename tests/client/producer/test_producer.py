@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.config import ProducerConfig
-from txrocketmq.client.errors import MessageIllegal, MQBrokerError, NoRoute, SendFailed
+from txrocketmq.client.base.config import ProducerConfig
+from txrocketmq.client.base.errors import MessageIllegal, MQBrokerError, NoRoute, SendFailed
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import SendStatus
 from txrocketmq.remoting.call import PendingReply, Reply

@@ -8,7 +8,7 @@ import base64
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
-from txrocketmq.client.errors import MessageIllegal, MQBrokerError
+from txrocketmq.client.base.errors import MessageIllegal, MQBrokerError
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.recall import RecallHandle, decode_handle
 from txrocketmq.remoting.call import Reply

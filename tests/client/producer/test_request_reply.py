@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.errors import NotARequest, RequestTimedOut, SendFailed
+from txrocketmq.client.base.errors import NotARequest, RequestTimedOut, SendFailed
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.request_reply import as_request, reply_to
 from txrocketmq.remoting.call import Reply

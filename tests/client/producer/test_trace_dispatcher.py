@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of
-from txrocketmq.client.config import ProducerConfig
+from txrocketmq.client.base.config import ProducerConfig
+from txrocketmq.client.core.trace import Recall
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.trace_dispatcher import MAX_WAITING, TraceDispatcher, trace_group
-from txrocketmq.client.trace import Recall
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.properties import decode_properties

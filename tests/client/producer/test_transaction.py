@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.errors import SendFailed
+from txrocketmq.client.base.errors import SendFailed
 from txrocketmq.client.producer.send_result import TransactionStatus
 from txrocketmq.client.producer.transaction import MAX_CHECKS, TransactionProducer
 from txrocketmq.remoting.call import Reply

@@ -11,15 +11,16 @@ from tests.fakes import refused
 from tests.namesrv.conftest import MakeNames, Names
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.config_file import read_properties
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.route import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
+from txrocketmq.remoting.settings.config_file import read_properties
 
 
 def put(names: Names, key: str, value: str) -> None:

@@ -11,7 +11,7 @@ from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.message import body_crc
-from txrocketmq.remoting.protocol import ha, route
+from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     KVTable,
@@ -19,7 +19,8 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicConfigAndMappingSerializeWrapper,
     TopicConfigSerializeWrapper,
 )
-from txrocketmq.remoting.protocol.ha import GetBrokerMemberGroupRequestHeader
+from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations.ha import GetBrokerMemberGroupRequestHeader
 from txrocketmq.remoting.protocol.route import (
     BrokerHeartbeatRequestHeader,
     QueryDataVersionRequestHeader,

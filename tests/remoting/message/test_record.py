@@ -10,7 +10,7 @@ import pytest
 from construct import ConstructError
 
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.primitives.packing import fixed
 
 LOG_FILE_BYTES = 262_144
 

@@ -14,10 +14,10 @@ from twisted.python.failure import Failure
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
 
 HERE = "127.0.0.1:10911"
 WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)

@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
-from txrocketmq.remoting.tls import TlsConfig, client_context, server_context
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.settings.tls import TlsConfig, client_context, server_context
 from txrocketmq.remoting.transport.outlet import Outlet, TransportOutlet
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)

@@ -16,6 +16,7 @@ from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.transport.client import (
@@ -24,7 +25,6 @@ from txrocketmq.remoting.transport.client import (
     as_deferred,
     parse_address,
 )
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import SILENT_MS
 
 

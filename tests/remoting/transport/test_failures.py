@@ -12,12 +12,12 @@ from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.console_log import format_line
+from txrocketmq.remoting.host.memory import MemoryReserve
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.transport import server
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.console_log import format_line
 from txrocketmq.remoting.transport.failures import TIMES_A_MINUTE, Failures
-from txrocketmq.remoting.transport.memory import MemoryReserve
 
 ASKED = RemotingCommand(admin.GET_BROKER_RUNTIME_INFO.code, {})
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import capturedLogs, formatEvent
 
-from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.seldom import Seldom
+from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.transport.held_bytes import (
     LEAST_BYTES,
     MAX_HELD_BYTES,

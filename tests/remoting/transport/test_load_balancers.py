@@ -12,12 +12,12 @@ from twisted.logger import capturedLogs, formatEvent
 
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import encode_frame
-from txrocketmq.remoting.tls import TlsConfig
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.encryption import Encryption
+from txrocketmq.remoting.frame.frame import encode_frame
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN
+from txrocketmq.remoting.transport.tls.encryption import Encryption
 
 LINE = b"PROXY TCP4 10.1.2.3 10.0.0.1 4242 10911\r\n"
 FRAME = b"".join(bytes(part) for part in encode_frame(RemotingCommand(9, opaque=1)))

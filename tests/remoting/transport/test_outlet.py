@@ -12,7 +12,7 @@ from twisted.internet.tcp import Connection
 
 from tests.remoting.transport.wires import FarEnd, Wire
 from txrocketmq.remoting.call import Buffer
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.outlet import (
     PIECE_BYTES,
     Backlog,

@@ -19,11 +19,11 @@ from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import RequestTimeout, SendError, TooManyRequests
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.outlet import PIECE_BYTES, Choose
 from txrocketmq.remoting.transport.peer import (
     MAX_BUFFERED_BYTES,

@@ -6,9 +6,9 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from twisted.internet.task import Clock as TaskClock
 
-from txrocketmq.remoting.seldom import Seldom
-from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.exporter import exposition
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.exporter import exposition
+from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_metrics import PeerMetrics

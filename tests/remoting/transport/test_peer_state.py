@@ -13,7 +13,7 @@ from twisted.internet.task import Clock as TaskClock
 
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import (
     ABORTED,

@@ -11,7 +11,7 @@ from tests.fakes import FakePeer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.refusals import TIMES_A_MINUTE, Refusals
 
 

@@ -17,15 +17,16 @@ from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
+from txrocketmq.remoting.host import limits
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.memory import MemoryReserve
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
 )
-from txrocketmq.remoting.transport import limits, server
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport import server
 from txrocketmq.remoting.transport.failures import Failures
-from txrocketmq.remoting.transport.memory import MemoryReserve
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import (
     MAX_IDLE_MS,

@@ -24,10 +24,10 @@ from tests.examples import examples
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol import heartbeat
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import HELD_COMMAND_BYTES, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CROWDED
 from txrocketmq.remoting.transport.server import RemotingServer, ServerSocket

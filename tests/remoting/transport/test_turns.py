@@ -20,11 +20,11 @@ from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.call import Buffer, Reply, Request
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, Run, serves, serves_run
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.protocol import heartbeat, offset
-from txrocketmq.remoting.seldom import Seldom
-from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.peer import PORTION_COMMANDS, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING, CROWDED, OPEN, PAUSED, WAITING

@@ -12,7 +12,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 
 UNFINISHED = bytes.fromhex("00fffffc 00000064") + bytes(9 * 1024 * 1024)
 """The beginning of a frame as long as any may be."""

@@ -8,8 +8,8 @@ import numpy as np
 from tests.spark.logs import log_of
 from tests.spark.stores import Draft
 from txrocketmq.remoting.message.ids import encode_message_id, host_of
+from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
-from txrocketmq.spark.records import Records
 
 KINDS = list(itertools.product((False, True), repeat=2)) * 3
 LOG = log_of([Draft(born_ipv6=born, store_ipv6=store) for born, store in KINDS], 1 << 33)

@@ -8,8 +8,8 @@ import numpy as np
 from tests.spark.logs import Log, log_of
 from tests.spark.stores import Draft
 from txrocketmq.remoting.message.compression import CompressionType
+from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.messages import plain_messages, unpacked_messages
-from txrocketmq.spark.records import Records
 
 INNER: tuple[tuple[bytes, dict[str, str]], ...] = ((b"first", {"a": "b"}), (b"second", {}))
 

@@ -13,4 +13,4 @@ def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def files_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes a split of each file of the log, however small it is."""
-    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 0)
+    monkeypatch.setattr("txrocketmq.spark.planning.split.TOGETHER_BYTES", 0)

@@ -15,13 +15,13 @@ from pyiceberg.table import Table as Iceberg
 from sqlalchemy.exc import OperationalError
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.ingest.destination import Destination
-from txrocketmq.spark.ingest.iceberg import CATALOG, CATALOG_NAME, IcebergTable
 from txrocketmq.spark.ingest.job import Commit, Job
-from txrocketmq.spark.ingest.runner import run_here
+from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
-from txrocketmq.spark.ingest.table import Table
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.ingest.tables.destination import Destination
+from txrocketmq.spark.ingest.tables.iceberg import CATALOG, CATALOG_NAME, IcebergTable
+from txrocketmq.spark.ingest.tables.table import Table
+from txrocketmq.spark.store.store import Store
 
 SETTINGS = TableSettings(columns=chosen_columns(None), source=(("view", "logical"),))
 Key = tuple[str, int, int]

@@ -11,8 +11,8 @@ import time
 from functools import partial
 from typing import Any
 
-from txrocketmq.spark.files import files_of
-from txrocketmq.spark.ingest.runner import Task
+from txrocketmq.spark.ingest.runners.runner import Task
+from txrocketmq.spark.store.files import files_of
 
 GOOD: Task = partial(bytes, 3)
 OURS: Any = partial(files_of, "ftp://host/x")

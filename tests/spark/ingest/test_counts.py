@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.spark.ingest.tables import SETTINGS, run
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark import queue_files
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
@@ -22,8 +21,9 @@ from txrocketmq.spark.ingest.counts import (
     sum_of,
     together,
 )
-from txrocketmq.spark.ingest.table import Table
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.ingest.tables.table import Table
+from txrocketmq.spark.store import queue_files
+from txrocketmq.spark.store.store import Store
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 

@@ -23,14 +23,20 @@ from tests.spark.ingest.tables import (
     store_of,
 )
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError, TableBusy, TableError
+from txrocketmq.spark.arrow.errors import (
+    BadRecordError,
+    DataLossError,
+    StoreError,
+    TableBusy,
+    TableError,
+)
 from txrocketmq.spark.ingest import job, task
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.plan import Plan, Wishes
-from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of, run_here
-from txrocketmq.spark.ingest.table import Table
+from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Task, outcome_of, run_here
+from txrocketmq.spark.ingest.tables.table import Table
 from txrocketmq.spark.ingest.task import SplitResult
-from txrocketmq.spark.pace import Pace
+from txrocketmq.spark.options.pace import Pace
 
 
 class Killed(BaseException):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.errors import DataLossError, StoreError
+from txrocketmq.spark.arrow.errors import DataLossError, StoreError
 from txrocketmq.spark.ingest.plan import Lost, Plan, Position, StoreBounds, Wishes, plan_run
 
 STORE = StoreBounds("/store", "broker-a", 0, 2500, [0, 1000, 2000])
@@ -38,8 +38,8 @@ def test_the_first_run_takes_all_file_by_file() -> None:
 
 
 def test_small_files_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("txrocketmq.spark.split.TOGETHER_BYTES", 2000)
-    monkeypatch.setattr("txrocketmq.spark.split.FILE_BYTES", 0)
+    monkeypatch.setattr("txrocketmq.spark.planning.split.TOGETHER_BYTES", 2000)
+    monkeypatch.setattr("txrocketmq.spark.planning.split.FILE_BYTES", 0)
     assert ranges(planned(STORE)) == [("broker-a", 0, 2000, True), ("broker-a", 2000, 2500, True)]
     assert len(ranges(planned(STORE, split_bytes=1000))) == 3
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.columns.decode import BadRecord
 from txrocketmq.spark.ingest import quarantine as module
 from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError, TableError
+from txrocketmq.spark.arrow import schema
+from txrocketmq.spark.arrow.errors import OptionError, TableError
 from txrocketmq.spark.ingest.settings import (
     PLACE_COLUMNS,
     TableSettings,

@@ -19,7 +19,7 @@ from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import run_here
+from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.settings import chosen_columns
 from txrocketmq.spark.ingest.verify import verify
 

@@ -13,13 +13,13 @@ from tests.spark.clock import Clock
 from tests.spark.deletions import delete_topic
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.errors import TableError
+from txrocketmq.spark.arrow.errors import TableError
 from txrocketmq.spark.ingest import verify as module
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import Rate, run_here
+from txrocketmq.spark.ingest.runners.runner import Rate, run_here
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.verify import Verification
-from txrocketmq.spark.pace import Pace
+from txrocketmq.spark.options.pace import Pace
 
 
 @pytest.fixture

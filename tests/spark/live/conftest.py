@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.spark.live.fakes import FakeBroker, World
-from txrocketmq.spark.live import cluster
+from txrocketmq.spark.live.wire import cluster
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicRouteData,
 )
 from txrocketmq.remoting.protocol.body.topic import TopicList
-from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.rpc import Question, Unreachable
-from txrocketmq.spark.live.security import OPEN, Security
+from txrocketmq.spark.live.wire.cluster import Cluster
+from txrocketmq.spark.live.wire.rpc import Question, Unreachable
+from txrocketmq.spark.live.wire.security import OPEN, Security
 
 NAME_SERVER = "10.0.0.1:9876"
 BORN_MS = 1_700_000_000_000

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from tests.spark.live.fakes import BORN_MS, NAME_SERVER, FakeBroker, World
-from txrocketmq.spark.errors import ClusterError, DataLossError, OptionError
+from txrocketmq.spark.arrow.errors import ClusterError, DataLossError, OptionError
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live import batch as live_batch
 from txrocketmq.spark.live import bounds, task
 from txrocketmq.spark.live.batch import LiveReader
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.spark.live.fakes import BORN_MS, NAME_SERVER, FakeBroker, World, queue
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import ClusterError, DataLossError, OptionError
+from txrocketmq.spark.arrow.errors import ClusterError, DataLossError, OptionError
 from txrocketmq.spark.live.bounds import (
     cluster_of,
     cut,
@@ -20,9 +20,9 @@ from txrocketmq.spark.live.bounds import (
     starts,
 )
 from txrocketmq.spark.live.pull import QueueRange
-from txrocketmq.spark.offsets import EARLIEST, LATEST
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.options.offsets import EARLIEST, LATEST
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 A0, A1, B0 = queue("t", "a", 0), queue("t", "a", 1), queue("t", "b", 0)

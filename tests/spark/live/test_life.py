@@ -10,7 +10,7 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageQueue, encode_message
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
-from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.live.life import EXPIRED, is_other, stored_before
 
 MakeWorld = Callable[..., World]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.spark.live.fakes import queue
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.arrow.errors import SparkSourceError
 from txrocketmq.spark.live.position import Position
 
 NAMES = st.text("abc%-_", min_size=1, max_size=3)

@@ -13,9 +13,9 @@ from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
-from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
-from txrocketmq.spark.live.rpc import Refused, Unreachable
+from txrocketmq.spark.live.wire.rpc import Refused, Unreachable
 
 MakeWorld = Callable[..., World]
 QUEUE = queue("t", "a", 0)

@@ -13,14 +13,14 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE
-from txrocketmq.spark.errors import ClusterError, DataLossError
+from txrocketmq.spark.arrow.errors import ClusterError, DataLossError
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live import bounds, stream
 from txrocketmq.spark.live.life import EXPIRED
-from txrocketmq.spark.live.rpc import Unreachable
 from txrocketmq.spark.live.stream import LiveStreamReader
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.live.wire.rpc import Unreachable
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 ALL = ReadAllAvailable()

@@ -22,14 +22,14 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import Message, encode_batch, encode_message
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
 from txrocketmq.remoting.protocol.topic import GET_TOPIC_CONFIG
-from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.errors import BadRecordError, ClusterError, DataLossError
+from txrocketmq.spark.arrow.errors import BadRecordError, ClusterError, DataLossError
+from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.columns.decode import BadRecord
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live import task
 from txrocketmq.spark.live.pull import Gone, QueueRange
 from txrocketmq.spark.live.task import ROUTE_S, LiveScan, check_expression, joined, records_of
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.records import Records
+from txrocketmq.spark.options.options import SourceOptions
 
 MakeWorld = Callable[..., World]
 QUEUE = queue("t", "a", 0)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txrocketmq.spark import schema
+from txrocketmq.spark.arrow import schema
 from txrocketmq.spark.tables.reading import TABLES
 
 START: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.frames import FRAMES, MESSAGES
 from txrocketmq.spark.reports.report import PARAMETERS, Report

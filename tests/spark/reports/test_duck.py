@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tests.spark.reports.messages import START, after, messages, offsets, several, table
-from txrocketmq.spark.errors import NotAStore, SparkSourceError, UnsupportedLayout
+from txrocketmq.spark.arrow.errors import NotAStore, SparkSourceError, UnsupportedLayout
 from txrocketmq.spark.reports import catalog, space
 from txrocketmq.spark.reports.duck import Database, database
 from txrocketmq.spark.reports.report import Report, parameters, run_all

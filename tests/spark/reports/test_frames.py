@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.reports import catalog, space
 from txrocketmq.spark.reports.frames import FRAMES, asked, check, columns_of, messages_sql
 from txrocketmq.spark.reports.report import Report

@@ -17,16 +17,16 @@ from pyspark.errors import PySparkException
 
 from tests.spark.reports.messages import START
 from tests.spark.stores import Draft, StoreWriter, write_store
-from txrocketmq.spark.errors import NotAStore, RunFailed, SparkSourceError, UnsupportedLayout
-from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, run_here
-from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.arrow.errors import NotAStore, RunFailed, SparkSourceError, UnsupportedLayout
+from txrocketmq.spark.ingest.runners.runner import Outcome, Runner, Task, run_here
+from txrocketmq.spark.planning.reading import Reading
 from txrocketmq.spark.reports import job, views
 from txrocketmq.spark.reports.catalog import LAG, OVERVIEW, REPORTS, TOPICS
 from txrocketmq.spark.reports.job import Job
-from txrocketmq.spark.reports.page import page
+from txrocketmq.spark.reports.page.page import page
 from txrocketmq.spark.reports.report import Result, parameters
 from txrocketmq.spark.reports.space import DISK, RETENTION
-from txrocketmq.spark.store import resolve
+from txrocketmq.spark.store.store import resolve
 
 VALUES = parameters(START, 20, 72)
 
@@ -117,7 +117,7 @@ def test_what_is_read_is_deleted_at_the_end(
 def test_it_needs_no_pyspark(work: Job) -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from txrocketmq.cli.report import main\n"
+        "from txrocketmq.cli.spark.report import main\n"
         "sys.exit(main(['--store', sys.argv[1], '--json']))"
     )
     command = [sys.executable, "-c", program, work.options["storePath"]]

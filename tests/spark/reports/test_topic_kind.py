@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from txrocketmq.spark.reports.topic_kind import TOPIC_KIND
-from txrocketmq.spark.system_topics import HIDDEN_TOPICS
+from txrocketmq.spark.store.system_topics import HIDDEN_TOPICS
 
 
 def test_every_hidden_topic_is_named() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.reports import catalog, space
 from txrocketmq.spark.reports.report import Report, parameters, run_all
 from txrocketmq.spark.reports.views import register_views, run

@@ -14,7 +14,7 @@ from txrocketmq.remoting.message.message import Message, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import send as send_calls
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
-from txrocketmq.spark.live import cluster
+from txrocketmq.spark.live.wire import cluster
 
 SENDS = (send_calls.SEND_MESSAGE_V2, send_calls.SEND_BATCH_MESSAGE)
 COMMIT = 8

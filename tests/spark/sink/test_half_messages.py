@@ -15,9 +15,9 @@ from txrocketmq.remoting.codes import STORED, ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.transaction import COMMITTED, END_TRANSACTION, ROLLED_BACK
-from txrocketmq.spark.errors import ClusterError, SparkSourceError
-from txrocketmq.spark.live.send import start_send
-from txrocketmq.spark.live.transaction import Decision, HalfMessage, half_message, half_parcel
+from txrocketmq.spark.arrow.errors import ClusterError, SparkSourceError
+from txrocketmq.spark.live.wire.send import start_send
+from txrocketmq.spark.live.wire.transaction import Decision, HalfMessage, half_message, half_parcel
 from txrocketmq.spark.sink import half_messages as module
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 

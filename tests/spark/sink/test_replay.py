@@ -11,8 +11,8 @@ from tests.spark.sink.conftest import StoringWorld
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import OptionError, SparkSourceError
-from txrocketmq.spark.live.rpc import Refused
+from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
+from txrocketmq.spark.live.wire.rpc import Refused
 from txrocketmq.spark.sink.replay import SentBefore, rocketmq_batch
 from txrocketmq.spark.sink.rows import Outgoing
 

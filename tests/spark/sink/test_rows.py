@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import OptionError, SparkSourceError
+from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
+from txrocketmq.spark.options.zones import zone_named
 from txrocketmq.spark.sink.rows import SINK_COLUMNS, Outgoing, Rows
-from txrocketmq.spark.zones import zone_named
 
 _ARROW = {
     "string": pa.string(),

@@ -10,9 +10,9 @@ from tests.spark.sink.conftest import SENDS, StoringWorld
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.rpc import Refused
-from txrocketmq.spark.live.send import message_parcel
+from txrocketmq.spark.arrow.errors import ClusterError
+from txrocketmq.spark.live.wire.rpc import Refused
+from txrocketmq.spark.live.wire.send import message_parcel
 from txrocketmq.spark.sink import sender as module
 from txrocketmq.spark.sink.parcels import Packed
 from txrocketmq.spark.sink.sender import IN_FLIGHT, Sender

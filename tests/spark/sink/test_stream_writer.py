@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.stream_writer import StreamWriter
 
 SCHEMA = StructType([StructField("body", BinaryType())])

@@ -5,7 +5,7 @@ import pytest
 
 from tests.spark.sink.conftest import StoringWorld
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.sink.rows import Outgoing
 from txrocketmq.spark.sink.targets import Lane, Targets
 

@@ -16,9 +16,9 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
-from txrocketmq.spark.errors import ClusterError, OptionError, SparkSourceError
-from txrocketmq.spark.live.transaction import Decision
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import ClusterError, OptionError, SparkSourceError
+from txrocketmq.spark.live.wire.transaction import Decision
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.sink.sender import HALF_IN_FLIGHT
 from txrocketmq.spark.sink.stream_writer import StreamWriter
 from txrocketmq.spark.sink.writer import BatchWriter, Sink, Written

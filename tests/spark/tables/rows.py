@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.tables.reader import TableReader
 from txrocketmq.spark.tables.reading import TABLES
 

@@ -12,10 +12,10 @@ import pytest
 
 from tests.spark.stores import SCHEDULE_TOPIC, START_MS, Draft, StoreWriter
 from tests.spark.tables.rows import rows_of
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import TIMER_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
-from txrocketmq.spark.errors import BadRecordError
+from txrocketmq.spark.arrow.errors import BadRecordError
 from txrocketmq.spark.tables.backlogs import TRANSACTION_GROUP
 
 

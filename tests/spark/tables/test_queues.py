@@ -10,8 +10,8 @@ from tests.spark.store_index import key_hash
 from tests.spark.stores import Draft, StoreWriter
 from tests.spark.tables.rows import rows_of
 from txrocketmq.remoting.message.tags import java_string_hash
-from txrocketmq.spark import queue_files
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.store import queue_files
+from txrocketmq.spark.store.store import Store
 
 
 def _moment(ms: int) -> datetime:

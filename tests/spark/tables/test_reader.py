@@ -9,10 +9,10 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from tests.spark.stores import StoreWriter
 from tests.spark.tables.rows import rows_of, schema_of
-from txrocketmq.spark import options as declared
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.option import Use
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options import options as declared
+from txrocketmq.spark.options.option import Use
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.tables.reader import TableReader, table_schema
 from txrocketmq.spark.tables.reading import TABLES
 from txrocketmq.spark.tables.table import OF_EVERY_TABLE, Table

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark.stores import Draft, StoreWriter, write_store
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.arrow.errors import OptionError
+from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.tables import reading
 from txrocketmq.spark.tables.reading import TABLES, Part, TableReading, table_columns
 from txrocketmq.spark.tables.table import Table

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.errors import UnsupportedLayout
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.schema import Column, arrow_schema
-from txrocketmq.spark.store import Store
+from txrocketmq.spark.arrow.errors import UnsupportedLayout
+from txrocketmq.spark.arrow.schema import Column, arrow_schema
+from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.store.store import Store
 from txrocketmq.spark.tables.table import BROKER_NAME, Request, Table, gathered
 
 COLUMNS = (BROKER_NAME, Column("n", "int", ""), Column("at", "timestamp", ""))

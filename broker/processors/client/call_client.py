@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to consumers that the broker passes on: 307, 309, 223.
+
+GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY go to one consumer, whose answer is handed on
+as it is; one that is not there or too old is SYSTEM_ERROR (1), one that does not answer in 10 s
+CONSUME_MSG_TIMEOUT (207). INVOKE_BROKER_TO_GET_CONSUMER_STATUS asks all of a group and leaves out
+those that do not answer in 5 s. Java: AdminBrokerProcessor.callConsumer, Broker2Client.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.tables.clients import Client, Consumers
+from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import HeaderError, RequestTimeout, ResponseError
+from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol import offset
+from txrocketmq.remoting.protocol.body.offset import GetConsumerStatusBody
+from txrocketmq.remoting.protocol.offset import GetConsumerStatusRequestHeader
+from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.operations.admin import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+)
+
+CALL_TIMEOUT_MS = 10_000
+STATUS_TIMEOUT_MS = 5_000
+
+
+class CallClientProcessor:
+    """Relays questions to consumers."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        groups: SubscriptionGroups,
+        consumers: Consumers,
+        store: MessageStore,
+        cold_reads: ColdReads,
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._store = store
+        self._cold_reads = cold_reads
+
+    @serves(admin.GET_CONSUMER_RUNNING_INFO)
+    def running_info(self, request: Request[GetConsumerRunningInfoRequestHeader]) -> PendingReply:
+        """Asks a consumer what it is doing."""
+        header = request.header
+        return self._call(
+            admin.GET_CONSUMER_RUNNING_INFO, header, b"", header.consumer_group, header.client_id
+        )
+
+    @serves(admin.CONSUME_MESSAGE_DIRECTLY)
+    def consume_directly(
+        self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
+    ) -> Reply[Any] | PendingReply:
+        """Has a consumer consume a stored message now."""
+        return self._cold_reads.answer(request.peer, partial(self._consume, request.header))
+
+    def _consume(
+        self, header: ConsumeMessageDirectlyResultRequestHeader, *, only_in_memory: bool
+    ) -> PendingReply:
+        topic = self._topics.get(header.topic or "")
+        group = self._groups.expected(header.consumer_group)
+        told = dataclasses.replace(
+            header,
+            broker_name=self._config.broker_name,
+            topic_sys_flag=header.topic_sys_flag if topic is None else topic.topic_sys_flag,
+            group_sys_flag=header.group_sys_flag if group is None else group.group_sys_flag,
+        )
+        return self._call(
+            admin.CONSUME_MESSAGE_DIRECTLY,
+            told,
+            self._record(header.msg_id or "", only_in_memory=only_in_memory),
+            header.consumer_group,
+            header.client_id or "",
+        )
+
+    def _record(self, msg_id: str, *, only_in_memory: bool) -> bytes:
+        try:
+            at = decode_message_id(msg_id).commit_log_offset
+        except MessageIdError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        record = self._store.message_at(at, only_in_memory=only_in_memory)
+        if record is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {at}"
+            )
+        return bytes(record)
+
+    def _call(
+        self, call: Call[Any, Any], header: Header, body: bytes, group: str, client_id: str
+    ) -> PendingReply:
+        found = self._consumers.group(group)
+        client = found.find(client_id) if found is not None else None
+        if client is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online"
+            )
+        if client.version < MQVersion.V3_1_8_SNAPSHOT:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"The Consumer <{client_id}> Version <{client.version}> too low to finish, please"
+                " upgrade it to V3_1_8_SNAPSHOT",
+            )
+        pending = PendingReply()
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            if isinstance(outcome, RequestTimeout):
+                pending.resolve(
+                    ResponseError(
+                        ResponseCode.CONSUME_MSG_TIMEOUT,
+                        f"consumer <{group}> <{client_id}> Timeout: {outcome}",
+                    )
+                )
+            elif isinstance(outcome, Exception):
+                pending.resolve(
+                    ResponseError(
+                        ResponseCode.SYSTEM_ERROR,
+                        f"invoke consumer <{group}> <{client_id}> Exception: {outcome}",
+                    )
+                )
+            else:
+                pending.resolve(
+                    Reply(
+                        body=outcome.body,
+                        code=outcome.code,
+                        remark=outcome.remark,
+                        ext_fields=outcome.ext_fields,
+                    )
+                )
+
+        client.peer.invoke(call, header, body, timeout_ms=CALL_TIMEOUT_MS).then(answered)
+        return pending
+
+    @serves(offset.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
+    def status(self, request: Request[GetConsumerStatusRequestHeader]) -> PendingReply:
+        """Asks each consumer of a group how far it has come in a topic."""
+        header = request.header
+        group = self._consumers.group(header.group)
+        members = list(group.members.values()) if group is not None else []
+        if not members:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"No Any Consumer online in the consumer group: [{header.group}]",
+            )
+        for client in members:
+            if client.version < MQVersion.V3_0_7_SNAPSHOT:
+                raise ResponseError(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"the client does not support this feature. version={client.version}",
+                )
+        wanted = header.client_addr
+        return self._ask_all(header, [c for c in members if wanted in (None, "", c.client_id)])
+
+    def _ask_all(
+        self, header: GetConsumerStatusRequestHeader, clients: list[Client]
+    ) -> PendingReply:
+        pending = PendingReply()
+        table: dict[str, Mapping[MessageQueue, int]] = {}
+        waiting = {id(client) for client in clients}
+
+        def answered(client: Client, outcome: Reply[Any] | Exception) -> None:
+            waiting.discard(id(client))
+            if isinstance(outcome, Reply) and outcome.code == ResponseCode.SUCCESS and outcome.body:
+                try:
+                    body = GetConsumerStatusBody.decode(outcome.body_bytes)
+                    table[client.client_id] = body.message_queue_table
+                except HeaderError:
+                    pass  # as one that did not answer
+            if not waiting:
+                pending.resolve(Reply(body=GetConsumerStatusBody(consumer_table=table).encode()))
+
+        told = GetConsumerStatusRequestHeader(topic=header.topic, group=header.group)
+        for client in clients:
+            client.peer.invoke(
+                offset.GET_CONSUMER_STATUS_FROM_CLIENT, told, timeout_ms=STATUS_TIMEOUT_MS
+            ).then(partial(answered, client))
+        if not clients:
+            pending.resolve(Reply(body=GetConsumerStatusBody().encode()))
+        return pending

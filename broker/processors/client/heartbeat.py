@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
+
+A heartbeat makes the groups it names, where that is allowed, and their retry topics: at once, since
+consumers ask for the route of their retry topic next. One that names many is taken in turns with
+everything else, and what a client has named by the time that it goes is all it has. Its answer
+says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
+wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
+expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
+that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
+that takes long to compile is taken, and answered, when that is done. Java: ClientManageProcessor,
+ConsumerManageProcessor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
+from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.tables.clients import (
+    CLUSTERING,
+    CONSUME_PASSIVELY,
+    Client,
+    ConsumerGroup,
+    Consumers,
+    Producers,
+)
+from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.flags import TopicSysFlag
+from txrocketmq.remoting.message.tags import SQL92, TAG
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.protocol import heartbeat as calls
+from txrocketmq.remoting.protocol.body.heartbeat import (
+    CheckClientRequestBody,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+)
+from txrocketmq.remoting.protocol.heartbeat import (
+    GetConsumerListByGroupRequestHeader,
+    HeartbeatRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from txrocketmq.remoting.serialize.json import HOLE, encode_body
+
+IS_SUPPORT_HEART_BEAT_V2 = "IS_SUPPORT_HEART_BEAT_V2"
+IS_SUB_CHANGE = "IS_SUB_CHANGE"
+_MEMBERS_A_STEP = 16
+
+
+class HeartbeatProcessor:
+    """Keeps the tables of clients."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        groups: SubscriptionGroups,
+        consumers: Consumers,
+        producers: Producers,
+        filters: ConsumerFilters,
+        walks: Walks,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._producers = producers
+        self._filters = filters
+        self._walks = walks
+        self._fingerprints: dict[str, int] = {}
+
+    @serves(calls.HEART_BEAT)
+    def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader] | PendingReply:
+        """Takes a heartbeat of a client, with all its producers and consumers."""
+        data = HeartbeatData.decode(request.body)
+        told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
+        texts = deque(self._filters.new_texts(told))
+        is_first = True
+
+        def take() -> Reply[NoHeader] | PendingReply:
+            nonlocal is_first
+            while texts:
+                with suppress(ExpressionError):
+                    self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
+                is_first = False
+            return self._begin(self._take(request, data))
+
+        return _when_compiled(request, take)
+
+    def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
+        """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
+        pending = PendingReply(is_work=True)
+        self._walks.begin(steps, pending.resolve)
+        outcome = pending.outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return pending if outcome is None else outcome
+
+    def _take(
+        self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
+    ) -> Steps[Reply[NoHeader]]:
+        """Registers consumers and producers, one in each step, while their client is there."""
+        command = request.command
+        client = Client(
+            request.peer,
+            data.client_id,
+            command.language or "OTHER",
+            command.version,
+            request.steady_ms,
+            request.now_ms,
+        )
+        fingerprint = data.heartbeat_fingerprint
+        bare = fingerprint != 0 and data.without_sub
+        changed = fingerprint == 0
+        for consumer in data.consumer_data_set:
+            yield
+            if not request.peer.connected:
+                return Reply()
+            known = self._fingerprints.get(consumer.group_name)
+            changed |= fingerprint != 0 and known is not None and known != fingerprint
+            if not self._register(client, consumer, without_subscriptions=bare):
+                continue
+            self._fingerprints[consumer.group_name] = fingerprint
+            if bare:
+                changed |= self._misses_subscriptions(consumer.group_name)
+            else:
+                changed |= not self._filters.register(
+                    consumer.group_name, consumer.subscription_data_set, only_kept=True
+                )
+        for producer in data.producer_data_set:
+            yield
+            if not request.peer.connected:
+                return Reply()
+            self._producers.register(producer.group_name, client)
+        return Reply(
+            ext_fields={
+                IS_SUPPORT_HEART_BEAT_V2: "true",
+                IS_SUB_CHANGE: "true" if changed else "false",
+            }
+        )
+
+    def _register(
+        self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
+    ) -> bool:
+        """Registers a consumer; returns False when its group must not consume."""
+        group = self._groups.find(consumer.group_name)
+        if group is None:
+            return False
+        self._topics.create_in_heartbeat(
+            RETRY_PREFIX + consumer.group_name,
+            group.retry_queue_nums,
+            sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
+        )
+        self._consumers.register(
+            client,
+            consumer.group_name,
+            consumer.consume_type or CONSUME_PASSIVELY,
+            consumer.message_model or CLUSTERING,
+            consumer.consume_from_where or "CONSUME_FROM_LAST_OFFSET",
+            None if without_subscriptions else consumer.subscription_data_set,
+        )
+        return True
+
+    def _misses_subscriptions(self, group_name: str) -> bool:
+        """Whether the group is known without subscriptions: the broker was started after its
+        clients.
+
+        The original asks for subscriptions only when a fingerprint changes, so it never gets them.
+        """
+        group = self._consumers.group(group_name)
+        return group is not None and not group.subscriptions
+
+    @serves(calls.UNREGISTER_CLIENT)
+    def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
+        """Removes a client from a group."""
+        header = request.header
+        if header.producer_group:
+            self._producers.unregister(header.producer_group, request.peer)
+        if header.consumer_group:
+            self._consumers.unregister(header.consumer_group, header.client_id, request.peer)
+        return Reply()
+
+    @serves(calls.GET_CONSUMER_LIST_BY_GROUP)
+    def members(
+        self, request: Request[GetConsumerListByGroupRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
+        """Returns the client ids of the consumers of a group."""
+        name = request.header.consumer_group
+        group = self._consumers.group(name)
+        if group is None or not group.members:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
+        return self._walks.answer(_ids(group))
+
+    @serves(calls.CHECK_CLIENT_CONFIG)
+    def check(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
+        """Checks whether an expression can be served."""
+        return _when_compiled(request, lambda: self._check(request))
+
+    def _check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        if request.body:
+            wanted = CheckClientRequestBody.decode(request.body).subscription_data
+            if wanted is None or wanted.expression_type in (TAG, ""):
+                return Reply()
+            if not self._filters.is_enabled:
+                raise ResponseError(
+                    ResponseCode.SYSTEM_ERROR,
+                    "The broker does not support consumer to filter message by"
+                    f" {wanted.expression_type}",
+                )
+            try:
+                self._filters.compile(wanted.sub_string, wanted.expression_type)
+            except ExpressionError as error:
+                raise ResponseError(
+                    ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
+                ) from None
+        return Reply()
+
+
+def _when_compiled(
+    request: Request[Any], answer: Callable[[], Reply[NoHeader] | PendingReply]
+) -> Reply[NoHeader] | PendingReply:
+    """Returns the answer, or the promise of it while expressions that it needs are compiled."""
+    try:
+        return answer()
+    except NotCompiled as found:
+        waiting = found
+    pending = PendingReply()
+
+    def again() -> None:
+        try:
+            outcome = answer()
+        except NotCompiled as more:
+            more.then(request.peer, again)
+        except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
+            pending.resolve(error)
+        else:
+            if isinstance(outcome, PendingReply):
+                outcome.then(pending.resolve)
+            else:
+                pending.resolve(outcome)
+
+    waiting.then(request.peer, again)
+    return pending
+
+
+def _ids(group: ConsumerGroup) -> Walk:
+    """Collects the ids of the members of a group, sorted and without duplicates."""
+    ids: set[str] = set()
+    for count, client in enumerate(list(group.members.values()), 1):
+        ids.add(client.client_id)
+        if count % _MEMBERS_A_STEP == 0:
+            yield
+    body = BodyPieces(
+        {**GetConsumerListByGroupResponseBody().to_json(), "consumerIdList": HOLE}, "[]"
+    )
+    for count, client_id in enumerate(sorted(ids), 1):
+        body.add(encode_body(client_id))
+        if count % _MEMBERS_A_STEP == 0:
+            yield
+    return Reply(body=body.end())

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PULL_MESSAGE, LITE_PULL_MESSAGE: returns messages of a queue, or waits for them.
+
+Checked in the original's order: broker permission, lite pull, group, topic and its permission,
+queue id, subscription (in the header or of the heartbeat). Found messages leave as slices of the
+mapped log. A pull that finds nothing and may be suspended is held, and run once more when a
+message is there or its time is over. One whose filter has much to do ends after some of the
+messages, as if it had reached the end of a stretch: its consumer goes on behind them at once; one
+whose expression has to be compiled first waits for that. A pull of messages that are not in memory
+waits until a thread has read them; where too many wait for that, it is refused with SYSTEM_BUSY, as
+by the original's control of cold data, and clients try again. Codes: 0, 2, 19, 20, 21; 1, 16, 17,
+23, 24, 25, 26, 27, 28, 29. Not done: static topics.
+
+Java: PullMessageProcessor, DefaultPullMessageResultHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from txrocketmq.broker.filter.expression import NotCompiled
+from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
+from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
+from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
+from txrocketmq.broker.pulls.long_polling import HeldRequest, LongPolling
+from txrocketmq.broker.pulls.message_filter import MessageFilter
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.get.jumps import GROUP, Jump
+from txrocketmq.broker.store.message_store import (
+    GetMessageStatus,
+    GetResult,
+    MessageStore,
+)
+from txrocketmq.broker.tables.attributes import has_batch_queues
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.tables.stats import BrokerStats
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
+from txrocketmq.remoting.protocol import pull
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
+
+_NO_BYTE_LIMIT = 2**31 - 1
+_MOST_COLD_READS = 16
+"""How many reads one pull may cause: queue units and records take one each. If more is missing, the
+pull waits for the disk in this thread, so that it ends at all."""
+
+BROKER_FORBIDDEN = 1
+TOPIC_FORBIDDEN = 3
+
+_CODES = {
+    GetMessageStatus.FOUND: ResponseCode.SUCCESS,
+    GetMessageStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetMessageStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetMessageStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetMessageStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetMessageStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    GetMessageStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
+}
+"""The codes of statuses; those for an empty queue depend on the offset that was asked for."""
+
+
+class PullMessageProcessor:
+    """Serves pulls."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        subscriptions: PullSubscriptions,
+        offsets: ConsumerOffsets,
+        store: MessageStore,
+        stats: BrokerStats,
+        polling: LongPolling,
+        cold_reads: ColdReads,
+        broadcast_offsets: BroadcastOffsets,
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._subscriptions = subscriptions
+        self._offsets = offsets
+        self._store = store
+        self._stats = stats
+        self._polling = polling
+        self._cold_reads = cold_reads
+        self._broadcast_offsets = broadcast_offsets
+
+    @serves(pull.PULL_MESSAGE, pull.LITE_PULL_MESSAGE, vip=False)
+    def pull(
+        self, request: Request[PullMessageRequestHeader]
+    ) -> Reply[PullMessageResponseHeader] | PendingReply:
+        """Answers with messages, or with the reason for none; may wait for suspendTimeoutMillis."""
+        header = request.header
+        check_no_lite_topic(header.lite_topic)
+        found = self._run(request)
+        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
+            self._offsets.commit(
+                header.consumer_group, header.topic, header.queue_id, header.commit_offset
+            )
+        if isinstance(found, NotInMemory | NotCompiled) or self._may_be_held(request, found):
+            pending = PendingReply()
+            self._wait(request, pending, found)
+            return pending
+        return found
+
+    def _may_be_held(
+        self,
+        request: Request[PullMessageRequestHeader],
+        reply: Reply[PullMessageResponseHeader],
+    ) -> bool:
+        return reply.code == ResponseCode.PULL_NOT_FOUND and bool(
+            request.header.sys_flag & PullSysFlag.SUSPEND
+        )
+
+    def _wait(
+        self,
+        request: Request[PullMessageRequestHeader],
+        pending: PendingReply,
+        found: Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled,
+        reads: int = 1,
+        *,
+        again: bool = True,
+    ) -> None:
+        """Resolves `pending` with the answer, after the disk read, the expression or the message
+        that it waits for.
+
+        `reads` counts the reads of this pull; with `again` it may be held until messages come.
+        """
+        # The body is dropped, so that a large one is not kept while the request waits.
+        request.command.body, request.command.ext_fields = b"", None
+
+        def go_on(reads: int, *, again: bool) -> None:
+            try:
+                found = self._run(request, only_in_memory=reads < _MOST_COLD_READS)
+                self._wait(request, pending, found, reads + 1, again=again)
+            except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
+                pending.resolve(error)
+
+        def after(read: ColdRead) -> None:
+            if read.error is None:
+                go_on(reads, again=again)
+            else:
+                remark = f"messages could not be read from the disk: {read.error}"
+                pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
+
+        if isinstance(found, NotInMemory):
+            read = found.read
+            if not self._cold_reads.add(request.peer, read, lambda: after(read)):
+                pending.resolve(_busy())
+        elif isinstance(found, NotCompiled):
+            found.then(request.peer, lambda: go_on(reads, again=again))
+        elif not (
+            again
+            and self._may_be_held(request, found)
+            and self._hold(request, lambda: go_on(1, again=False))
+        ):
+            pending.resolve(found)
+
+    def _hold(self, request: Request[PullMessageRequestHeader], resume: Callable[[], None]) -> bool:
+        header = request.header
+        hold_ms = header.suspend_timeout_millis
+        if not self._config.long_polling_enable:
+            hold_ms = self._config.short_polling_time_mills
+        return self._polling.hold(
+            HeldRequest(
+                peer=request.peer,
+                topic=header.topic,
+                queue_id=header.queue_id,
+                offset=header.queue_offset,
+                deadline_ms=request.steady_ms + hold_ms,
+                resume=resume,
+                filter=self._subscriptions.wanted(header, self._subscriptions.group(header)),
+            )
+        )
+
+    def _run(
+        self, request: Request[PullMessageRequestHeader], *, only_in_memory: bool = True
+    ) -> Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled:
+        header = request.header
+        group = self._subscriptions.group(header)
+        topic = self._topic(request)
+        try:
+            wanted = self._subscriptions.wanted(header, group)
+            member = self._broadcast_offsets.client_of(header, request.peer)
+            result = self._get(header, member, wanted, only_in_memory=only_in_memory)
+        except (NotInMemory, NotCompiled) as wait:
+            return wait
+        self._subscriptions.make_group(header)
+        self._offsets.pulled(
+            header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
+        )
+        code = _CODES.get(result.status)
+        if code is None:  # nothing in the queue
+            moved = header.queue_offset != 0
+            code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
+            self._jumped(header, result)
+        if member is not None:
+            moved_to = result.next_begin_offset
+            is_moved = code == ResponseCode.PULL_OFFSET_MOVED
+            self._broadcast_offsets.pulled(
+                header, member, moved_to if is_moved else header.queue_offset
+            )
+        if code == ResponseCode.SUCCESS:
+            self._stats.got(header.consumer_group, header.topic, result.count, result.size_bytes)
+        least = result.min_offset
+        if not result.max_offset and has_batch_queues(topic.attributes):
+            least = -1  # as by BatchConsumeQueue without any message
+        answer = PullMessageResponseHeader(
+            suggest_which_broker_id=self._suggested_broker(group, result),
+            next_begin_offset=result.next_begin_offset,
+            min_offset=least,
+            max_offset=result.max_offset,
+            topic_sys_flag=topic.topic_sys_flag,
+            group_sys_flag=group.group_sys_flag,
+        )
+        return Reply(answer, result.buffers, code, result.status.name)
+
+    def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
+        """Notes that a group has missed messages; not of one that is new to the queue."""
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        at, to = header.queue_offset, result.next_begin_offset
+        if at > 0 or (at == 0 and self._offsets.query(group, topic, queue_id) >= 0):
+            self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
+
+    def _get(
+        self,
+        header: PullMessageRequestHeader,
+        member: str | None,
+        wanted: MessageFilter,
+        *,
+        only_in_memory: bool,
+    ) -> GetResult:
+        reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        if reset is None and member is not None:
+            reset = self._broadcast_offsets.first_offset(
+                header, member, only_in_memory=only_in_memory
+            )
+        if reset is not None:
+            return GetResult(
+                GetMessageStatus.OFFSET_RESET,
+                reset,
+                self._store.min_offset(header.topic, header.queue_id),
+                self._store.max_offset(header.topic, header.queue_id),
+            )
+        return self._store.get(
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            header.max_msg_nums,
+            header.max_msg_bytes or _NO_BYTE_LIMIT,
+            wanted.tag_codes,
+            wanted.by_properties,
+            wanted.wants_ext,
+            only_in_memory=only_in_memory,
+        )
+
+    def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
+        if not self._config.slave_read_enable:
+            return 0
+        return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
+
+    # ---------------------------------------------------------------- checks
+
+    def _topic(self, request: Request[PullMessageRequestHeader]) -> TopicConfig:
+        header = request.header
+        if not is_readable(self._config.broker_permission):
+            raise forbidden(
+                BROKER_FORBIDDEN,
+                f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
+            )
+        lite = request.command.code == RequestCode.LITE_PULL_MESSAGE
+        if lite and not self._config.lite_pull_message_enable:
+            raise forbidden(
+                BROKER_FORBIDDEN,
+                f"the broker[{self._config.broker_ip1}] for lite pull consumer is forbidden",
+            )
+        topic = self._topics.get(header.topic)
+        if topic is None:
+            raise ResponseError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic[{header.topic}] not exist, apply first please! {FAQ}",
+            )
+        if not is_readable(topic.perm):
+            raise forbidden(
+                TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden"
+            )
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}]"
+                f" consumer:[{request.peer.remote_address}]",
+            )
+        return topic
+
+
+def _busy() -> ResponseError:
+    return ResponseError(
+        ResponseCode.SYSTEM_BUSY,
+        "too many pulls wait for messages that are not in memory: the disk is too slow",
+    )

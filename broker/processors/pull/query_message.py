@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, QUERY_CONSUME_QUEUE: finds messages by key, id or offset.
+
+A key that finds nothing is QUERY_NOT_FOUND (22), an offset of the log at which no message begins
+and a queue that does not exist are SYSTEM_ERROR (1). The index knows hashes only: callers look at
+the keys themselves. Not done: `lastKey`, with which 5.4 pages through an index in RocksDB. Java:
+QueryMessageProcessor, AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from txrocketmq.broker.store.disk.steps import when_in_memory
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.tables.clients import Consumers
+from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import query
+from txrocketmq.remoting.protocol.body.query import ConsumeQueueData, QueryConsumeQueueResponseBody
+from txrocketmq.remoting.protocol.query import (
+    QueryConsumeQueueRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
+    ViewMessageRequestHeader,
+)
+from txrocketmq.remoting.serialize.json import HOLE
+
+UNIQUE = "U"
+KEY = "K"
+MAX_UNITS = 10_000
+"""How many queue units one answer has at most."""
+
+
+class QueryMessageProcessor:
+    """Finds messages."""
+
+    def __init__(
+        self, store: MessageStore, consumers: Consumers, walks: Walks, cold_reads: ColdReads
+    ) -> None:
+        self._store = store
+        self._consumers = consumers
+        self._walks = walks
+        self._cold_reads = cold_reads
+
+    @serves(query.QUERY_MESSAGE)
+    def by_key(
+        self, request: Request[QueryMessageRequestHeader]
+    ) -> Reply[QueryMessageResponseHeader] | PendingReply:
+        """Returns messages whose key or unique key has the same hash as the given key."""
+        return self._walks.answer(self._by_key(request.header))
+
+    def _by_key(self, header: QueryMessageRequestHeader) -> Walk:
+        max_num, index_type = header.max_num, header.index_type or KEY
+        if header.unique_key_query:
+            max_num, index_type = self._store.config.default_query_max_num, UNIQUE
+        found = yield from self._store.query(
+            header.topic,
+            header.key,
+            max_num,
+            header.begin_timestamp,
+            header.end_timestamp,
+            index_type,
+        )
+        answer = QueryMessageResponseHeader(
+            index_last_update_timestamp=found.last_update_timestamp_ms,
+            index_last_update_phyoffset=found.last_update_offset,
+        )
+        if not found.buffers:
+            raise ResponseError(
+                ResponseCode.QUERY_NOT_FOUND,
+                "can not find message, maybe time range not correct",
+                answer,
+            )
+        return Reply(answer, found.buffers)
+
+    @serves(query.VIEW_MESSAGE_BY_ID)
+    def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader] | PendingReply:
+        """Returns the message at an offset of the log, which its offset id contains."""
+        return self._cold_reads.answer(request.peer, partial(self._by_id, request.header.offset))
+
+    def _by_id(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
+        record = self._store.message_at(offset, only_in_memory=only_in_memory)
+        if record is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
+            )
+        return Reply(body=record)
+
+    @serves(query.QUERY_CONSUME_QUEUE)
+    def queue_units(
+        self, request: Request[QueryConsumeQueueRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
+        """Returns units of a queue as they are stored."""
+        return self._walks.answer(self._queue_units(request.header))
+
+    def _queue_units(self, header: QueryConsumeQueueRequestHeader) -> Walk:
+        topic = header.topic or ""
+        if header.queue_id not in self._store.queue_ids(topic):
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!"
+            )
+        low = self._store.min_offset(topic, header.queue_id)
+        high = self._store.max_offset(topic, header.queue_id)
+        if not low <= header.index < high:
+            return Reply(remark=f"Index {header.index} of {header.queue_id}@{topic} is not exist!")
+        count = max(min(header.count, MAX_UNITS), 0)
+        subscription = filter_data = None
+        if header.consumer_group is not None:
+            group = self._consumers.group(header.consumer_group)
+            subscription = group.subscriptions.get(topic) if group is not None else None
+            # "null" is how fastjson writes the filter, which a tag expression does not have
+            filter_data = (
+                "null"
+                if subscription is not None
+                else f"{header.consumer_group}@{topic} is not online!"
+            )
+        content = QueryConsumeQueueResponseBody(
+            subscription_data=subscription,
+            filter_data=filter_data,
+            max_queue_index=high,
+            min_queue_index=low,
+        ).to_json()
+        body = BodyPieces({**content, "queueData": HOLE}, "[]")
+        units = yield from when_in_memory(
+            partial(self._store.queue_units, topic, header.queue_id, header.index, count)
+        )
+        for at, size, code in units:
+            unit = ConsumeQueueData(physic_offset=at, physic_size=size, tags_code=code)
+            body.add(unit.encode())
+            yield
+        return Reply(body=body.end())

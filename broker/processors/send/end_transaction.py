@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: commits, rolls back or resumes half messages.
+
+A commit puts the message for the queue it was sent to, and the op message that ends the half one; a
+rollback only the latter. Ends come between sends, in one run with them (`send_message.py`): the
+messages of one read go into one write, and the op messages into later ones, when what they end is
+durable. Until then the check knows of it in memory. An undecided end (0) is not answered and
+changes nothing: the check asks again. The half message is found by its offset in the log; producer
+group, queue offset and log offset have to be its own. An end that is no answer to a question comes
+too late when the producer itself has said when it is to be asked (604). A transaction ends once: a
+second end is refused (1) while the broker remembers the first. It remembers the latest 100,000, in
+memory only; after that, and in the original always, a second commit delivers the message again.
+
+RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Codes: 1;
+11 on a slave; 13, 14 when the store does not take the message; 604.
+
+Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.broker.intake.after_durable import AfterDurable
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
+from txrocketmq.broker.processors.send.send_checks import SendChecks
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.broker.transaction import half_message
+from txrocketmq.broker.transaction.check import TransactionCheck
+from txrocketmq.broker.transaction.half_message import Half
+from txrocketmq.broker.transaction.metrics import TransactionMetrics
+from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+from txrocketmq.remoting.protocol import transaction
+from txrocketmq.remoting.protocol.transaction import (
+    COMMITTED,
+    ROLLED_BACK,
+    EndTransactionRequestHeader,
+    ResumeCheckHalfMessageRequestHeader,
+)
+
+_COMMIT: Final = MessageSysFlag.TRANSACTION_COMMIT_TYPE
+_ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
+_NOT_FOUND: Final = "Find prepared transaction message failed"
+
+
+_MAX_REMEMBERED: Final = 100_000
+"""How many ends are remembered, with some 150 bytes each."""
+
+
+class RememberedEnds:
+    """How half messages have ended lately, by their queue and their offset in it."""
+
+    def __init__(self, most: int = _MAX_REMEMBERED) -> None:
+        self._most = most
+        self._ended: dict[tuple[int, int], bool] = {}
+
+    def was_committed(self, place: tuple[int, int]) -> bool | None:
+        """Returns whether it was committed; None if nothing is known of an end."""
+        return self._ended.get(place)
+
+    def add(self, place: tuple[int, int], *, is_commit: bool) -> None:
+        """Remembers an end, and forgets the oldest one if there are too many."""
+        if place in self._ended:
+            return
+        if len(self._ended) >= self._most:
+            del self._ended[next(iter(self._ended))]
+        self._ended[place] = is_commit
+
+
+class End(NamedTuple):
+    """An end that is valid: its half message, and the message that is to be put (None:
+    rollback).
+    """
+
+    half: Half
+    message: PutMessage | None
+
+
+class EndTransactionProcessor:
+    """Ends transactions."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        intake: Intake,
+        checks: SendChecks,
+        check: TransactionCheck,
+        after_durable: AfterDurable,
+        metrics: TransactionMetrics,
+        clock: Callable[[], int],
+        cold_reads: ColdReads,
+    ) -> None:
+        self._config = config
+        self._intake = intake
+        self._store = intake.store
+        self._checks = checks
+        self._check = check
+        self._after_durable = after_durable
+        self._metrics = metrics
+        self._now_ms = clock
+        self._cold_reads = cold_reads
+        self._remembered = RememberedEnds()
+        self._in_run: dict[tuple[int, int], bool] = {}
+        """The ends of this run, which are remembered only if they take effect."""
+
+    def begin(self) -> None:
+        """Begins a run of requests, whose ends are put together."""
+        self._in_run.clear()
+
+    def when_in_memory(
+        self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
+    ) -> None:
+        """Calls `go_on` with the time, and a reply when the half message has been read or the
+        error.
+
+        Raises ResponseError when too many reads wait. `go_on` is called even if the producer has
+        disconnected.
+        """
+        offset = EndTransactionRequestHeader.decode(command.ext_fields).commit_log_offset
+
+        def look(*, only_in_memory: bool) -> Reply[NoHeader]:
+            self._store.message_at(offset, only_in_memory=only_in_memory)
+            return Reply()
+
+        outcome = self._cold_reads.answer(self, look)
+        if isinstance(outcome, PendingReply):
+            outcome.then(lambda reply: go_on(self._now_ms(), reply))
+        else:
+            go_on(self._now_ms(), outcome)
+
+    def read(
+        self, command: RemotingCommand, now_ms: int, *, only_in_memory: bool = True
+    ) -> End | None:
+        """Checks an END_TRANSACTION; returns None when the producer is undecided.
+
+        Raises ResponseError when it is refused; with `only_in_memory`, NotInMemory when the half
+        message would have to be read from the disk.
+        """
+        header = EndTransactionRequestHeader.decode(command.ext_fields)
+        if self._store.config.is_slave:
+            raise ResponseError(
+                ResponseCode.SLAVE_NOT_AVAILABLE,
+                "this broker is a slave: transactions are ended at its master",
+            )
+        if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
+            return None
+        if header.commit_or_rollback not in _ENDS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "commitOrRollback must be 8 to commit, 12 to roll back or 0 if undecided, not"
+                f" {header.commit_or_rollback}",
+            )
+        if self._after_durable.is_full:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "too many ends of transactions wait to be durable: the disk does not keep up; the"
+                " producer will be asked about this one later",
+            )
+        record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        half = usual_record(record) or _decoded(record)
+        if half.topic != TRANS_HALF_TOPIC:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"{_NOT_FOUND}: the message at {header.commit_log_offset} is not a half message",
+            )
+        if not header.from_transaction_check and self._is_late(half, now_ms):
+            raise ResponseError(
+                ResponseCode.ILLEGAL_OPERATION,
+                "the transaction is older than CHECK_IMMUNITY_TIME_IN_SECONDS: its producer"
+                " will be asked about it",
+            )
+        _check_owner(half, header)
+        place = half.queue_id, half.queue_offset
+        before = self._in_run.get(place, self._remembered.was_committed(place))
+        if before is not None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, COMMITTED if before else ROLLED_BACK)
+        end = End(half, None)
+        if header.commit_or_rollback == _COMMIT:
+            end = self._commit(half, record, now_ms)
+        self._in_run[place] = end.message is not None
+        return end
+
+    def _commit(self, half: Half, record: memoryview, now_ms: int) -> End:
+        """Makes the message that the half message has become; raises NotTaken or ResponseError."""
+        if isinstance(half, UsualRecord):
+            put = half_message.committed_as_it_is(half, self._intake.transforms)
+            if put is not None:
+                return End(half, put)
+        message = half_message.committed(_decoded(record))
+        if message is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "the half message does not say which queue it is for (REAL_TOPIC, REAL_QID)",
+            )
+        self._intake.admit(message, now_ms)
+        return End(half, message.to_put())
+
+    def _half_record(self, offset: int, *, only_in_memory: bool) -> memoryview:
+        record = None
+        if offset >= 0:
+            record = self._store.message_at(offset, only_in_memory=only_in_memory)
+        if record is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
+        return record
+
+    def _is_late(self, half: Half, now_ms: int) -> bool:
+        immunity_ms = half_message.immunity_ms(half)
+        if immunity_ms is None:
+            return False
+        return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
+
+    def close(self, ends: Sequence[End], now_ms: int) -> None:
+        """Has op messages put for these ends once their messages are durable: see
+        after_durable.py.
+        """
+        halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
+        for end, places in zip(ends, self._check.end(halves, now_ms), strict=True):
+            for place in places:
+                self._remembered.add(place, is_commit=end.message is not None)
+        for end in ends:
+            topic = end.half.properties.get(names.REAL_TOPIC, "")
+            age_ms = now_ms - end.half.born_timestamp
+            self._metrics.ended(topic, is_committed=end.message is not None, age_ms=age_ms)
+
+    @serves(transaction.RESUME_CHECK_HALF_MESSAGE)
+    def resume(
+        self, request: Request[ResumeCheckHalfMessageRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
+        """Puts a half message that was given up among those to be checked again."""
+        try:
+            offset = decode_message_id(request.header.msg_id or "").commit_log_offset
+        except MessageIdError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        return self._cold_reads.answer(request.peer, partial(self._resume, offset))
+
+    def _resume(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
+        record = self._store.message_at(offset, only_in_memory=only_in_memory)
+        try:
+            stored = None if record is None else decode_message(record, decompress_body=False)[0]
+        except MessageDecodeError:
+            stored = None
+        if stored is None or stored.topic != TRANS_CHECK_MAX_TIME_TOPIC:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed: the message id names no"
+                f" message of {TRANS_CHECK_MAX_TIME_TOPIC}",
+            )
+        message = half_message.resumed(stored)
+        refused = self._intake.put([message.to_put()], self._now_ms()).refused
+        if refused:
+            raise self._checks.refusal_of(refused[0])
+        self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
+        return Reply()
+
+
+def _decoded(record: memoryview) -> MessageExt:
+    try:
+        return decode_message(record, decompress_body=False)[0]
+    except MessageDecodeError:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND) from None
+
+
+def _check_owner(half: Half, header: EndTransactionRequestHeader) -> None:
+    if half.properties.get(names.PGROUP) != header.producer_group:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+    if half.queue_offset != header.tran_state_table_offset:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+    if half.commit_log_offset != header.commit_log_offset:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepared answers to sends that were stored, which differ in a few places only.
+
+A header is encoded once, with marks where answers differ, in the form that the server writes; an
+answer is that header with the marks replaced. Errors are answered in the ordinary way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import orjson
+
+from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.codes import ResponseCode, SerializeType
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.frame.frame import encode_frame
+from txrocketmq.remoting.primitives.packing import fixed
+
+_OPAQUE: Final = 1_234_567_890
+_MARKS: Final = {"msgId": "@0@", "queueId": "@1@", "queueOffset": "@2@", "transactionId": "@3@"}
+_EXTRA_MARK: Final = "@4@"
+RECALL_HANDLE: Final = "recallHandle"
+"""The field of an answer to a timer message."""
+BATCH_KEY: Final = "batchUniqId"
+"""The field of an answer to a batch stored as one record, by which the producer knows that it is
+one."""
+_PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
+_INT: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
+_pack_name_length: Final = fixed(formats.BINARY_NAME_LENGTH).struct.pack
+CODES: Final = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+"""The response codes of the statuses of stored messages."""
+
+
+class Stored(NamedTuple):
+    """The variable parts of an answer: message id, queue, queue offset, transaction id and opaque.
+
+    `physical_offset` is where the message lies, or the first of a batch; `more_offsets` are those
+    of the others. `extra` is a further field: RECALL_HANDLE or BATCH_KEY, and its value. A plain
+    tuple will do, too.
+    """
+
+    physical_offset: int
+    queue_id: bytes
+    queue_offset: int
+    transaction_id: str | None
+    opaque: int
+    more_offsets: Sequence[int] = ()
+    extra: tuple[str, str] | None = None
+
+
+class JsonAnswers:
+    """Answers with JSON headers; `ext_fields` are those that all answers have besides their own."""
+
+    def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
+        self._host = store_host.hex().upper().encode()
+        with_id = _json_template(code, {**ext_fields, **_MARKS})
+        marks = {name: mark for name, mark in _MARKS.items() if name != "transactionId"}
+        without_id = _json_template(code, {**ext_fields, **marks})
+        self._with_extra: dict[str, bytes] = {}
+        for name in (RECALL_HANDLE, BATCH_KEY):
+            template = _json_template(code, {**ext_fields, **_MARKS, name: _EXTRA_MARK})
+            self._with_extra[name] = template.replace(b"@0@", self._host + b"%016X")
+        self._single = with_id.replace(b"@0@", self._host + b"%016X")
+        self._batch = with_id.replace(b"@0@", b"%b")
+        self._batch_without_id = without_id.replace(b"@0@", b"%b")
+
+    # Every message passes here, so no call is made that can be avoided.
+    def frames(self, stored: Iterable[Stored]) -> bytes:
+        """Encodes the answers, one after the other."""
+        out: list[bytes] = []
+        pack, single = _PREFIX.pack, self._single
+        for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
+            if extra is not None and key is not None:
+                name, value = extra
+                header = self._with_extra[name] % (
+                    physical_offset, queue_id, queue_offset, _quoted(key), _quoted(value), opaque
+                )  # fmt: skip
+            elif more or key is None:
+                header = self._of_batch(
+                    (physical_offset, *more), queue_id, queue_offset, key, opaque
+                )
+            else:
+                text = key.encode("utf-8", "replace")
+                if not text.isalnum():  # of bytes it asks for ASCII, and does so quickly
+                    text = _quoted(key)
+                header = single % (physical_offset, queue_id, queue_offset, text, opaque)
+            size = len(header)
+            out += (pack(size + 4, size), header)
+        return b"".join(out)
+
+    def _of_batch(
+        self, offsets: Sequence[int], queue_id: bytes, queue_offset: int, key: str | None,
+        opaque: int,
+    ) -> bytes:  # fmt: skip
+        ids = message_ids(self._host, offsets)
+        if key is None:
+            return self._batch_without_id % (ids, queue_id, queue_offset, opaque)
+        return self._batch % (ids, queue_id, queue_offset, _quoted(key), opaque)
+
+
+def message_ids(host: bytes, offsets: Sequence[int]) -> bytes:
+    """Offset message ids, separated by commas: host and offset in upper-case hexadecimal."""
+    form = host + b"%016X"
+    return b",".join([form] * len(offsets)) % tuple(offsets)
+
+
+def _quoted(text: str) -> bytes:
+    """Escapes a text for use between the quotation marks of JSON."""
+    return orjson.dumps(text.encode("utf-8", "replace").decode())[1:-1]
+
+
+def _json_template(code: int, ext_fields: dict[str, str]) -> bytes:
+    answer = RemotingCommand(code, ext_fields, flag=RESPONSE_FLAG, opaque=_OPAQUE)
+    text = b"".join(encode_frame(answer))[_PREFIX.size :].replace(b"%", b"%%")
+    text = text.replace(b":%d," % _OPAQUE, b":%d,")
+    for mark, form in ((b"@1@", b"%b"), (b"@2@", b"%d"), (b"@3@", b"%b"), (b"@4@", b"%b")):
+        text = text.replace(mark, form)
+    return text
+
+
+class BinaryAnswers:
+    """Answers with binary headers; otherwise as JsonAnswers."""
+
+    def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
+        self._host = store_host.hex().upper().encode()
+        answer = RemotingCommand(
+            code, ext_fields, flag=RESPONSE_FLAG, opaque=_OPAQUE,
+            serialize_type=SerializeType.ROCKETMQ,
+        )  # fmt: skip
+        header = b"".join(encode_frame(answer))[_PREFIX.size :]
+        self._before, _, after = header.partition(_INT.pack(_OPAQUE))
+        self._fields = _fields(ext_fields)
+        self._between = after[: len(after) - len(self._fields) - _INT.size]
+        self._names = [_name(name) for name in _MARKS]
+
+    def frames(self, stored: Iterable[Stored]) -> bytes:
+        """Encodes the answers, one after the other."""
+        out: list[bytes] = []
+        for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
+            values = [
+                message_ids(self._host, (physical_offset, *more)), queue_id, b"%d" % queue_offset,
+            ]  # fmt: skip
+            if key is not None:
+                values.append(key.encode("utf-8", "replace"))
+            pairs = [*zip(self._names, values, strict=False)]
+            if extra is not None:
+                pairs.append((_name(extra[0]), extra[1].encode("utf-8", "replace")))
+            fields = self._fields + b"".join(
+                [name + _INT.pack(len(value)) + value for name, value in pairs]
+            )
+            header = b"".join(
+                (self._before, _INT.pack(opaque), self._between, _INT.pack(len(fields)), fields)
+            )
+            mark = SerializeType.ROCKETMQ << 24 | len(header)
+            out += (_PREFIX.pack(len(header) + 4, mark), header)
+        return b"".join(out)
+
+
+def _name(name: str) -> bytes:
+    return _pack_name_length(len(name)) + name.encode()
+
+
+def _fields(ext_fields: dict[str, str]) -> bytes:
+    return b"".join(
+        _name(name) + _INT.pack(len(value.encode())) + value.encode()
+        for name, value in ext_fields.items()
+    )
+
+
+def prepared_answers(
+    ext_fields: dict[str, str], store_host: bytes, serialize_type: int
+) -> dict[PutStatus, JsonAnswers | BinaryAnswers]:
+    """Prepares the answers for each status of a stored message, in the server's form of headers."""
+    form = BinaryAnswers if serialize_type == SerializeType.ROCKETMQ else JsonAnswers
+    return {status: form(code, ext_fields, store_host) for status, code in CODES.items()}

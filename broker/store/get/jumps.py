@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jumps: readers that had to go on behind messages which the log has lost.
+
+The log loses its oldest files when they expire, when its disk is full, or because somebody removes
+them, whoever still wanted to read them. Every reader of a queue that finds the queue beginning
+later than its own offset says so here: groups that pull and pop, delay levels, the check of
+transactions, the revival of popped messages. Each jump is reported once, and the messages are
+counted for each kind of reader. The original continues without a word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store.formats.reports import Reports
+
+DELAYS: Final = "delay_level"
+HALF_MESSAGES: Final = "half_messages"
+OP_MESSAGES: Final = "op_messages"
+REVIVAL: Final = "pop_revival"
+POPPED: Final = "popped"
+GROUP: Final = "group"
+KINDS: Final = (DELAYS, GROUP, HALF_MESSAGES, OP_MESSAGES, POPPED, REVIVAL)
+
+
+class Jump(NamedTuple):
+    """A reader of one of these kinds went from one offset of a queue to another.
+
+    `number` is how many messages it has not read. `group` is the consumer group, for GROUP and
+    POPPED.
+    """
+
+    kind: str
+    topic: str
+    queue_id: int
+    from_offset: int
+    to_offset: int
+    number: int
+    group: str = ""
+
+
+class Jumps(Reports[Jump]):
+    """Counts and reports jumps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: Counter[str] = Counter()
+        """By kind of reader: how many messages were jumped over since the store was opened."""
+
+    def found(self, finding: Jump) -> bool:
+        """Notes a jump; returns False for one that is known already, or over nothing."""
+        is_new = finding.number > 0 and super().found(finding)
+        if is_new:
+            self.messages[finding.kind] += finding.number
+        return is_new

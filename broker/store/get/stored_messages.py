@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages of a store, with their places and times, for all code that reads.
+
+A caller that must not wait for the disk passes `only_in_memory`: instead of waiting, NotInMemory is
+raised, with the read that loads what is missing (see in_memory.py, and when_in_memory in steps.py).
+What this process has written lately is taken to be in memory.
+
+Java: the reading half of DefaultMessageStore.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter_ns
+from typing import Final
+
+from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.disk.in_memory import unchecked
+from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.formats.scan import store_timestamp_ms
+from txrocketmq.broker.store.formats.stats import StoreStats
+from txrocketmq.broker.store.get.get_message import (
+    ExtFilter,
+    GetResult,
+    MessageReader,
+    PropertiesFilter,
+    QueryResult,
+    Request,
+)
+from txrocketmq.broker.store.get.jumps import Jumps
+from txrocketmq.broker.store.index.index_file import Index
+from txrocketmq.broker.store.log.commit_log import CommitLog
+from txrocketmq.broker.store.log.log_walk import LogWalk
+from txrocketmq.broker.store.queues.batch_queue import BatchQueue
+from txrocketmq.broker.store.queues.consume_queue import Unit
+from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
+from txrocketmq.remoting.formats import MAX_BODY_BYTES
+
+_NS_PER_MS: Final = 1_000_000
+
+
+class StoredMessages:
+    """The messages of a store; there are none until a store is opened."""
+
+    def __init__(self, config: StoreConfig, files: Files) -> None:
+        self._files = files
+        self._is_open = False
+        self.config = config
+        self.stats = StoreStats()
+        self._log = CommitLog(files, config)
+        self._queues = ConsumeQueues(files, config)
+        self.damaged = DamagedRecords()
+        self.jumps = Jumps()
+        self._reader = MessageReader(files, self._log, config, self.damaged)
+        self.wrong_bodies = self._reader.memory.wrong_bodies
+        self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
+        root = config.store_path_root_dir
+        slots, items = config.max_hash_slot_num, config.max_index_num
+        self._index = Index(files, os.path.join(root, "index"), slots, items)
+        self._earliest: tuple[int, int] | None = None
+        """The log's start when `earliest_message_ms` was last computed, and its result."""
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tag_codes: frozenset[int] | None = None,
+        by_properties: PropertiesFilter | None = None,
+        filter_ext: ExtFilter | None = None,
+        *,
+        only_in_memory: bool = False,
+    ) -> GetResult:
+        """Messages of a queue from an offset on; get_message.py explains the result."""
+        started_ns = perf_counter_ns()
+        queue = self._queues.find(topic, queue_id) if self._is_open else None
+        request = Request(
+            offset, max_count, max_bytes, tag_codes, by_properties, only_in_memory, filter_ext
+        )
+        result = self._reader.get(queue, request)
+        stats = self.stats
+        if result.count:
+            stats.got_found += 1
+            stats.got_messages += result.count
+        else:
+            stats.got_missed += 1
+        stats.get_max_ms = max(stats.get_max_ms, (perf_counter_ns() - started_ns) // _NS_PER_MS)
+        return result
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The offset after the queue's last message; 0 when there is no such queue."""
+        queue = self._queues.find(topic, queue_id)
+        return 0 if queue is None else queue.max_offset
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The offset of the queue's first message; 0 when there is no such queue."""
+        queue = self._queues.find(topic, queue_id)
+        return 0 if queue is None else queue.min_offset
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        timestamp_ms: int,
+        *,
+        upper: bool = False,
+        only_in_memory: bool = False,
+    ) -> int:
+        """The first message stored at this time or later; with `upper` the last at that time or
+        earlier.
+
+        The result is 0 when there is no such queue, and otherwise between min_offset and
+        max_offset. Raises NotInMemory only with `only_in_memory`.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return 0
+        stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
+        if isinstance(queue, BatchQueue):
+            check = self._reader.check_part if only_in_memory else unchecked
+            return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper, check=check)
+        return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
+
+    def earliest_store_time(
+        self, topic: str, queue_id: int, *, only_in_memory: bool = False
+    ) -> int:
+        """When the queue's first message was stored, in ms; -1 when there is none."""
+        first = self.min_offset(topic, queue_id)
+        return self.store_time_at(topic, queue_id, first, only_in_memory=only_in_memory)
+
+    def store_time_at(
+        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
+    ) -> int:
+        """When the message at this offset was stored, in ms; -1 when there is none."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return -1
+        return self._reader.stored_ms(queue, queue_offset, only_in_memory=only_in_memory)
+
+    def is_recent(
+        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
+    ) -> bool:
+        """Whether a message exists and is likely to be in memory (checkInMemByConsumeOffset)."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None and only_in_memory:
+            self._reader.check_units(queue, queue_offset, 1)
+        unit = queue.stored(queue_offset) if queue is not None else None
+        if unit is None:
+            return False
+        physical_offset, size_bytes, _ = unit
+        file = self._log.files.find(physical_offset)
+        if file is None or physical_offset + size_bytes > file.end_offset:
+            return False
+        return self._log.max_offset - physical_offset <= self._reader.recent_bytes
+
+    def queue_units(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        count: int,
+        *,
+        only_in_memory: bool = False,
+    ) -> Iterator[Unit]:
+        """Units of a queue from an offset on: the log offsets, sizes and tags codes of messages.
+
+        With `only_in_memory`, NotInMemory is raised at once if any of them is not in memory.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None and only_in_memory:
+            self._reader.check_units(queue, offset, count)
+        return iter(()) if queue is None else queue.units(offset, count)
+
+    def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
+        """Sets the function that makes the bitmap of a message for ext files from its topic and
+        record.
+        """
+        self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
+            topic, self._log.record_at(physical_offset, size)
+        )
+
+    def message_at(
+        self, physical_offset: int, size: int | None = None, *, only_in_memory: bool = False
+    ) -> memoryview | None:
+        """The record at this log offset, with the size from a unit; None when there is none."""
+        if only_in_memory:
+            self._reader.check_record(physical_offset, size)
+        record = self._log.record_at(physical_offset, size)
+        if record is None and size is not None and physical_offset >= self.min_physical_offset:
+            self._reader.note_damage(physical_offset, size)
+        return record
+
+    def records(self, physical_offset: int) -> Iterator[memoryview]:
+        """The records of the log from this offset on, whether or not a queue has them."""
+        walk = LogWalk(self._log.files, self._queues, check_crc=False)
+        for record in walk.records(physical_offset, self._log.max_offset):
+            yield record.view[record.end - record.size_bytes : record.end]
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        begin_ms: int,
+        end_ms: int,
+        index_type: str | None = None,
+    ) -> Steps[QueryResult]:
+        """Messages stored in a span of time (to the second) by key: their unique key or one of
+        their keys, or with index type "T" their tag.
+
+        As in queryMessage, there are at most maxMsgsNumBatch; but no more of the newest ones than
+        fit in a frame, where the original answers what no client reads.
+        """
+        max_count = min(max_count, self.config.max_msgs_num_batch)
+        found = yield from self._index.find(
+            topic, key, max_count, begin_ms, end_ms, index_type, self._reader.cold_part
+        )
+        for chain in found.broken:
+            self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
+        records: list[memoryview] = []
+        left_bytes = MAX_BODY_BYTES
+        for offset in sorted(found.physical_offsets, reverse=True):
+            record = yield from when_in_memory(partial(self.message_at, offset))
+            if record is not None:
+                left_bytes -= len(record)
+                if left_bytes < 0 and records:
+                    break
+                records.append(record)
+            elif self._log.min_offset <= offset < self._log.max_offset:
+                self._reader.note_damage(offset, -1)
+            yield
+        records.reverse()
+        return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
+
+    @property
+    def min_physical_offset(self) -> int:
+        """The log offset at which the log begins."""
+        return max(self._log.min_offset, 0)
+
+    @property
+    def max_physical_offset(self) -> int:
+        """The log offset at which the log ends."""
+        return self._log.max_offset
+
+    def earliest_message_ms(self, *, only_in_memory: bool = False) -> int:
+        """When the oldest message of the log was stored, in ms; -1 when there is none."""
+        start = self.min_physical_offset
+        if self._earliest is None or self._earliest[0] != start:
+            record = self.message_at(start, only_in_memory=only_in_memory)
+            if record is None:
+                return -1
+            self._earliest = start, store_timestamp_ms(record)
+        return self._earliest[1]

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dispatches confirmed records to the queues and the index, in their order.
+
+What follows from records is dispatched when they are confirmed (commit_point.py); until then it is
+kept in memory. When dispatching fails, or too much would have to be kept, reput does it from the
+log before anything later is shown: what was acknowledged is never invisible.
+
+Java: DefaultMessageStore.ReputMessageService, NotifyMessageArrivingListener.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from txrocketmq.broker.store.log.commit_point import CommitPoint
+from txrocketmq.broker.store.log.dispatch import Following
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.upkeep.reput import Reput
+
+_MAX_UNSEEN: Final = 65_536
+"""For how many messages to be indexed the consequences are kept in memory; reput does the rest."""
+
+
+class Confirmed:
+    """Dispatches records.
+
+    The functions in `on_arrival` are called with topic, queue id and new max offset.
+    """
+
+    def __init__(self, commit: CommitPoint, reput: Reput) -> None:
+        self.on_arrival: list[Callable[[str, int, int], None]] = []
+        self.shown_ms = 0
+        """The store time of the newest message that is shown."""
+        self._commit = commit
+        self._reput = reput
+        self._unseen: deque[Following] = deque()
+        """What follows from records that are not confirmed yet."""
+        self._unseen_entries = 0
+
+    def add(self, following: Following) -> None:
+        """Dispatches what follows from written records, as soon as they are confirmed."""
+        commit = self._commit
+        if self._unseen or self._reput.offset < following.start_offset:
+            self._keep(following)
+            self.show()
+        elif commit.policy.visible(commit) < following.end_offset:
+            self._keep(following)
+        elif not self._dispatch(following):
+            self.show()
+
+    def show(self) -> None:
+        """Dispatches what is confirmed and not dispatched yet."""
+        visible = self._commit.visible
+        while self._unseen and self._unseen[0].end_offset <= visible:
+            following = self._unseen.popleft()
+            self._unseen_entries -= len(following.entries)
+            if following.start_offset > self._reput.offset:
+                self._reput_until(following.start_offset)
+            if not self._dispatch(following):
+                return
+        if not self._unseen:
+            self._unseen_entries = 0
+            if self._reput.offset < visible:
+                self._reput_until(visible)
+
+    def _keep(self, following: Following) -> None:
+        self._unseen_entries += len(following.entries)
+        if self._unseen_entries <= _MAX_UNSEEN:
+            self._unseen.append(following)
+
+    def _dispatch(self, following: Following) -> bool:
+        """Dispatches what follows from some records; returns False if that failed."""
+        reput = self._reput
+        if reput.offset != following.start_offset:
+            return reput.offset > following.start_offset  # then reput was quicker
+        try:
+            for dispatcher in reput.dispatchers:
+                dispatcher(following)
+        except Exception:  # noqa: BLE001 - the records are in the log: reput does it again
+            return False
+        reput.offset = following.end_offset
+        self.shown_ms = following.stored_ms
+        rows = following.units + following.copies if following.copies else following.units
+        for queue, _, _ in rows:
+            topic, queue_id, max_offset = queue.topic, queue.queue_id, queue.max_offset
+            for heard in self.on_arrival:
+                heard(topic, queue_id, max_offset)
+        return True
+
+    def _reput_until(self, end_offset: int) -> None:
+        """Dispatches from the log what has not been dispatched up to this offset."""
+        try:
+            touched = self._reput.run(end_offset)
+        except (OSError, MemoryError):
+            # There is no room now: the next put, flush or tick dispatches the rest.
+            return
+        self.shown_ms = max(self.shown_ms, self._reput.stored_ms)
+        self._arrived(touched)
+
+    def _arrived(self, queues: Iterable[ConsumeQueue]) -> None:
+        for heard in self.on_arrival:
+            for queue in queues:
+                heard(queue.topic, queue.queue_id, queue.max_offset)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether groups pull or pop topics, as administrators have set it: messageRequestMode.json.
+
+Counterpart of MessageRequestModeManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.saving import Saving
+from txrocketmq.remoting.protocol.body.pop import (
+    MessageRequestModeSerializeWrapper,
+    SetMessageRequestModeRequestBody,
+)
+from txrocketmq.remoting.serialize.json import encode_pretty
+
+
+class MessageRequestModes:
+    """Modes by topic and group."""
+
+    def __init__(self, file: JsonFile) -> None:
+        self._file = file
+        self.saving = Saving(file, self._snapshot)
+        self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
+
+    def load(self) -> None:
+        """Loads messageRequestMode.json; raises JsonFileError."""
+        with self._file.content() as content:
+            stored = MessageRequestModeSerializeWrapper.from_json(content)
+            for topic, groups in stored.message_request_mode_map.items():
+                self._modes[topic] = dict(groups)
+
+    def get(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
+        """Returns the mode that was set; None if none was."""
+        return self._modes.get(topic, {}).get(group)
+
+    def set(self, mode: SetMessageRequestModeRequestBody) -> None:
+        """Sets a mode; `saving.answer` makes it durable."""
+        self._modes.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
+        self._file.is_stale = True
+        self.saving.begin()
+
+    def _snapshot(self) -> Callable[[], bytes]:
+        modes = {topic: dict(groups) for topic, groups in self._modes.items()}
+        return lambda: encode_pretty(
+            MessageRequestModeSerializeWrapper(message_request_mode_map=modes)
+        )
+
+    def entries(self) -> Iterator[tuple[str, Mapping[str, SetMessageRequestModeRequestBody]]]:
+        """Iterates over topics and their modes by group. The table may change meanwhile."""
+        for topic in list(self._modes):
+            yield topic, self._modes[topic]

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far each group has consumed each queue: consumerOffset.json.
+
+Counterpart of ConsumerOffsetManager. A commit is taken as it comes, forwards or backwards, except
+while a reset waits to be given to the group's next pull.
+
+With light queues the file is lmqConsumerOffset.json, in which groups that are named like a light
+queue have a table of their own, without queue ids (LmqConsumerOffsetManager). If that file is
+missing, consumerOffset.json is read: the original forgets all offsets when light queues are
+switched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
+from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.saving import Saving
+from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
+
+NOT_FOUND = -1
+BROADCAST = "@broadcast"
+"""Suffix of the name under which the offset of a broadcasting group's slowest member is kept."""
+_MOST_PULLED = 100_000
+_SEPARATOR = "@"
+_LIGHT_HOLE = "@light"
+"""Marks where the offsets of light groups are inserted into the text of the file."""
+_NO_OFFSETS = "\n\t\t\t"
+
+
+class ConsumerOffsets:
+    """Offsets by topic, group and queue; each is the next message to consume.
+
+    `saving` writes consumerOffset.json. There may be hundreds of thousands of offsets, so only
+    those that were committed since the last time are encoded, in the thread that writes.
+    """
+
+    def __init__(
+        self, file: JsonFile, now_ms: Callable[[], int], *, before: JsonFile | None = None
+    ) -> None:
+        self._file = file
+        self._before = before
+        """With light queues: the file that was written before they were enabled."""
+        self._now_ms = now_ms
+        self._offsets: dict[str, dict[int, int]] = {}
+        self._topics: dict[str, set[str]] = {}
+        """By group: the topics that it has offsets of."""
+        self._groups: dict[str, set[str]] = {}
+        """By topic: the groups that have offsets of it."""
+        self._broadcasting: dict[str, set[str]] = {}
+        """The same as `_groups`, for the names that end with BROADCAST."""
+        self._resets: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._changed: set[str] = set()
+        """Keys whose offsets have changed since the text of the file was last made."""
+        self._texts: dict[str, str] | None = None
+        """The members of the file by key, in their order; None when all must be encoded."""
+        self.saving = Saving(file, self._snapshot)
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Loads consumerOffset.json, as either version writes it; raises JsonFileError."""
+        self._load(self._file)
+        if self._before is not None and self._file.is_missing:
+            self._load(self._before)
+
+    def _load(self, file: JsonFile) -> None:
+        with file.content() as content:
+            for key, offset in (content.get("lmqOffsetTable") or {}).items():
+                self._queues_of(key)[QUEUE_ID] = int(offset)
+            for key, queues in (content.get("offsetTable") or {}).items():
+                offsets = {int(queue): int(offset) for queue, offset in queues.items()}
+                self._queues_of(key).update(offsets)
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no group has an offset."""
+        return not self._offsets
+
+    def _snapshot(self) -> Callable[[], bytes]:
+        """Returns a function that makes the text of the file, to be called in a thread.
+
+        It copies the offsets of one topic and group in one step. It may include commits that come
+        after this call; they are in the next file as well.
+        """
+        self.data_version = self.data_version.next(self._now_ms())
+        content = {"dataVersion": self.data_version.to_json(), "offsetTable": HOLE}
+        if self._before is not None:
+            content["lmqOffsetTable"] = _LIGHT_HOLE
+        changed, self._changed = self._changed, set()
+
+        def encode() -> bytes:
+            texts, self._texts = self._texts, None
+            texts = self._encoded(
+                {} if texts is None else texts, None if texts is None else changed
+            )
+            before, after = encode_around(content, encode_pretty)
+            self._texts = texts
+            if self._before is None:
+                return before + _table(texts.values()) + after
+            light = {key: text for key, text in texts.items() if text[-1] != "}"}
+            rest = (text for key, text in texts.items() if key not in light)
+            hole, table = f'"{_LIGHT_HOLE}"'.encode(), _table(light.values())
+            return before.replace(hole, table) + _table(rest) + after.replace(hole, table)
+
+        return encode
+
+    def _encoded(self, texts: dict[str, str], changed: set[str] | None) -> dict[str, str]:
+        """Returns the texts with the changed keys (None: all keys) encoded anew."""
+        is_sorted = True
+        for key in list(self._offsets) if changed is None else changed:
+            queues = self._offsets.get(key)
+            if queues is None:
+                texts.pop(key, None)
+            else:
+                is_sorted = is_sorted and key in texts
+                texts[key] = self._encode(key, dict(queues))
+        return texts if is_sorted else dict(sorted(texts.items()))
+
+    def _encode(self, key: str, queues: dict[int, int]) -> str:
+        is_single = self._before is not None and queues.keys() == {QUEUE_ID}
+        if is_single and is_light(key.partition(_SEPARATOR)[2]):
+            return f"\n\t\t{encode_body(key).decode()}:{queues[QUEUE_ID]}"
+        return _encode_queues(key, queues)
+
+    def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
+        """Iterates over keys "topic@group" and the offsets by queue. The table may change
+        meanwhile.
+        """
+        for key in list(self._offsets):
+            queues = self._offsets.get(key)
+            if queues is not None:
+                yield key, queues
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """Returns the committed offset, or that of a pending reset; NOT_FOUND if there is none."""
+        key = topic + _SEPARATOR + group
+        reset = self._resets.get(key)
+        if reset is not None and queue_id in reset:
+            return reset[queue_id]
+        return self._offsets.get(key, {}).get(queue_id, NOT_FOUND)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Sets a group's offset; ignored while a reset of the queue is pending."""
+        key = topic + _SEPARATOR + group
+        if queue_id in self._resets.get(key, ()):
+            return
+        self._file.is_stale = True
+        self._changed.add(key)
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._queues_of(key)
+        queues[queue_id] = offset
+
+    def set_back(self, max_offset: Callable[[str, int], int]) -> int:
+        """Sets offsets beyond the end of their queue back to the end; returns how many there were.
+
+        They were saved before the messages in front of them were durable, and a crash took those
+        messages. Without this the group would miss the messages that take their places.
+        """
+        count = 0
+        for key, queues in self.entries():
+            topic, _, group = key.partition(_SEPARATOR)
+            for queue_id, offset in list(queues.items()):
+                end = max_offset(topic, queue_id)
+                if offset > end:
+                    self.commit(group, topic, queue_id, end)
+                    count += 1
+        return count
+
+    def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Notes that a group was given all messages before this offset; this is not saved."""
+        key = topic + _SEPARATOR + group
+        queues = self._pulled.get(key)
+        if queues is None:
+            if len(self._pulled) >= _MOST_PULLED:
+                self._pulled.clear()  # of groups that are gone, mostly; it is for statistics only
+            queues = self._pulled[key] = {}
+        queues[queue_id] = offset
+
+    def pulled_of(self, group: str, topic: str) -> dict[int, int]:
+        """Returns by queue the offset up to which a group was given messages of a topic."""
+        return dict(self._pulled.get(topic + _SEPARATOR + group, {}))
+
+    def _queues_of(self, key: str) -> dict[int, int]:
+        """Returns the offsets of a topic and group by queue, and adds an empty table when
+        missing.
+        """
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._offsets[key] = {}
+            topic, _, group = key.partition(_SEPARATOR)
+            self._topics.setdefault(group, set()).add(topic)
+            self._table_of(group).setdefault(topic, set()).add(group)
+        return queues
+
+    def _table_of(self, group: str) -> dict[str, set[str]]:
+        return self._broadcasting if group.endswith(BROADCAST) else self._groups
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Sets an offset that the group gets with its next pull of the queue."""
+        pending = self._resets.setdefault(topic + _SEPARATOR + group, {})
+        pending.pop(queue_id, None)
+        self.commit(group, topic, queue_id, offset)
+        pending[queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns the pending reset of a queue and removes it; None if there is none."""
+        if not self._resets:
+            return None
+        key = topic + _SEPARATOR + group
+        queues = self._resets.get(key)
+        if queues is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._resets[key]
+        return offset
+
+    def of(self, group: str, topic: str) -> dict[int, int]:
+        """The offsets of a group in all queues of a topic."""
+        return dict(self._offsets.get(topic + _SEPARATOR + group, {}))
+
+    def topics_of(self, group: str) -> set[str]:
+        """The topics that a group has offsets of."""
+        return set(self._topics.get(group, ()))
+
+    def groups_of(self, topic: str) -> set[str]:
+        """The groups that have offsets of a topic."""
+        return set(self._groups.get(topic, ()))
+
+    def forget_topic(self, topic: str) -> Iterator[None]:
+        """Forgets all offsets of a topic, step by step."""
+        for table in (self._groups, self._broadcasting):
+            for group in list(table.get(topic, ())):
+                self.remove(group, topic)
+                yield
+
+    def forget_group(self, group: str) -> Iterator[None]:
+        """Forgets all offsets of a group, step by step."""
+        for name in (group, group + BROADCAST):
+            for topic in list(self._topics.get(name, ())):
+                self.remove(name, topic)
+                yield
+
+    def clone(self, source: str, target: str, topic: str) -> None:
+        """Gives the group `target` the offsets that `source` has of a topic (cloneOffset)."""
+        key = topic + _SEPARATOR + target
+        self._queues_of(key)
+        self._offsets[key] = self.of(source, topic)
+        self._changed.add(key)
+        self._file.is_stale = True
+
+    def remove(self, group: str, topic: str) -> None:
+        """Forgets the offsets of a group in a topic, if there are any."""
+        key = topic + _SEPARATOR + group
+        self._pulled.pop(key, None)
+        if self._offsets.pop(key, None) is None:
+            return
+        self._resets.pop(key, None)
+        groups = self._table_of(group)
+        for table, name, member in ((self._topics, group, topic), (groups, topic, group)):
+            table[name].discard(member)
+            if not table[name]:
+                del table[name]
+        self._changed.add(key)
+        self._file.is_stale = True
+
+
+def _table(members: Iterable[str]) -> bytes:
+    text = ",".join(members).encode()
+    return b"{" + (text + b"\n\t}" if text else b"\n\t\t\n\t}")
+
+
+def _encode_queues(key: str, queues: Mapping[int, int]) -> str:
+    """Encodes a member of the table as `encode_pretty` would, in a third of the time."""
+    offsets = ",".join([f"\n\t\t\t{queue_id}:{offset}" for queue_id, offset in queues.items()])
+    return f"\n\t\t{encode_body(key).decode()}:{{{offsets or _NO_OFFSETS}\n\t\t}}"

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs what the parts of the broker report; the parts themselves write no log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from twisted.logger import Logger
+
+from txrocketmq.broker.store.formats.damage import Damage
+from txrocketmq.broker.store.formats.opening_report import Recovered
+from txrocketmq.broker.store.get.jumps import (
+    DELAYS,
+    GROUP,
+    HALF_MESSAGES,
+    OP_MESSAGES,
+    POPPED,
+    REVIVAL,
+    Jump,
+)
+from txrocketmq.remoting.message.topics import (
+    DLQ_PREFIX,
+    TIMER_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+)
+
+log = Logger()
+
+
+def no_record(damage: Damage, more: int) -> None:
+    """A queue or the index points to a place where there is no message."""
+    others = f" (and {more} more places are not listed)" if more else ""
+    if damage.physical_offset < 0:
+        log.error(
+            "the index is damaged: {path} at byte {position}, so queries by key may miss"
+            " messages{others}. Move the file away while the broker is down: the next start"
+            " rebuilds it from the log",
+            path=damage.path,
+            position=damage.position,
+            others=others,
+        )
+        return
+    log.error(
+        "the store is damaged: there is no message at {offset} of the log ({path}, byte"
+        " {position}), although {who} refers to it; consumers continue behind it{others}",
+        offset=damage.physical_offset,
+        path=damage.path or "of which there is no file",
+        position=damage.position,
+        who=f"queue {damage.queue} at offset {damage.queue_offset}" if damage.queue else "an index",
+        others=others,
+    )
+
+
+def wrong_body(damage: Damage, more: int) -> None:
+    """The body of a message that was read from the disk is not the one that was stored."""
+    log.error(
+        "the body of a message has changed on the disk: {queue} at offset {queue_offset}, at"
+        " {offset} of the log ({path}, byte {position}, {size} bytes) does not have the CRC that it"
+        " was stored with. It is delivered as it is{others}",
+        queue=damage.queue,
+        queue_offset=damage.queue_offset,
+        offset=damage.physical_offset,
+        path=damage.path,
+        position=damage.position,
+        size=damage.size_bytes,
+        others=f" (and {more} more messages are not listed)" if more else "",
+    )
+
+
+def level_stands_still(level: int, topic: str, status: str) -> None:
+    """The store refuses a delayed message that is due; it is tried again."""
+    log.warn(
+        "delay level {delay_level} stands still: the store takes no message for {topic}: {status}",
+        delay_level=level,
+        topic=topic,
+        status=status,
+    )
+
+
+def not_readable(level: int, count: int, offset: int) -> None:
+    """Delayed messages whose records cannot be read are passed over."""
+    log.error(
+        "{count} messages of delay level {delay_level}, from offset {offset} on, are not delivered:"
+        " the log does not have them any more, or they are damaged",
+        count=count,
+        delay_level=level,
+        offset=offset,
+    )
+
+
+_JUMPERS: Final = {
+    DELAYS: "delay level {level}",
+    HALF_MESSAGES: "the check of transactions",
+    OP_MESSAGES: "the check of transactions",
+    REVIVAL: "the revival of popped messages",
+    GROUP: "the group {group}",
+}
+_CONSEQUENCES: Final = {
+    DELAYS: "they are not delivered",
+    HALF_MESSAGES: "their producers are not asked about them, and they cannot be committed",
+    OP_MESSAGES: "producers may be asked about transactions that have ended",
+    REVIVAL: "messages that they name and that were not acknowledged do not come back",
+    GROUP: "it does not get them",
+}
+
+
+def jumped(jump: Jump, more: int) -> None:
+    """A reader goes on behind messages that the log has lost."""
+    others = f" (and {more} more such readers are not listed)" if more else ""
+    if jump.kind == POPPED:
+        log.warn(
+            "{count} messages that the group {group} has popped and not acknowledged do not come"
+            " back: the log has lost them (queue {queue} of {topic}, from offset {first} to"
+            " {last}){others}",
+            count=jump.number,
+            group=jump.group,
+            queue=jump.queue_id,
+            topic=jump.topic,
+            first=jump.from_offset,
+            last=jump.to_offset - 1,
+            others=others,
+        )
+        return
+    log.warn(
+        "{who} continues at offset {to} of queue {queue} of {topic}, not at {first}: the log has"
+        " lost {count} messages in between; {why}{others}",
+        who=_JUMPERS[jump.kind].format(group=jump.group, level=jump.queue_id + 1),
+        to=jump.to_offset,
+        queue=jump.queue_id,
+        topic=jump.topic,
+        first=jump.from_offset,
+        count=jump.number,
+        why=_CONSEQUENCES[jump.kind],
+        others=others,
+    )
+
+
+def store_opened(path: str, recovered: Recovered, config_warnings: Iterable[str]) -> None:
+    """What opening the store found, and what its files of config/ lack."""
+    log.info("store {path}: {what}", path=path, what=recovered)
+    for warning in config_warnings:
+        log.warn("config: {warning}", warning=warning)
+    for warning in recovered.warnings:
+        log.warn("store: {warning}", warning=warning)
+
+
+def half_messages_given_up(count: int, topic: str, key: str) -> None:
+    """Half messages whose producers were asked in vain, or that are too old."""
+    log.error(
+        "{count} half messages are given up, the first of topic {topic} with the key {key}: their"
+        " producers did not say what became of their transactions. They are in the topic"
+        " {given_up}; resumeCheckHalfMessage of mqadmin makes the broker ask about one of them"
+        " again",
+        count=count,
+        topic=topic,
+        key=key,
+        given_up=TRANS_CHECK_MAX_TIME_TOPIC,
+    )
+
+
+def not_brought_back(count: int, topic: str, status: str) -> None:
+    """Messages that were popped and not acknowledged cannot be put into their retry topic."""
+    log.error(
+        "{count} popped messages of {topic} cannot be brought back now: the store says {status}."
+        " The broker tries again, less and less often",
+        count=count,
+        topic=topic,
+        status=status,
+    )
+
+
+def revive_record_unreadable(queue_id: int, offset: int) -> None:
+    """A record of the revive topic is passed over."""
+    log.warn(
+        "the record at offset {offset} of queue {queue_id} of the revive topic is not valid: it is"
+        " skipped",
+        offset=offset,
+        queue_id=queue_id,
+    )
+
+
+def half_message_unreadable(queue_id: int, offset: int) -> None:
+    """A half message whose record cannot be read is passed over."""
+    log.error(
+        "the half message at offset {offset} of queue {queue_id} cannot be read, so its producer"
+        " is not asked about the transaction: the log no longer has it, or it is damaged",
+        offset=offset,
+        queue_id=queue_id,
+    )
+
+
+def timers_warn(what: str) -> None:
+    """Something is wrong with the files of timer messages."""
+    log.warn("timers: {what}", what=what)
+
+
+def timers_stand_still(topic: str, status: str) -> None:
+    """The store refuses a timer message that is due; it is tried again."""
+    log.warn(
+        "timer messages stand still: the store takes no message for {topic}: {status}",
+        topic=topic,
+        status=status,
+    )
+
+
+def timers_not_readable(count: int, place: int) -> None:
+    """Timer messages whose records cannot be read are passed over."""
+    log.error(
+        "{count} timer messages, from {place} on, are not delivered: the log does not have them any"
+        " more, or they are damaged",
+        count=count,
+        place=place,
+    )
+
+
+def timers_not_delivered(count: int, why: str) -> None:
+    """Timer messages that no topic can take."""
+    log.error(
+        "{count} timer messages cannot be delivered: {why}. They are dead letters in the topic"
+        " {topic}",
+        count=count,
+        why=why,
+        topic=DLQ_PREFIX + TIMER_TOPIC,
+    )

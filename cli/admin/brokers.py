@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq brokers`: list brokers, show their state, and change their settings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from txrocketmq.cli.admin.administer import administrate, json_option, show, show_values
+from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
+from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.remoting.errors import RemotingError
+
+PROG: Final = "txrocketmq brokers"
+command = group("brokers", "List brokers, show their state, and change their settings.")
+
+
+@command.command("list")
+@click.option("-c", "--cluster", help="List only the brokers of this cluster.")
+@servers_options
+@json_option
+def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
+    """List the brokers that the name servers know.
+
+    A broker that does not answer is listed without a version.
+    """
+
+    async def work(admin: Admin) -> None:
+        rows: list[dict[str, Any]] = []
+        for each in await admin.brokers(cluster):
+            try:
+                stats = await admin.broker_stats(each.address)
+            except (MQClientError, RemotingError):
+                stats = {}
+            rows.append(
+                {
+                    "cluster": each.cluster,
+                    "broker": each.name,
+                    "brokerId": each.broker_id,
+                    "address": each.address,
+                    "version": stats.get("brokerVersionDesc"),
+                    "putTps": _first_number(stats.get("putTps")),
+                    "getTps": _first_number(stats.get("getTransferredTps")),
+                }
+            )
+        columns = {
+            "cluster": "CLUSTER", "broker": "BROKER", "brokerId": "ID", "address": "ADDRESS",
+            "version": "VERSION", "putTps": "IN/S", "getTps": "OUT/S",
+        }  # fmt: skip
+        show(rows, columns, as_json=as_json)
+
+    administrate(servers, work)
+
+
+@command.command("show")
+@click.argument("broker")
+@servers_options
+@json_option
+def show_broker(broker: str, servers: Servers, as_json: bool) -> None:
+    """Show the state of BROKER.
+
+    BROKER is a name or HOST:PORT.
+    """
+
+    async def work(admin: Admin) -> None:
+        show_values(await admin.broker_stats(broker), as_json=as_json)
+
+    administrate(servers, work)
+
+
+@command.command("config")
+@click.argument("broker")
+@click.option(
+    "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change this setting."
+)
+@servers_options
+@json_option
+def config(broker: str, pairs: Sequence[tuple[str, str]], servers: Servers, as_json: bool) -> None:
+    """Show or change the settings of BROKER.
+
+    BROKER is a name or HOST:PORT. With --set, the settings that it names are changed, and only
+    these are shown.
+    """
+
+    async def work(admin: Admin) -> None:
+        changes = dict(pairs)
+        if changes:
+            await admin.update_broker_config(broker, changes)
+        settings = await admin.broker_config(broker)
+        for name in changes:
+            if name not in settings:
+                near = difflib.get_close_matches(name, settings, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise MQClientError(f"broker {broker} has no setting {name}{hint}")
+        shown = {name: settings.get(name) for name in changes or sorted(settings)}
+        show_values(shown, as_json=as_json)
+
+    administrate(servers, work)
+
+
+def _first_number(text: str | None) -> float | None:
+    """Returns the first of the three numbers that brokers report, the one over ten seconds.
+
+    The others are those over a minute and ten minutes.
+    """
+    try:
+        return float((text or "").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code."""
+    return run(command, PROG, arguments)

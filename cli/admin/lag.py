@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq lag`: how far consumer groups have come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from txrocketmq.cli.admin.administer import administrate, json_option, show
+from txrocketmq.cli.command_line import CONTEXT, Servers, progress, run, servers_options
+from txrocketmq.cli.tables import time_text
+from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.base.errors import GroupOffline, MQClientError
+
+PROG: Final = "txrocketmq lag"
+
+
+@click.command("lag", context_settings=CONTEXT)
+@click.argument("name", metavar="[GROUP]", required=False)
+@click.option("-t", "--topic", help="Show only this topic.")
+@servers_options
+@json_option
+def command(name: str | None, topic: str | None, servers: Servers, as_json: bool) -> None:
+    """Show how far GROUP, or every group, is behind.
+
+    Without GROUP, groups that have consumed nothing yet are left out.
+    """
+
+    async def of_all(admin: Admin) -> None:
+        show(await _all_rows(admin), _ALL, as_json=as_json)
+
+    async def of_one(admin: Admin) -> None:
+        assert name is not None
+        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
+
+    if topic is not None and name is None:
+        raise click.UsageError("--topic needs a GROUP")
+    administrate(servers, of_all if name is None else of_one)
+
+
+GROUP_COLUMNS: Final = {
+    "topic": "TOPIC", "broker": "BROKER", "queueId": "QUEUE", "brokerOffset": "NEXT",
+    "consumerOffset": "CONSUMED", "lag": "LAG", "inFlight": "IN FLIGHT",
+    "lastConsumed": "LAST CONSUMED",
+}  # fmt: skip
+_ALL: Final = {
+    "group": "GROUP", "consumers": "CONSUMERS", "model": "MODEL", "tps": "OUT/S", "lag": "LAG",
+    "inFlight": "IN FLIGHT",
+}  # fmt: skip
+
+
+async def group_rows(admin: Admin, group: str, topic: str | None) -> list[dict[str, Any]]:
+    """Returns the queues of a group as rows."""
+    return [
+        {
+            "topic": each.queue.topic,
+            "broker": each.queue.broker_name,
+            "queueId": each.queue.queue_id,
+            "brokerOffset": each.broker_offset,
+            "consumerOffset": each.consumer_offset,
+            "lag": each.lag,
+            "inFlight": each.in_flight,
+            "lastTimestamp": each.last_timestamp,
+            "lastConsumed": time_text(each.last_timestamp),
+        }
+        for each in (await admin.progress(group, topic)).queues
+    ]
+
+
+async def _all_rows(admin: Admin) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    names = await admin.groups()
+    with progress("asking for groups", len(names)) as step:
+        for name in names:
+            row = await _row(admin, name)
+            if row is not None:
+                rows.append(row)
+            step(1)
+    return rows
+
+
+async def _row(admin: Admin, group: str) -> dict[str, Any] | None:
+    """Returns a group as one row, or None if it has consumed nothing and nobody is connected."""
+    try:
+        connection = await admin.consumer_connections(group)
+        consumers, model = len(connection.connection_set), connection.message_model
+    except GroupOffline:
+        consumers, model = 0, None
+    try:
+        come = await admin.progress(group)
+    except MQClientError:
+        if not consumers:
+            return None
+        raise
+    if not come.queues and not consumers:
+        return None
+    return {
+        "group": group,
+        "consumers": consumers,
+        "model": model,
+        "tps": come.consume_tps,
+        "lag": come.lag,
+        "inFlight": come.in_flight,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code."""
+    return run(command, PROG, arguments)

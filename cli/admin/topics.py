@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq topics`: list, show, create, change and delete topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from txrocketmq.cli.admin.administer import (
+    administrate,
+    confirm,
+    json_option,
+    place_options,
+    show,
+    yes_option,
+)
+from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
+from txrocketmq.cli.tables import time_text
+from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.admin.topics import DEFAULT_QUEUES
+from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+
+PROG: Final = "txrocketmq topics"
+PERMS: Final = {"rw": 6, "r": 4, "w": 2, "none": 0}
+_PERM_NAMES: Final = {number: name for name, number in PERMS.items()}
+command = group("topics", "List, show, create, change and delete topics.")
+_perm: Final = click.Choice(list(PERMS))
+_attribute: Final = click.option(
+    "--attribute",
+    "attributes",
+    type=pair,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An attribute (5.x), such as message.type=FIFO; an empty value removes it.",
+)
+
+
+@command.command("list")
+@click.option("-c", "--cluster", help="List only the topics of this cluster.")
+@click.option(
+    "-a",
+    "--all",
+    "with_all",
+    is_flag=True,
+    help="Include the topics of the system, of retries and of dead letters.",
+)
+@servers_options
+@json_option
+def list_topics(cluster: str | None, with_all: bool, servers: Servers, as_json: bool) -> None:
+    """List the names of topics."""
+
+    async def work(admin: Admin) -> None:
+        names = await admin.topics(cluster)
+        brokers = await admin.brokers()
+        clusters = {each.cluster for each in brokers}
+        # Each cluster and broker has a topic of its name, and each cluster one for replies.
+        own = (
+            clusters
+            | {each.name for each in brokers}
+            | {f"{each}_REPLY_TOPIC" for each in clusters}
+        )
+        rows = [{"topic": name} for name in names if with_all or not _is_internal(name, own)]
+        show(rows, {"topic": "TOPIC"}, as_json=as_json)
+
+    administrate(servers, work)
+
+
+@command.command("show")
+@click.argument("topic")
+@servers_options
+@json_option
+def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
+    """Show the queues of TOPIC.
+
+    For each queue, the first offset, the next offset and the time of the last message are shown.
+    """
+
+    async def work(admin: Admin) -> None:
+        configs = await admin.topic_configs(topic)
+        rows = []
+        for each in (await admin.topic_stats(topic)).queues:
+            config = configs.get(each.queue.broker_name)
+            rows.append(
+                {
+                    "broker": each.queue.broker_name,
+                    "queueId": each.queue.queue_id,
+                    "perm": None if config is None else _PERM_NAMES.get(config.perm, config.perm),
+                    "minOffset": each.min_offset,
+                    "maxOffset": each.max_offset,
+                    "messages": each.messages,
+                    "lastUpdateTimestamp": each.last_update_timestamp,
+                    "lastUpdate": time_text(each.last_update_timestamp),
+                }
+            )
+        columns = {
+            "broker": "BROKER", "queueId": "QUEUE", "perm": "PERM", "minOffset": "FIRST",
+            "maxOffset": "NEXT", "messages": "MESSAGES", "lastUpdate": "LAST MESSAGE",
+        }  # fmt: skip
+        show(rows, columns, as_json=as_json)
+
+    administrate(servers, work)
+
+
+@command.command("route")
+@click.argument("topic")
+@servers_options
+@json_option
+def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
+    """Show which brokers have TOPIC, and how many queues."""
+
+    async def work(admin: Admin) -> None:
+        route = await admin.topic_route(topic)
+        brokers = {each.broker_name: each for each in route.broker_datas}
+        rows: list[dict[str, Any]] = []
+        for queues in route.queue_datas:
+            broker = brokers.get(queues.broker_name)
+            addresses = {} if broker is None else dict(sorted(broker.broker_addrs.items()))
+            rows.append(
+                {
+                    "broker": queues.broker_name,
+                    "cluster": None if broker is None else broker.cluster,
+                    "readQueues": queues.read_queue_nums,
+                    "writeQueues": queues.write_queue_nums,
+                    "perm": _PERM_NAMES.get(queues.perm, queues.perm),
+                    "addresses": " ".join(addresses.values()),
+                }
+            )
+        columns = {
+            "broker": "BROKER", "cluster": "CLUSTER", "readQueues": "READ QUEUES",
+            "writeQueues": "WRITE QUEUES", "perm": "PERM", "addresses": "ADDRESSES",
+        }  # fmt: skip
+        show(rows, columns, as_json=as_json)
+
+    administrate(servers, work)
+
+
+@command.command("create")
+@click.argument("topic")
+@click.option(
+    "--queues",
+    type=click.IntRange(1),
+    default=DEFAULT_QUEUES,
+    show_default=True,
+    help="The number of queues at each broker.",
+)
+@click.option("--perm", type=_perm, default="rw", show_default=True, help="What clients may do.")
+@click.option(
+    "--order", is_flag=True, help="Keep the list of queues the same while brokers are away."
+)
+@_attribute
+@place_options
+@servers_options
+def create_topic(
+    topic: str, perm: str, attributes: Sequence[tuple[str, str]], servers: Servers, **settings: Any
+) -> None:
+    """Create TOPIC at all masters of the cluster, or at one broker."""
+
+    async def work(admin: Admin) -> None:
+        given = _attributes(attributes)
+        await admin.create_topic(topic, perm=PERMS[perm], attributes=given, **settings)
+        print(f"created topic {topic}")
+
+    administrate(servers, work)
+
+
+@command.command("update")
+@click.argument("topic")
+@click.option(
+    "--read-queues", type=click.IntRange(1), help="The number of queues that can be read."
+)
+@click.option(
+    "--write-queues", type=click.IntRange(1), help="The number of queues that can be written."
+)
+@click.option("--perm", type=_perm, help="What clients may do.")
+@click.option(
+    "--order/--no-order",
+    default=None,
+    help="Whether to keep the list of queues the same while brokers are away.",
+)
+@_attribute
+@click.option("-b", "--broker", help="Change it only at this broker, given by name or HOST:PORT.")
+@servers_options
+def update_topic(
+    topic: str,
+    perm: str | None,
+    attributes: Sequence[tuple[str, str]],
+    servers: Servers,
+    **settings: Any,
+) -> None:
+    """Change the given settings of TOPIC.
+
+    All other settings stay as they are.
+    """
+
+    async def work(admin: Admin) -> None:
+        number = None if perm is None else PERMS[perm]
+        given = _attributes(attributes)
+        await admin.update_topic(topic, perm=number, attributes=given, **settings)
+        print(f"changed topic {topic}")
+
+    administrate(servers, work)
+
+
+@command.command("delete")
+@click.argument("topic")
+@click.option("-c", "--cluster", help="Delete it only in this cluster.")
+@yes_option
+@servers_options
+def delete_topic(topic: str, cluster: str | None, yes: bool, servers: Servers) -> None:
+    """Delete TOPIC and all its messages."""
+    confirm(f"Delete topic {topic} with all its messages?", yes=yes)
+
+    async def work(admin: Admin) -> None:
+        await admin.delete_topic(topic, cluster=cluster)
+        print(f"deleted topic {topic}")
+
+    administrate(servers, work)
+
+
+def _attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, str | None]:
+    return {name: value or None for name, value in pairs}
+
+
+def _is_internal(name: str, own: set[str]) -> bool:
+    return is_system_topic(name) or name in own or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code."""
+    return run(command, PROG, arguments)

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq standalone`: a name server and a broker in one process.
+
+The broker's settings come, each before the next, from the command line, the file given with -c,
+and the defaults here: broker-a of DefaultCluster, on loopback, with its store in the user's data
+folder. The name server keeps its files in `namesrv` inside the store. It starts before the broker
+and stops after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+
+from txrocketmq.broker.service import Broker
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.cli.welcome import welcome
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.service import NameServer
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings.config_file import (
+    ConfigError,
+    Configuration,
+    UnknownKey,
+    ignored_keys,
+    load_all,
+    read_file,
+)
+from txrocketmq.remoting.settings.service_options import add_service_options, service_options
+from txrocketmq.remoting.settings.tls import load_tls
+from txrocketmq.remoting.transport.address import address_facing, address_text
+
+PROG: Final = "txrocketmq standalone"
+NAMESRV_PORT: Final = 9876
+LOOPBACK: Final = "127.0.0.1"
+ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::"})
+MIN_FREE_BYTES: Final = 256 * 1024 * 1024
+"""If fewer bytes than this are free on the disk, nothing is stored, unless a ratio is set: the disk
+of a laptop may well be 90 % full and have tens of GB left."""
+_RATIOS: Final = frozenset(
+    {"diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio"}
+)
+_FLOOR: Final[Mapping[str, str]] = {"diskSpaceMinFreeBytes": str(MIN_FREE_BYTES)}
+READY_TIMEOUT_MS: Final = 10_000
+"""How many ms it may take until the broker is registered."""
+
+_ELSEWHERE: Final = "192.0.2.1:9"
+"""An address that no machine has. Our own address on the way there is the one under which others
+reach us."""
+_LOOK_MS: Final = 2
+_PORTS: Final = range(12_000, 32_000)
+"""Free ports are looked for below those that the system gives to outgoing connections."""
+_NEIGHBOURS: Final = (-2, 0, 1)
+"""The distances from the broker's port to its VIP port, to itself, and to the port for
+replication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run; `settings` are those of broker and store, by their names in broker.conf."""
+
+    namesrv_port: int = NAMESRV_PORT
+    """The port of the name server; 0 for any free one."""
+    host: str = LOOPBACK
+    """The address to listen on, which clients are told; 0.0.0.0 or :: for all addresses."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The environment in which Java's system properties about TLS are looked for."""
+
+
+class Standalone:
+    """Name server and broker. `start` returns soon; `ready` fires when clients find the broker."""
+
+    def __init__(self, options: Options, clock: Clock | None = None) -> None:
+        """`clock` is the broker's. Raises ConfigError."""
+        self._options = options
+        told = own_address() if options.host in ALL_INTERFACES else options.host
+        settings = {
+            "brokerName": "broker-a",
+            "bindAddress": options.host,
+            "brokerIP1": told,
+            "enablePropertyFilter": "true",
+            "recallMessageEnable": "true",
+            **({} if _RATIOS & options.settings.keys() else _FLOOR),
+            **options.settings,
+            "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
+        }
+        self._tls, self._settings = load_tls(options.environment, settings)
+        (self.config, self.store_config), self.unknown_keys = configure(self._settings)
+        self._host = told
+        self._clock = clock
+        self._unhurried = Clock(clock.reactor if clock is not None else None)
+        self.ready: Deferred[None] = Deferred()
+        self.name_server: NameServer | None = None
+        self.broker: Broker | None = None
+
+    @property
+    def namesrv_addr(self) -> str:
+        """The address at which clients find the name server, once it has started."""
+        assert self.name_server is not None
+        return address_text(self._host, self.name_server.port)
+
+    @property
+    def broker_addr(self) -> str:
+        """The address at which clients find the broker, once it has started."""
+        assert self.broker is not None
+        return self.broker.address
+
+    def start(self) -> None:
+        """Starts both servers; if one of them cannot start, what has started is stopped.
+
+        Raises ValueError or OSError, whose text says what to do.
+        """
+        try:
+            self._start()
+        except CannotListenError as error:
+            from txrocketmq.remoting.host.run import why_not_listening
+
+            option = "--namesrv-port" if self.broker is None else "--broker-port"
+            self.stop()
+            why = why_not_listening(
+                error,
+                port=f"choose another port with {option}",
+                address="choose another one with --host",
+            )
+            raise OSError(why) from None
+        except Exception:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        options = self._options
+        files = Path(self.store_config.store_path_root_dir) / "namesrv"
+        self.name_server = NameServer(
+            NamesrvConfig(
+                listen_port=options.namesrv_port,
+                bind_address=options.host,
+                kv_config_path=str(files / "kvConfig.json"),
+                config_store_path=str(files / "namesrv.properties"),
+                use_tls=self.config.use_tls or None,
+            ),
+            Clock(self._unhurried.reactor),
+            tls=self._tls,
+        )
+        self.name_server.start()
+        changes = {"namesrvAddr": self.namesrv_addr}
+        if self.config.listen_port == 0:
+            changes["listenPort"] = str(free_broker_port(options.host))
+        given = {**self._settings, **changes}
+        (config, store_config), _ = configure(given)
+        configuration = Configuration((config, store_config), given)
+        self.broker = Broker(config, store_config, self._clock, configuration, self._tls)
+        self.broker.start()
+        self._deadline_ms = self._unhurried.steady_ms() + READY_TIMEOUT_MS
+        self._look()
+
+    def _look(self) -> None:
+        """Fires `ready` if the name server knows the broker; if not, looks again in a moment."""
+        if self.name_server is None or self.ready.called:
+            return
+        if self.config.broker_name in self.name_server.table.cluster_info().broker_addr_table:
+            self.ready.callback(None)
+        elif self._unhurried.steady_ms() > self._deadline_ms:
+            self.ready.errback(OSError("the broker could not register with the name server"))
+        else:
+            self._unhurried.later(_LOOK_MS, self._look)
+
+    def stop(self) -> Deferred[Any]:
+        """Stops the broker, which unregisters from the name server, and then the name server."""
+        stopped: Deferred[Any] = Deferred()
+        broker, self.broker = self.broker, None
+        name_server, self.name_server = self.name_server, None
+        if broker is not None:
+            broker.stop().chainDeferred(stopped)
+        else:
+            stopped.callback(None)
+        if name_server is not None:
+            stopped.addBoth(lambda _: name_server.stop())
+        return stopped
+
+
+def configure(settings: Mapping[str, str]) -> tuple[Any, list[UnknownKey]]:
+    """Returns the configuration of broker and store, and the unknown keys. Raises ConfigError."""
+    parts, unknown = load_all((BrokerConfig, StoreConfig), settings)
+    return parts, unknown
+
+
+def own_address() -> str:
+    """Returns the address of this machine as others see it; loopback if it has no network."""
+    return address_facing(_ELSEWHERE)
+
+
+def free_broker_port(host: str) -> int:
+    """Returns a port that is free together with its neighbours. Raises OSError if there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in random.sample(_PORTS, 100):
+        held: list[socket.socket] = []
+        try:
+            for step in _NEIGHBOURS:
+                held.append(socket.socket(family, socket.SOCK_STREAM))
+                held[-1].bind((host, port + step))
+        except OSError:
+            continue
+        finally:
+            for each in held:
+                each.close()
+        return port
+    raise OSError(f"no free port was found at {host}")
+
+
+def default_store() -> str:
+    """Returns the folder of the store by default, in $XDG_DATA_HOME or ~/.local/share."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return str(Path(home) / "txrocketmq" / "standalone")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command's options."""
+    parser = argparse.ArgumentParser(
+        prog=PROG, description="Runs a name server and a broker in one process, until Ctrl-C."
+    )
+    parser.add_argument(
+        "--namesrv-port", type=_port, default=NAMESRV_PORT, metavar="PORT",
+        help="the port of the name server (default: %(default)s; 0 takes a free one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--broker-port", type=_port, metavar="PORT",
+        help="the port of the broker (default: 10911; 0 takes a free one); its VIP port is two"
+        " below",
+    )  # fmt: skip
+    parser.add_argument(
+        "--store", metavar="FOLDER", help=f"where messages are kept (default: {default_store()})"
+    )
+    parser.add_argument(
+        "--host", default=LOOPBACK, metavar="ADDRESS",
+        help="the address to listen on, which clients are told as well (default: %(default)s, for"
+        " clients on this machine only); 0.0.0.0 listens on all addresses and tells clients the"
+        " one that other machines see",
+    )  # fmt: skip
+    parser.add_argument(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="a broker.conf with settings of the broker and its store",
+    )
+    add_service_options(parser)
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Returns the options that were given."""
+    return make_parser().parse_args(arguments)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: give 0 to 65535")
+    return int(text)
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """Returns what the options and the file ask for. Raises ConfigError."""
+    settings = {"storePathRootDir": default_store()}
+    if arguments.config is not None:
+        settings |= read_file(arguments.config)
+        settings["brokerConfigPath"] = arguments.config
+    if arguments.store is not None:
+        settings["storePathRootDir"] = arguments.store
+    if arguments.broker_port is not None:
+        settings["listenPort"] = str(arguments.broker_port)
+    return Options(arguments.namesrv_port, arguments.host, settings, os.environ)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until a signal stops it; returns the exit code."""
+    # Not at the top: it takes the global reactor, which tests leave to their programs.
+    from txrocketmq.remoting.host.run import run_service
+
+    flags = parse_arguments(arguments)
+    where = ""
+    try:
+        options = options_of(flags)
+        where = f"{flags.config}: " if flags.config is not None else ""
+        service = Standalone(options)
+    except ConfigError as error:
+        print(f"{PROG}: {where}{error}", file=sys.stderr)
+        return 1
+    for key in service.unknown_keys:
+        print(f"{PROG}: {flags.config}: {key}", file=sys.stderr)
+    ignored = [
+        k for cls in (BrokerConfig, StoreConfig) for k in ignored_keys(cls, options.settings)
+    ]
+    if ignored:
+        print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
+    service.ready.addCallback(lambda _: _welcome(service))
+    return run_service(
+        PROG,
+        service,
+        service_options(flags),
+        addresses=lambda: f"{service.namesrv_addr} {service.broker_addr}",
+        ready=service.ready,
+    )
+
+
+def _welcome(service: Standalone) -> None:
+    assert service.broker is not None
+    assert service.name_server is not None
+    print(
+        welcome(
+            # Whoever is told of a machine for the broker finds the name server there, too.
+            address_text(service.config.broker_ip1, service.name_server.port),
+            service.broker_addr,
+            service.config.broker_cluster_name,
+            service.config.broker_name,
+            str(Path(service.store_config.store_path_root_dir).absolute()),
+        ),
+        flush=True,
+    )

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the three faces of the client have in common, and how they are derived from the core.
+
+The declaration is the core's own. An `async def` is what waits: blocking it is a call, for asyncio
+a coroutine, for Twisted a Deferred. A coroutine that gives a `Started` begins something, and gives
+each face's kind of future. A plain method does not wait. A parameter whose type is a function with
+an answer that may be awaited takes a function of the program: it runs where the face's programs
+run. Whatever is public in a class of the core, but for what only the client instance calls, is in
+all faces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.base.errors import ClientClosed, MQClientError
+from txrocketmq.client.consumer.listening.listener import is_orderly, orderly
+from txrocketmq.client.core.instance import ClientInstance, RegisteredConsumer
+from txrocketmq.client.core.producer_requests import RegisteredProducer
+from txrocketmq.client.thread import leftovers as forgotten
+from txrocketmq.client.thread.instances import ClientInstances
+from txrocketmq.client.thread.pending_calls import Begun, Started, way_to_begin
+
+LIFE: Final = frozenset({"start", "stop", "shutdown"})
+_OF_THE_INSTANCE: Final = frozenset(
+    name
+    for protocol in (RegisteredProducer, RegisteredConsumer)
+    for each in protocol.__mro__
+    for name in vars(each)
+)
+"""Methods that only the client instance and brokers call; faces do not have them."""
+Adapt = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes a function of the program one that the core can call and wait for."""
+
+
+class Member(NamedTuple):
+    """A public method or property of a class of the core."""
+
+    name: str
+    function: Callable[..., Any]
+    waits: bool
+    is_property: bool
+    begun: Begun | None = None
+    """Another way to begin the method, without a coroutine."""
+
+
+def members(core: type) -> Iterator[Member]:
+    """The public methods and properties of a class, apart from those that start and end it."""
+    is_of_group = "group" in inspect.signature(core).parameters
+    hidden = LIFE | _OF_THE_INSTANCE if is_of_group else LIFE
+    for name in sorted(dir(core)):
+        if name.startswith("_") or name in hidden:
+            continue
+        value = inspect.getattr_static(core, name)
+        if isinstance(value, property):
+            assert value.fget is not None
+            yield Member(name, value.fget, waits=False, is_property=True)
+        elif inspect.isfunction(value):
+            waits = inspect.iscoroutinefunction(value)
+            yield Member(name, value, waits, is_property=False, begun=way_to_begin(value))
+
+
+def is_started(function: Callable[..., Any]) -> bool:
+    """Whether a function returns a `Started`."""
+    annotation = inspect.signature(function).return_annotation
+    return str(annotation).startswith(Started.__name__)
+
+
+def config_class(core: type) -> type:
+    """Returns the class of the settings of a core class, by the type of its `config`."""
+    constructor = core.__init__  # type: ignore[misc]
+    annotation = inspect.signature(constructor).parameters["config"].annotation
+    hint = _evaluated(annotation, constructor.__globals__)
+    found: Any = next(each for each in typing.get_args(hint) if dataclasses.is_dataclass(each))
+    return found  # type: ignore[no-any-return]
+
+
+def functions_of_program(function: Callable[..., Any]) -> frozenset[str]:
+    """Returns the names of the parameters that take a function of the program."""
+    space = inspect.unwrap(function).__globals__
+    return frozenset(
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.annotation is not inspect.Parameter.empty
+        and "Awaitable" in repr(_evaluated(parameter.annotation, space))
+    )
+
+
+def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, space)  # noqa: S307 - an annotation of our own
+    except NameError:  # a name that exists for type checkers only
+        return annotation
+
+
+def adapted(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+    adapt: Adapt,
+    takes: frozenset[str],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Returns the arguments of a call, with the functions of the program adapted for the core."""
+    if not takes:
+        return arguments, named
+    bound = inspect.signature(function).bind(None, *arguments, **named)
+    _adapt_bound(bound, takes, adapt)
+    return bound.args[1:], bound.kwargs
+
+
+def _adapt_bound(bound: inspect.BoundArguments, takes: frozenset[str], adapt: Adapt) -> None:
+    for name in takes:
+        function = bound.arguments.get(name)
+        if callable(function):
+            made = adapt(function)
+            if is_orderly(function) and made is not function:
+                orderly(made)
+            bound.arguments[name] = made
+
+
+def _sorted_settings(core: type, settings: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    config = config_class(core)
+    tables: tuple[dict[str, Any], ...] = ({}, {}, {})
+    known = (
+        {field.name for field in dataclasses.fields(ClientConfig)},
+        {field.name for field in dataclasses.fields(config)},
+        set(inspect.signature(core).parameters) - {"instance", "config"},
+    )
+    for name, value in settings.items():
+        for table, names in zip(tables, known, strict=True):
+            if name in names:
+                table[name] = value
+                break
+        else:
+            near = difflib.get_close_matches(name, set().union(*known), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"{core.__name__} has no setting {name!r}{hint}")
+    return tables
+
+
+class Life:
+    """A core object with its instance, from its start to its shutdown."""
+
+    def __init__(
+        self,
+        core: type,
+        instances: ClientInstances,
+        arguments: tuple[Any, ...],
+        settings: dict[str, Any],
+        adapt: Adapt,
+    ) -> None:
+        client, own, rest = _sorted_settings(core, settings)
+        config = config_class(core)(**own)
+        if str(getattr(config, "message_model", "")).endswith("BROADCASTING"):
+            client.setdefault("keep_default_instance_name", True)
+        constructor = core.__init__  # type: ignore[misc]
+        bound = inspect.signature(constructor).bind(None, None, *arguments, **rest, config=config)
+        _adapt_bound(bound, functions_of_program(constructor), adapt)
+        self._instances = instances
+        self.instance: ClientInstance = instances.take(ClientConfig(**client))
+        try:
+            self.core: Any = core(self.instance, *bound.args[2:], **bound.kwargs)
+        except BaseException:
+            self.has_left = True
+            raise
+        self.is_started = False
+        self.has_left = False
+
+    @property
+    def what(self) -> str:
+        """Names the object, for error messages."""
+        group = getattr(self.core, "group", None)
+        name = type(self.core).__name__
+        return f"{name} of group {group}" if group else name
+
+    async def start(self) -> None:
+        """Starts the instance and the core object."""
+        if self.has_left:
+            raise ClientClosed(f"{self.what} was shut down: create a new one")
+        if self.is_started:
+            raise MQClientError(f"{self.what} was started already")
+        self.is_started = True
+        try:
+            await self._instances.begin(self.instance)
+            await self.core.start()
+        except BaseException:
+            await self.shutdown()
+            raise
+
+    async def shutdown(self) -> None:
+        """Ends the core object and gives the instance back; further calls do nothing."""
+        if self.has_left:
+            return
+        self.has_left = True
+        try:
+            if self.is_started:
+                end = getattr(self.core, "shutdown", None) or self.core.stop
+                await end()
+        finally:
+            await self._instances.leave(self.instance)
+
+    def check(self) -> None:
+        """Raises ClientClosed after the shutdown, MQClientError before the start."""
+        if self.has_left:
+            raise ClientClosed(f"{self.what} was shut down")
+        if not self.is_started:
+            raise MQClientError(
+                f"{self.what} is not started: call start(), or use it in a with statement"
+            )
+
+
+def remember(face: object, life: Life, end: Callable[[], None]) -> None:
+    """Notes that the program has to shut the object down."""
+    forgotten.opened(face, life.what, end)
+
+
+def make_face(core: type, base: type, wrap: Callable[[Member], Any], module: str) -> type:
+    """Makes a class that has the public members of the core class, each as `wrap` makes it."""
+    space: dict[str, Any] = {"_core_class": core, "__doc__": core.__doc__, "__module__": module}
+    for member in members(core):
+        if member.is_property:
+            space[member.name] = property(
+                attrgetter(f"_life.core.{member.name}"), doc=member.function.__doc__
+            )
+            continue
+        made = wrap(member)
+        made.__name__ = member.name
+        made.__qualname__ = f"{core.__name__}.{member.name}"
+        made.__doc__ = member.function.__doc__
+        made.__module__ = module
+        made.__signature__ = inspect.signature(member.function)
+        space[member.name] = made
+    return type(core.__name__, (base,), space)

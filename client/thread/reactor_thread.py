@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reactor of the client's own, in a thread: what the faces without Twisted run on.
+
+It is made and never installed, so that a program may have another one, or none. All clients of a
+process share it; it starts with the first of them and ends with the last. Functions of the program
+run in threads beside it, which the end of the program waits for: no more calls begin then. What is
+logged goes to Python's logger `txrocketmq`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import CoroutineType
+from typing import Any, ClassVar, Final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import (
+    FilteringLogObserver,
+    ILogFilterPredicate,
+    LogEvent,
+    PredicateResult,
+    STDLibLogObserver,
+    globalLogPublisher,
+)
+from twisted.python.failure import Failure
+from zope.interface import provider
+
+from txrocketmq.client.thread.coroutine import Course
+from txrocketmq.client.thread.executor import Ended, Ending, Outbox, ThreadCrew
+from txrocketmq.client.thread.handover import Handover
+from txrocketmq.client.thread.instances import ClientInstances
+from txrocketmq.client.thread.own_reactor import new_reactor
+from txrocketmq.client.thread.pending_calls import Begin, Cancellable
+from txrocketmq.client.thread.promise import Awaited
+from txrocketmq.remoting.host.clock import Clock
+
+MAX_THREADS: Final = 128
+"""How many functions of the program run at the same time, for all its clients together."""
+MAX_WAITING: Final = 1_024
+"""How many calls may wait to begin before callers that do not wait for results are held up."""
+END_S: Final = 10
+
+
+class ReactorThread:
+    """See the module; `take` and `leave` count those who use it."""
+
+    _lock: ClassVar = threading.Lock()
+    _shared: ClassVar[ReactorThread | None] = None
+
+    def __init__(self) -> None:
+        self.reactor: Any = new_reactor()
+        self.instances = ClientInstances(self.reactor)
+        self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
+        self._ending = Ending()
+        self._handover = Handover(self.reactor.callFromThread)
+        self._users = 0
+        self._pid = os.getpid()
+        self._is_over = False
+        self._thread = threading.Thread(
+            target=self._run,
+            name="txrocketmq-reactor",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.reactor.run(installSignalHandlers=False)
+        self._handover.close()
+        self.reactor.close()
+
+    @classmethod
+    def take(cls) -> ReactorThread:
+        """Returns the thread of this process; `leave` must be called for it in the end."""
+        with cls._lock:
+            if cls._shared is None:
+                _log_to_logging()
+                cls._shared = cls()
+            return cls._shared._counted()  # noqa: SLF001 - of this class
+
+    def _counted(self) -> ReactorThread:
+        self._users += 1
+        return self
+
+    def leave(self) -> None:
+        """Counts one user less; when none is left, the thread ends."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            if ReactorThread._shared is self:
+                ReactorThread._shared = None
+        self._is_over = True
+        self._handover.call(self.reactor.stop)
+        self.functions.shutdown(wait=False)
+        if not self.is_current:
+            self._thread.join(END_S)
+
+    @classmethod
+    def forget(cls) -> None:
+        """Forgets the thread after a fork, because it is the parent's."""
+        cls._lock = threading.Lock()
+        cls._shared = None
+
+    @classmethod
+    def end_calls(cls) -> None:
+        """Lets no more functions of the program begin, because the program ends."""
+        shared = cls._shared
+        if shared is not None:
+            shared._ending.has_begun = True  # noqa: SLF001 - of this class
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs; it does not in a process that was forked."""
+        return self._pid == os.getpid() and not self._is_over
+
+    def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Handed:
+        """Begins work in the thread: a function, whose result may be a coroutine.
+
+        `settle` is called there with the result, or with a Failure.
+        """
+        return self.hand_over(begin_work, settle, (work,), {})
+
+    def hand_over(
+        self,
+        begin: Begin,
+        settle: Callable[[Any], None],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Handed:
+        """Begins something in the thread; see `Begin`. Raises RuntimeError if it has ended."""
+        if not self.is_alive:
+            raise RuntimeError(
+                "the client's thread is not there: a client that was made before a fork cannot be"
+                " used after it; make one in the new process"
+            )
+        handover = self._handover
+        handed = Handed(handover)
+        handover.call(handed.begin, begin, settle, arguments, named)
+        return handed
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so many calls wait to begin that callers should wait as well."""
+        return self._handover.waiting >= MAX_WAITING
+
+    def ask(self, work: Callable[[], Any]) -> Any:
+        """Does work in the thread and returns its result, or raises its error."""
+        self.check_other()
+        awaited = Awaited()
+        return self.result_of(awaited, self.begin(work, awaited.settle))
+
+    def check_other(self) -> None:
+        """Raises RuntimeError if the caller runs in this thread, which would wait for itself."""
+        if self.is_current:
+            raise RuntimeError(
+                "this would wait for itself: a hook or a selector runs on the client's own thread,"
+                " and may not call the client"
+            )
+
+    def result_of(self, awaited: Awaited, handed: Handed) -> Any:
+        """Returns the result of what was handed over; Ctrl-C cancels it."""
+        try:
+            return awaited.result()
+        except KeyboardInterrupt:
+            handed.cancel()
+            awaited.wait(END_S)  # the cancelled call may have to clean up
+            raise
+
+    def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
+        """Calls a function of the program in a thread of its own; to be called in the thread.
+
+        When the program ends, it is not called, and nobody hears of it.
+        """
+        result: Deferred[Any] = Deferred()
+        if self._ending.has_begun:
+            return result
+
+        def done(future: Future[Any]) -> None:
+            self._handover.call(settle_deferred, result, future)
+
+        self.functions.submit(function, *arguments).add_done_callback(done)
+        return result
+
+    def crew(
+        self,
+        function: Callable[..., Any],
+        most: int,
+        ended: Ended,
+        clock: Clock,
+    ) -> ThreadCrew:
+        """Makes a crew that calls a function of the program in up to `most` threads."""
+        outbox = self.outbox(ended)
+        return ThreadCrew(function, most, self.functions.submit, outbox, clock, self._ending)
+
+    def call_there(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Calls a function in the thread soon, unless that has ended. Any thread may call it."""
+        self._handover.call(function, *arguments)
+
+    def outbox(self, ended: Ended) -> Outbox:
+        """Makes an outbox that passes ended errands to the thread."""
+        return Outbox(self._handover.call, ended)
+
+
+def settle_future(future: Future[Any], outcome: Any) -> None:
+    """Sets the result or the Failure of a future of the standard library."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(outcome, Failure):
+        future.set_exception(outcome.value)
+    else:
+        future.set_result(outcome)
+
+
+def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
+    """Passes the outcome of a future, of the standard library or of asyncio, to a Deferred."""
+    if deferred.called:
+        return
+    if future.cancelled():
+        deferred.cancel()
+        return
+    error = future.exception()
+    if error is not None:
+        deferred.errback(Failure(error))
+    else:
+        deferred.callback(future.result())
+
+
+class Handed:
+    """A call that was handed over to the client's thread and that another thread may cancel."""
+
+    __slots__ = ("_handover", "_running")
+
+    def __init__(self, handover: Handover) -> None:
+        self._handover = handover
+        self._running: Cancellable | None = None
+
+    def begin(
+        self,
+        begin: Begin,
+        settle: Callable[[Any], None],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:
+        """Begins the call, in the thread; it keeps no arguments, as there may be many calls."""
+        try:
+            self._running = begin(settle, *arguments, **named)
+        except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
+            settle(Failure())
+
+    def cancel(self) -> None:
+        """Cancels the call unless it is over; may be called in any thread."""
+        self._handover.call(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+
+def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancellable | None:
+    """Calls a function, whose result may be a coroutine or a Deferred; see `Begin`."""
+    result = work()
+    if isinstance(result, CoroutineType):
+        return Course(result, settle).begun()
+    if isinstance(result, Deferred):
+        return result.addBoth(settle)
+    settle(result)
+    return None
+
+
+@provider(ILogFilterPredicate)
+def _own(event: LogEvent) -> Any:
+    is_own = str(event.get("log_namespace", "")).startswith("txrocketmq.")
+    return PredicateResult.yes if is_own else PredicateResult.no
+
+
+_observer = FilteringLogObserver(STDLibLogObserver("txrocketmq"), [_own])
+
+
+def _log_to_logging() -> None:
+    globalLogPublisher.removeObserver(_observer)
+    globalLogPublisher.addObserver(_observer)
+
+
+os.register_at_fork(after_in_child=ReactorThread.forget)
+
+# What atexit calls comes after the threads have ended, and they would go on as long as there are
+# messages. Nothing public is earlier; callbacks run in reverse order, so before the executor's own.
+getattr(threading, "_register_atexit", atexit.register)(ReactorThread.end_calls)

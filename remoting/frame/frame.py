@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames: decodes bytes to commands, and encodes commands to buffers.
+
+    int32 length of the rest | 1 byte serialize type, 3 bytes header length | header | body
+
+Counterpart of NettyDecoder, NettyEncoder and RemotingCommand.decode. The body of an answer is kept
+as the buffers it was given as, so that slices of a mapped file reach the socket uncopied.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.errors import FrameError, FrameTooLong
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.remoting.serialize import json, rocketmq
+
+MAX_FRAME_BYTES = formats.MAX_FRAME_BYTES
+
+_MAX_CHUNKS = 1024
+"""How many pieces of an unfinished frame are kept before they are joined. The longest frame takes
+fewer reads than this, unless its peer sends it in tiny pieces."""
+_PREFIX = fixed(formats.FRAME_PREFIX).struct
+_opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
+_OPAQUE: Final = 1_234_567_890
+"""Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
+_HEADER_MASK = 0xFFFFFF
+_unpack = _PREFIX.unpack_from
+_DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
+    int(SerializeType.JSON): json.decode_header,
+    int(SerializeType.ROCKETMQ): rocketmq.decode_header,
+}
+
+
+class FrameDecoder:
+    """Cuts a byte stream into commands.
+
+    Once `error` is set the stream is beyond repair: the commands returned with it are good, and the
+    connection is to be closed after them.
+
+    With a portion, `receive` returns no more than so many commands, or the frames that begin in so
+    many bytes. While `is_behind`, there may be more, which `receive` returns when it is called
+    again, with or without further bytes.
+    """
+
+    def __init__(
+        self,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        *,
+        portion_commands: int = sys.maxsize,
+        portion_bytes: int = sys.maxsize,
+    ) -> None:
+        self.error: FrameError | None = None
+        self.is_behind = False
+        self.held_bytes = 0
+        """How many bytes are kept: those of an unfinished frame, and those that were not looked at
+        yet."""
+        self._max_frame_bytes = max_frame_bytes
+        self._portion_commands = range(portion_commands)
+        self._portion_bytes = portion_bytes
+        self._chunks: list[bytes] = []
+        self._wanted_bytes = 8
+        self._rest = b""
+        self._rest_at = 0
+        """While behind: bytes, and from where on they were not looked at yet."""
+
+    def receive(self, data: bytes) -> list[RemotingCommand]:
+        """Returns the commands that `data` completes; bad bytes do not raise, but set `error`."""
+        if self.error is not None:
+            return []
+        at = 0
+        if self.held_bytes:
+            data, at = self._joined(data)
+        commands: list[RemotingCommand] = []
+        size, most_bytes = len(data), self._max_frame_bytes - 4
+        stop = size - 7
+        if stop > self._portion_bytes:
+            stop = min(stop, at + self._portion_bytes)
+        for _ in self._portion_commands:
+            if at >= stop:
+                break
+            length, mark = _unpack(data, at)
+            header_at, end = at + 8, at + 4 + length
+            header_end = header_at + (mark & _HEADER_MASK)
+            if header_end > end or length > most_bytes:
+                self.error = FrameError(_what_is_wrong(length, mark, self._max_frame_bytes))
+                return commands
+            if end > size:
+                self._hold(data, at, 4 + length)
+                return commands
+            try:
+                decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
+                command = decode(data[header_at:header_end])
+            except FrameError as error:
+                self.error = error
+                return commands
+            command.body = data[header_end:end]
+            commands.append(command)
+            at = end
+        if at < size:
+            if at + 8 <= size:
+                self._leave(data, at)
+            else:
+                self._hold(data, at, 8)
+        return commands
+
+    def keep(self, data: bytes) -> None:
+        """Keeps bytes that are not to be looked at yet; the next `receive` does."""
+        if self.error is not None or not data:
+            return
+        if self._chunks:
+            self._chunks.append(data)
+            self.held_bytes += len(data)
+            self.is_behind = self.held_bytes >= self._wanted_bytes
+        else:
+            self._leave(self._rest[self._rest_at :] + data if self._rest else data, 0)
+
+    def drop(self) -> None:
+        """Forgets what is kept; the stream cannot be read on."""
+        self.is_behind, self._chunks, self._rest, self.held_bytes = False, [], b"", 0
+
+    def _joined(self, data: bytes) -> tuple[bytes, int]:
+        """Returns what is to be looked at now, and from where on; nothing as long as a frame is
+        unfinished.
+        """
+        self.is_behind = False
+        if self._rest:
+            rest, at = self._rest, self._rest_at
+            self._rest, self.held_bytes = b"", 0
+            return (rest[at:] + data, 0) if data else (rest, at)
+        self._chunks.append(data)
+        self.held_bytes += len(data)
+        if self.held_bytes < self._wanted_bytes:
+            # A long frame is joined once, not each time; but tiny pieces cost more than they hold.
+            if len(self._chunks) > _MAX_CHUNKS:
+                self._chunks = [b"".join(self._chunks)]
+            return b"", 0
+        data = b"".join(self._chunks)
+        self._chunks, self.held_bytes = [], 0
+        return data, 0
+
+    def _leave(self, data: bytes, at: int) -> None:
+        """Keeps what is behind a portion. What was looked at is cut off once it is the larger part,
+        so that no byte is copied more than once on average.
+        """
+        if 2 * at > len(data):
+            data, at = data[at:], 0
+        self.is_behind, self._rest, self._rest_at = True, data, at
+        self.held_bytes = len(data)
+
+    def _hold(self, data: bytes, at: int, wanted_bytes: int) -> None:
+        """Keeps the beginning of a frame, of which at least `wanted_bytes` are needed to go on."""
+        self._chunks = [data[at:] if at else data]
+        self.held_bytes = len(data) - at
+        self._wanted_bytes = wanted_bytes
+
+
+def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:
+    if length + 4 > max_frame_bytes:
+        return f"frame length {length} exceeds the limit of {max_frame_bytes} bytes"
+    if length < 4:
+        return f"frame length {length} is too short for a command"
+    return f"header length {mark & _HEADER_MASK} does not fit into a frame of {length} bytes"
+
+
+def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
+    """Returns a command without its body. Raises FrameError for bytes that are not a header."""
+    return _decoder(serialize_type)(header)
+
+
+def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:
+    if serialize_type not in _DECODERS:
+        raise FrameError(f"serialize type {serialize_type} is unknown")
+    return _DECODERS[serialize_type]
+
+
+def encode_frame(
+    command: RemotingCommand, body: Buffer | Sequence[Buffer] | None = None
+) -> list[Buffer]:
+    """Returns the buffers of a command; `body` replaces its own and may be a list of buffers.
+
+    Raises FrameTooLong, since no reader takes more than MAX_FRAME_BYTES.
+    """
+    if command.serialize_type == SerializeType.ROCKETMQ:
+        header = rocketmq.encode_header(command)
+    else:
+        header = json.encode_header(command)
+    if body is None:
+        body = command.body
+    bodies: Sequence[Buffer] = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
+    size = 4 + len(header) + sum(map(len, bodies))
+    if size > MAX_FRAME_BYTES - 4:
+        raise FrameTooLong(
+            f"it has {size + 4} bytes, but readers take at most {MAX_FRAME_BYTES} at once"
+        )
+    mark = command.serialize_type << 24 | len(header)
+    return [_PREFIX.pack(size, mark) + header, *filter(len, bodies)]
+
+
+def bare_answers(code: int, serialize_type: int) -> Callable[[int], bytes]:
+    """Returns a function that encodes answers with nothing but `code`; it takes their opaque.
+
+    Such answers differ in their opaque only, so everything else is encoded once.
+    """
+    command = RemotingCommand(
+        code, flag=RESPONSE_FLAG, opaque=_OPAQUE, serialize_type=serialize_type
+    )
+    frame = b"".join(encode_frame(command))
+    if serialize_type == SerializeType.ROCKETMQ:
+        start, end = frame.split(_opaque.pack(_OPAQUE))
+        return lambda opaque: start + _opaque.pack(opaque) + end
+    before, after = frame[_PREFIX.size :].split(b"%d" % _OPAQUE)
+    form = before.replace(b"%", b"%%") + b"%d" + after.replace(b"%", b"%%")
+    pack, mark = _PREFIX.pack, serialize_type << 24
+
+    def answer(opaque: int) -> bytes:
+        header = form % opaque
+        size = len(header)
+        return pack(size + 4, mark | size) + header
+
+    return answer

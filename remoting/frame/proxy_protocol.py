@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header with which load balancers begin a connection to say whose it is, versions 1 and 2.
+
+Version 1 is a line of text, such as "PROXY TCP4 10.0.0.1 10.0.0.2 50000 10911"; version 2 is
+binary, see `formats.PROXY_HEAD`. Neither can be confused with a frame, whose first byte is 0 or 1.
+The protocol is HAProxy's; Java: NettyRemotingServer.HandshakeHandler and HAProxyMessageHandler of
+5.x, which use Netty's HAProxyMessageDecoder.
+"""
+
+from __future__ import annotations
+
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final, NamedTuple
+
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.errors import FrameError
+from txrocketmq.remoting.primitives.packing import fixed
+
+_LINE: Final = b"PROXY"
+_LINE_END: Final = b"\r\n"
+_MAX_LINE_BYTES: Final = 108
+"""The length of the longest line, with its end."""
+_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
+_HEAD: Final = fixed(formats.PROXY_HEAD)
+_VERSION: Final = 2
+_LOCAL, _PROXY = 0, 1
+_ADDRESSES: Final = {
+    0x11: (fixed(formats.PROXY_IPV4), IPv4Address),
+    0x12: (fixed(formats.PROXY_IPV4), IPv4Address),
+    0x21: (fixed(formats.PROXY_IPV6), IPv6Address),
+    0x22: (fixed(formats.PROXY_IPV6), IPv6Address),
+}
+_MAX_PORT: Final = 65_535
+
+
+class ProxyHeader(NamedTuple):
+    """A header, and the address and port of the client that the load balancer speaks for.
+
+    The address is empty if the header names none, for example in a check by the load balancer.
+    """
+
+    length_bytes: int
+    host: str = ""
+    port: int = 0
+
+
+def may_begin_header(first: bytes) -> bool:
+    """Returns whether a connection that begins with these bytes may begin with a header."""
+    return first[:1] in (_LINE[:1], _SIGNATURE[:1])
+
+
+def read_header(data: bytes) -> ProxyHeader | None:
+    """Returns the header at the beginning of the data; None if more bytes are needed for it.
+
+    Raises FrameError if that is no header.
+    """
+    if data.startswith(_SIGNATURE):
+        return _binary(data)
+    if data.startswith(_LINE):
+        return _line(data)
+    if len(data) < len(_SIGNATURE) and (_SIGNATURE.startswith(data) or _LINE.startswith(data)):
+        return None
+    raise FrameError("its first bytes are neither a frame nor a header of the PROXY protocol")
+
+
+def _line(data: bytes) -> ProxyHeader | None:
+    end = data.find(_LINE_END, 0, _MAX_LINE_BYTES)
+    if end < 0:
+        if len(data) >= _MAX_LINE_BYTES:
+            raise FrameError(f"its PROXY line has no end within {_MAX_LINE_BYTES} bytes")
+        return None
+    length = end + len(_LINE_END)
+    _, *words = data[:end].decode("latin-1").split(" ")
+    if words[:1] == ["UNKNOWN"]:
+        return ProxyHeader(length)
+    kinds = {"TCP4": IPv4Address, "TCP6": IPv6Address}
+    try:
+        family, source, destination, source_port, port = words
+        kind = kinds[family]
+        kind(destination)
+        _port(port)
+        return ProxyHeader(length, str(kind(source)), _port(source_port))
+    except (ValueError, KeyError, AddressValueError):
+        raise FrameError(f"its PROXY line is wrong: {data[:end]!r}") from None
+
+
+def _port(text: str) -> int:
+    port = int(text) if text.isascii() and text.isdecimal() else -1
+    if not 0 <= port <= _MAX_PORT:
+        raise ValueError(text)
+    return port
+
+
+def _binary(data: bytes) -> ProxyHeader | None:
+    if len(data) < _HEAD.size:
+        return None
+    _, version_and_command, family, length = _HEAD.struct.unpack_from(data)
+    version, command = divmod(version_and_command, 16)
+    if version != _VERSION or command not in (_LOCAL, _PROXY):
+        raise FrameError(f"its PROXY header has version {version} and command {command}")
+    end = _HEAD.size + length
+    if len(data) < end:
+        return None
+    if command == _LOCAL or family not in _ADDRESSES:
+        return ProxyHeader(end)
+    layout, kind = _ADDRESSES[family]
+    if length < layout.size:
+        raise FrameError(f"its PROXY header has {length} bytes of addresses, not {layout.size}")
+    source, _, port, _ = layout.struct.unpack_from(data, _HEAD.size)
+    return ProxyHeader(end, str(kind(source)), port)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which messages of a log are of topics that were deleted.
+
+A topic that is deleted loses its queues at once, and its messages stay in the log until retention
+deletes the files. Reads give these messages as all others, whatever else they ask for and however
+large the log is: the log decides what the rows are, and not what happened to a topic later. So
+queues may stand for the log only where they know all messages of a topic. That is from the first
+message on that any of its queues has, since an earlier topic of that name lost all of them at once.
+
+Java: DefaultMessageStore.deleteTopics, which leaves no trace; a broker of txrocketmq leaves a file
+in the folder `deleted`, see broker/store/queues/deleted_topics.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from txrocketmq.spark.store.queue_files import Queue
+from txrocketmq.spark.store.store import Store
+
+_NOTES: Final = "deleted"
+EVERYTHING: Final = 1 << 63
+"""An offset behind every log."""
+
+
+def known_from(queues: Iterable[Queue]) -> int:
+    """Returns the place in the log from which on the queues of a topic know all of its messages.
+
+    It is EVERYTHING for a topic whose queues have none.
+    """
+    places = [queue.first_physical() for queue in queues]
+    return min((place for place in places if place is not None), default=EVERYTHING)
+
+
+def are_known_from(queues: Iterable[Queue], start: int) -> bool:
+    """Returns whether the queues of a topic know all of its messages from this place on.
+
+    That is what known_from tells, but asks no more queues than it has to.
+    """
+    places = (queue.first_physical() for queue in queues)
+    return any(place is not None and place <= start for place in places)
+
+
+class DeletedTopics:
+    """What a store tells about topics that were deleted, even if they were made again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._topics = store.config.topics()
+        self._until: dict[str, int] = {}
+
+    def until(self, topic: str) -> int:
+        """Returns the place in the log before which messages of the topic are of a deleted one.
+
+        That is 0 if it was never deleted, and EVERYTHING if it was and does not exist.
+        """
+        if topic not in self._until:
+            self._until[topic] = max(self._noted(topic), self._by_queues(topic))
+        return self._until[topic]
+
+    def _by_queues(self, topic: str) -> int:
+        queues = self._store.queues_of(topic)
+        if not queues:
+            return 0 if topic in self._topics else EVERYTHING
+        if all(queue.first_offset() == 0 for queue in queues):
+            return known_from(queues)
+        return 0
+
+    def _noted(self, topic: str) -> int:
+        try:
+            text = self._store.files.read(f"{self._store.path}/{_NOTES}/{topic}")
+        except OSError:
+            return 0
+        return int(text) if text.isdigit() else 0

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks: slices in turns, whatever else there is in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.fakes import outcome_of, refused
+from txrocketmq.broker.store.disk.in_memory import ColdRead
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work import walks
+from txrocketmq.broker.work.walks import (
+    MAX_WALKS,
+    PIECE_BYTES,
+    SLICE_S,
+    BodyPieces,
+    Pieces,
+    Walk,
+    Walks,
+)
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.serialize.json import HOLE
+
+STEPS = 4
+"""Steps that a slice has here."""
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+        self.now_s = 0.0
+        self.steps: list[str] = []
+        self.walks = Walks(self.later.append, self._timer)
+
+    def _timer(self) -> float:
+        self.now_s += SLICE_S / STEPS
+        return self.now_s
+
+    def walk(self, name: str, steps: int, error: Exception | None = None) -> Walk:
+        for _ in range(steps):
+            self.steps.append(name)
+            yield
+        if error is not None:
+            raise error
+        return Reply(remark=name)
+
+    def turn(self) -> list[str]:
+        """What ran in one turn of the reactor."""
+        self.steps.clear()
+        (call,) = self.later
+        self.later.clear()
+        call()
+        return list(self.steps)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_short_walk_is_answered_at_once(scene: Scene) -> None:
+    reply = scene.walks.answer(scene.walk("a", STEPS - 1))
+    assert isinstance(reply, Reply)
+    assert reply.remark == "a"
+    assert scene.later == []
+
+
+def test_long_walks_take_turns(scene: Scene) -> None:
+    first = scene.walks.answer(scene.walk("a", 2 * STEPS))
+    assert scene.steps == ["a"] * STEPS
+    second = scene.walks.answer(scene.walk("b", STEPS + 1))
+    assert isinstance(second, PendingReply)
+    turns = []
+    while scene.later:
+        turns.append(scene.turn())
+    assert turns == [["a"] * STEPS, ["b"] * STEPS, [], ["b"]]
+    assert outcome_of(first).remark == "a"
+    assert outcome_of(second).remark == "b"
+
+
+def test_a_walk_may_end_with_the_promise_of_its_reply(scene: Scene) -> None:
+    promise = PendingReply()
+
+    def walk(steps: int) -> Walk:
+        for _ in range(steps):
+            yield
+        return promise
+
+    assert scene.walks.answer(walk(1)) is promise
+    pending = scene.walks.answer(walk(STEPS))
+    while scene.later:
+        scene.turn()
+    promise.resolve(Reply(remark="late"))
+    assert outcome_of(pending).remark == "late"
+
+
+def test_what_a_walk_raises_is_its_answer(scene: Scene) -> None:
+    error = ResponseError(ResponseCode.TOPIC_NOT_EXIST, "gone")
+    with refused(ResponseCode.TOPIC_NOT_EXIST, "gone"):
+        scene.walks.answer(scene.walk("a", 1, error))
+    pending = scene.walks.answer(scene.walk("a", STEPS, error))
+    other = scene.walks.answer(scene.walk("b", 1))
+    while scene.later:
+        scene.turn()
+    assert outcome_of(pending) is error
+    assert outcome_of(other).remark == "b"
+
+
+def test_there_are_not_too_many_at_a_time(scene: Scene) -> None:
+    for _ in range(MAX_WALKS):
+        scene.walks.answer(scene.walk("a", 2 * STEPS))
+    with refused(ResponseCode.SYSTEM_BUSY, "try again later"):
+        scene.walks.answer(scene.walk("a", 1))
+    while scene.later:
+        scene.turn()
+    assert isinstance(scene.walks.answer(scene.walk("a", 1)), Reply)
+
+
+def test_what_nobody_waits_for_takes_turns_too(scene: Scene) -> None:
+    failed: list[Exception] = []
+    for _ in range(MAX_WALKS + 1):  # however many there are
+        scene.walks.run(scene.walk("own", STEPS + 1), failed.append)
+    asked = scene.walks.answer
+    with refused(ResponseCode.SYSTEM_BUSY, f"{MAX_WALKS} requests that look at everything"):
+        asked(scene.walk("asked", 1))
+    assert [scene.turn(), scene.turn()] == [["own"], ["own"] * STEPS]
+    while scene.later:
+        scene.turn()
+    assert failed == []
+
+
+def test_what_fails_by_itself_is_told(scene: Scene) -> None:
+    failed: list[Exception] = []
+    error = ValueError("oh")
+    scene.walks.run(scene.walk("own", STEPS + 1, error), failed.append)
+    assert failed == []
+    while scene.later:
+        scene.turn()
+    assert failed == [error]
+
+
+def test_bits_are_joined_as_they_come() -> None:
+    pieces = Pieces()
+    for _ in range(5):
+        pieces.add(b"x" * (PIECE_BYTES - 1))
+    pieces.add(b"end")
+    joined = pieces.end()
+    assert b"".join(joined) == b"x" * 5 * (PIECE_BYTES - 1) + b"end"
+    assert list(map(len, joined)) == [2 * (PIECE_BYTES - 1)] * 2 + [PIECE_BYTES + 2]
+    assert Pieces().end() == []
+
+
+class Read(ColdRead):
+    def __init__(self, error: OSError | None = None) -> None:
+        self.error = error
+        self.is_finished = False
+
+    def run(self) -> None:
+        """Reads nothing."""
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+
+def test_a_walk_goes_on_when_what_it_waits_for_is_read(scene: Scene) -> None:
+    threads: list[Callable[[], None]] = []
+    scene.walks.in_thread = lambda _, done: threads.append(done)
+    read = Read()
+
+    def walk() -> Walk:
+        yield read
+        assert read.is_finished
+        return Reply(remark="found")
+
+    pending = scene.walks.answer(walk())
+    assert scene.later == [], "nobody waits with it"
+    other = scene.walks.answer(scene.walk("other", 1))
+    assert isinstance(other, Reply)
+    threads.pop()()
+    assert isinstance(pending, PendingReply)
+    assert not pending.done, "in its turn"
+    scene.turn()
+    assert outcome_of(pending).remark == "found"
+
+
+def test_a_walk_ends_where_the_disk_fails(scene: Scene) -> None:
+    def walk() -> Walk:
+        yield Read(OSError(5, "broken"))
+        raise AssertionError
+
+    with refused(ResponseCode.SYSTEM_ERROR, "messages could not be read from the disk: "):
+        raise outcome_of(scene.walks.answer(walk()))
+
+
+def test_walks_that_wait_for_the_disk_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txrocketmq.broker.work.walks.MAX_WALKS", 1)
+    scene.walks.in_thread = lambda _, done: None
+
+    def walk() -> Walk:
+        yield Read()
+        return Reply()
+
+    scene.walks.answer(walk())
+    with refused(ResponseCode.SYSTEM_BUSY, ""):
+        scene.walks.answer(walk())
+
+
+def test_no_more_pieces_are_collected_than_an_answer_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walks, "MAX_FRAME_BYTES", 1_000)
+    body = BodyPieces({"list": HOLE}, "[]")
+    with refused(ResponseCode.SYSTEM_ERROR, "the answer is too long"):
+        for _ in range(11):
+            body.add(b"x" * 100)
+
+
+def test_what_is_begun_runs_a_slice_at_once_and_the_rest_in_turns() -> None:
+    later: list[Callable[[], None]] = []
+    now_s = iter(range(1_000))
+    engine = Walks(later.append, lambda: next(now_s) * SLICE_S / 2)
+    outcomes: list[object] = []
+
+    def steps(count: int) -> Steps[int]:
+        for _ in range(count):
+            yield
+        if count == 7:
+            raise ValueError("a defect")
+        return count
+
+    assert engine.begin(steps(1), outcomes.append)
+    assert not engine.begin(steps(5), outcomes.append)
+    assert not engine.begin(steps(7), outcomes.append)
+    assert engine.begin(steps(0), outcomes.append), "it does not wait for the others"
+    assert outcomes == [1, 0]
+    while later:
+        later.pop(0)()
+    assert outcomes[2] == 5
+    assert str(outcomes[3]) == "a defect"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq topics` with a client among fakes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.administered import Administered
+from tests.client.admin.fake_cluster import refused
+from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER
+from txrocketmq.cli.admin.topics import main
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol import route, topic
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.stats import TopicOffset, TopicStatsTable
+from txrocketmq.remoting.protocol.body.topic import TopicList
+from txrocketmq.remoting.protocol.operations import admin
+
+
+@pytest.fixture
+def topics(administered: Administered) -> Administered:
+    on, on_both = administered.cluster.connections.on, administered.cluster.on_both
+    listed = TopicList(topic_list=("T", "%RETRY%g", "c", "broker-a", "c_REPLY_TOPIC", "TBW102"))
+    on(NAME_SERVER, topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Reply(body=listed.encode()))
+    on(NAME_SERVER, topic.DELETE_TOPIC_IN_NAMESRV, Reply())
+    on(NAME_SERVER, route.GET_KV_CONFIG, refused(ResponseCode.QUERY_NOT_FOUND))
+    config = TopicConfig(topic_name="T", perm=4)
+    on_both(topic.GET_TOPIC_CONFIG, Reply(body=config.encode()))
+    on_both(topic.UPDATE_AND_CREATE_TOPIC, Reply())
+    on_both(topic.DELETE_TOPIC_IN_BROKER, Reply())
+    for address, name in ((BROKER_A, "broker-a"), (BROKER_B, "broker-b")):
+        table = {MessageQueue("T", name, 0): TopicOffset(min_offset=1, max_offset=4)}
+        stats: Reply[Any] = Reply(body=TopicStatsTable(offset_table=table).encode())
+        on(address, admin.GET_TOPIC_STATS_INFO, stats)
+    return administered
+
+
+def headers(topics: Administered) -> list[Any]:
+    asked = topics.cluster.connections.questions(topic.UPDATE_AND_CREATE_TOPIC)
+    return [header for _, header in asked]
+
+
+def test_the_list_leaves_out_what_is_not_the_programs(topics: Administered) -> None:
+    assert topics.run(main, "list") == 0
+    assert topics.out == "TOPIC\nT\n"
+    topics.run(main, "list", "--all", "--json")
+    assert len(topics.out.splitlines()) == 6
+
+
+def test_the_queues(topics: Administered) -> None:
+    assert topics.run(main, "show", "T") == 0
+    assert topics.lines[1] == ["broker-a", "0", "r", "1", "4", "3", "-"]
+    topics.run(main, "show", "T", "--json")
+    assert json.loads(topics.out.splitlines()[1])["broker"] == "broker-b"
+
+
+def test_the_route(topics: Administered) -> None:
+    assert topics.run(main, "route", "T") == 0
+    assert topics.lines[1] == ["broker-a", "c", "2", "2", "rw", BROKER_A]
+
+
+def test_a_topic_is_created(topics: Administered) -> None:
+    words = ["--queues", "3", "--perm", "w", "--attribute", "a=1", "--attribute", "b="]
+    assert topics.run(main, "create", "N", *words) == 0
+    assert topics.out == "created topic N\n"
+    header = headers(topics)[0]
+    assert (header.write_queue_nums, header.perm, header.attributes) == (3, 2, "+a=1,-b")
+    assert topics.run(main, "create", "N", "--broker", "broker-b") == 0
+    assert len(headers(topics)) == 3
+
+
+def test_a_topic_is_changed(topics: Administered) -> None:
+    assert topics.run(main, "update", "T", "--read-queues", "5") == 0
+    assert (headers(topics)[0].read_queue_nums, headers(topics)[0].perm) == (5, 4)
+
+
+def test_a_topic_is_deleted_when_that_is_wanted(topics: Administered) -> None:
+    assert topics.run(main, "delete", "T") == 1
+    assert "Delete topic T with all its messages?" in topics.err
+    assert topics.cluster.asked(topic.DELETE_TOPIC_IN_BROKER) == []
+    assert topics.run(main, "delete", "T", "--yes") == 0
+    assert topics.cluster.asked(topic.DELETE_TOPIC_IN_BROKER) == [BROKER_A, BROKER_B]
+
+
+@pytest.mark.parametrize(
+    "words", [["create", "N", "--queues", "0"], ["create", "N", "--perm", "x"], ["update"]]
+)
+def test_wrong_usage(topics: Administered, words: list[str]) -> None:
+    assert topics.run(main, *words) == 2

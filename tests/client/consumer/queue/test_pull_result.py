@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pull has brought, as the consumer is to see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from txrocketmq.client.consumer.queue.pull_result import restore_topic, wanted_messages
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageDecodeError,
+    MessageExt,
+    encode_batch,
+    encode_message,
+)
+from txrocketmq.remoting.message.tags import build_subscription_data
+
+ALL = build_subscription_data("T", "*")
+
+
+def record(body: bytes, tags: str = "", sys_flag: int = 0) -> bytes:
+    properties = {"TAGS": tags} if tags else {}
+    return encode_message(MessageExt("T", body, properties=properties, sys_flag=sys_flag))
+
+
+def test_messages_know_their_broker() -> None:
+    first, second = wanted_messages(record(b"1") + record(b"2"), "broker-a", ALL)
+    assert (first.body, first.broker_name) == (b"1", "broker-a")
+    assert (second.body, second.broker_name) == (b"2", "broker-a")
+
+
+def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:
+    subscription = build_subscription_data("T", "Aa || C")  # "BB" has the hash of "Aa" in Java
+    body = record(b"1", "Aa") + record(b"2", "BB") + record(b"3", "C") + record(b"4")
+    assert [each.body for each in wanted_messages(body, "a", subscription)] == [b"1", b"3"]
+
+
+def test_an_inner_batch_is_taken_apart() -> None:
+    flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+    inner = [Message("T", b"1"), Message("T", b"2", properties={"TAGS": "A"})]
+    body = record(encode_batch(inner), sys_flag=flag) + record(b"3", "A")
+    found = wanted_messages(body, "a", ALL)
+    assert [(each.body, each.broker_name) for each in found] == [
+        (b"1", "a"), (b"2", "a"), (b"3", "a"),
+    ]  # fmt: skip
+    found = wanted_messages(body, "a", build_subscription_data("T", "A"))
+    assert [each.body for each in found] == [b"2", b"3"]
+
+
+def test_a_body_that_does_not_decompress_comes_as_it_is() -> None:
+    (message,) = wanted_messages(record(b"no zlib", sys_flag=MessageSysFlag.COMPRESSED), "a", ALL)
+    assert (message.body, message.sys_flag) == (b"no zlib", MessageSysFlag.COMPRESSED)
+
+
+def test_bytes_that_are_no_messages_are_an_error() -> None:
+    with pytest.raises(MessageDecodeError):
+        wanted_messages(b"\0" * 40, "a", ALL)
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "seen"),
+    [
+        ("%RETRY%g", {"RETRY_TOPIC": "T"}, "T"),
+        ("%RETRY%g", {}, "%RETRY%g"),
+        ("T", {"RETRY_TOPIC": "other"}, "T"),
+    ],
+)
+def test_a_message_that_comes_again_has_its_first_topic(
+    topic: str, properties: dict[str, str], seen: str
+) -> None:
+    message = MessageExt(topic, b"1", properties=properties)
+    restore_topic(message)
+    assert message.topic == seen

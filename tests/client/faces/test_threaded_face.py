@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the faces with a thread share, judged by the one for programs that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.client.fake_core import Core
+from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.blocking import blocking
+from txrocketmq.client.thread import leftovers as forgotten
+from txrocketmq.client.thread.reactor_thread import ReactorThread
+
+Made: Any = blocking(Core)
+WHERE = {"namesrv_addr": "127.0.0.1:1"}
+
+
+def test_what_cannot_start_leaves_no_thread() -> None:
+    with pytest.raises(MQClientError):
+        Made("bad", **WHERE).start()
+    with pytest.raises(TypeError):
+        Made("g", unknown=1, **WHERE)
+    assert ReactorThread._shared is None
+    assert forgotten._open == {}
+
+
+def test_one_that_was_never_started_goes_by_itself() -> None:
+    made = Made("g", **WHERE)
+    assert ReactorThread._shared is not None
+    del made
+    assert ReactorThread._shared is None
+
+
+def test_what_is_forgotten_is_ended() -> None:
+    made = Made("g", **WHERE).start()
+    made._end_at_exit()
+    assert made._life.core.said == ["start", "shutdown"]
+    made.shutdown()

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames: whole, in pieces, cut short, too long, damaged."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.errors import FrameError, FrameTooLong
+from txrocketmq.remoting.frame.frame import (
+    MAX_FRAME_BYTES,
+    FrameDecoder,
+    bare_answers,
+    decode_header,
+    encode_frame,
+)
+
+FORMS = pytest.mark.parametrize("form", list(SerializeType))
+
+
+def frame(
+    form: SerializeType = SerializeType.JSON, body: bytes = b"body", opaque: int = 5
+) -> bytes:
+    command = RemotingCommand(11, {"topic": "T"}, body, opaque=opaque, serialize_type=form)
+    return b"".join(encode_frame(command))
+
+
+def told(command: RemotingCommand) -> tuple[object, ...]:
+    return command.code, command.ext_fields, command.body, command.opaque, command.serialize_type
+
+
+@FORMS
+def test_a_frame_comes_back(form: SerializeType) -> None:
+    (command,) = FrameDecoder().receive(frame(form))
+    assert told(command) == (11, {"topic": "T"}, b"body", 5, form)
+
+
+@FORMS
+def test_byte_by_byte_it_comes_with_the_last_one(form: SerializeType) -> None:
+    decoder = FrameDecoder()
+    data = frame(form)
+    for at in range(len(data) - 1):
+        assert decoder.receive(data[at : at + 1]) == []
+        assert decoder.held_bytes == at + 1
+    assert len(decoder.receive(data[-1:])) == 1
+    assert decoder.held_bytes == 0
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=8), st.data())
+def test_any_cuts_give_the_same_commands(bodies: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(frame(body=body, opaque=n) for n, body in enumerate(bodies))
+    decoder = FrameDecoder()
+    found = []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        found += decoder.receive(stream[:size])
+        stream = stream[size:]
+    assert [(c.opaque, c.body) for c in found] == list(enumerate(bodies))
+    assert decoder.error is None
+
+
+def test_what_trails_is_kept_for_the_next() -> None:
+    decoder = FrameDecoder()
+    first, second = frame(opaque=1), frame(opaque=2)
+    assert [c.opaque for c in decoder.receive(first + second[:9])] == [1]
+    assert decoder.held_bytes == 9
+    assert [c.opaque for c in decoder.receive(second[9:])] == [2]
+
+
+def test_a_body_of_several_buffers_is_not_joined() -> None:
+    command = RemotingCommand(0, flag=RESPONSE_FLAG)
+    body = memoryview(b"abcdef")
+    head, *parts = encode_frame(command, [body[:3], b"", body[3:]])
+    assert parts == [body[:3], body[3:]]
+    (decoded,) = FrameDecoder().receive(b"".join([head, *parts]))
+    assert decoded.body == b"abcdef"
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (struct.pack(">iI", MAX_FRAME_BYTES - 3, 0), "exceeds the limit"),
+        (struct.pack(">iI", 0x7FFFFFFF, 0), "exceeds the limit"),
+        (struct.pack(">iI", -1, 0), "too short"),
+        (struct.pack(">iI", 3, 0), "too short"),
+        (struct.pack(">iI", 10, 7), "does not fit"),
+        (struct.pack(">iI", 4, 0xFFFFFF), "does not fit"),
+        (struct.pack(">iI", 6, 2 << 24 | 2) + b"{}", "serialize type 2 is unknown"),
+        (struct.pack(">iI", 6, 2) + b"[]", "not an object"),
+        (struct.pack(">iI", 8, 4) + b"{{{{", "broken"),
+        (b"GET / HTTP/1.1\r\n\r\n", "exceeds the limit"),
+    ],
+)
+def test_what_is_no_frame_is_named_and_ends_the_stream(data: bytes, what: str) -> None:
+    decoder = FrameDecoder()
+    good = frame()
+    assert len(decoder.receive(good + data)) == 1  # what came before is served
+    assert what in str(decoder.error)
+    assert decoder.receive(good) == []
+
+
+def test_the_largest_frame_passes() -> None:
+    limit = 4096
+    empty = len(frame(body=b""))
+    fits = frame(body=bytes(limit - empty))
+    assert len(FrameDecoder(limit).receive(fits)) == 1
+    decoder = FrameDecoder(limit)
+    assert decoder.receive(frame(body=bytes(limit - empty + 1))) == []
+    assert decoder.error is not None
+
+
+def test_a_long_frame_is_joined_once() -> None:
+    decoder = FrameDecoder()
+    data = frame(body=bytes(4 * 1024 * 1024))
+    pieces = [data[at : at + 65_536] for at in range(0, len(data), 65_536)]
+    for piece in pieces[:-1]:
+        assert decoder.receive(piece) == []
+    assert len(decoder._chunks) == len(pieces) - 1
+    (command,) = decoder.receive(pieces[-1])
+    assert len(command.body) == 4 * 1024 * 1024
+
+
+def test_a_frame_in_tiny_pieces_costs_no_more_than_it_holds() -> None:
+    decoder = FrameDecoder()
+    data = frame(body=bytes(5_000))
+    for at in range(len(data) - 1):
+        assert decoder.receive(data[at : at + 1]) == []
+        assert len(decoder._chunks) <= 1_025
+    (command,) = decoder.receive(data[-1:])
+    assert len(command.body) == 5_000
+
+
+@FORMS
+@given(at=st.integers(0, 200), value=st.integers(0, 255))
+def test_a_damaged_frame_never_raises(form: SerializeType, at: int, value: int) -> None:
+    data = bytearray(frame(form))
+    data[at % len(data)] = value
+    decoder = FrameDecoder()
+    for command in decoder.receive(bytes(data)):
+        assert isinstance(command.code, int)
+    assert decoder.error is None or isinstance(decoder.error, FrameError)
+
+
+@given(st.integers(0, 255), st.binary(max_size=200))
+def test_a_header_of_any_bytes_gives_a_command_or_a_frame_error(form: int, data: bytes) -> None:
+    try:
+        command = decode_header(form, data)
+    except FrameError:
+        return
+    assert command.body == b""
+
+
+@pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ])
+@given(code=st.integers(0, 32_767), opaque=st.integers(-(2**31), 2**31 - 1))
+def test_answers_that_only_say_a_code(
+    serialize_type: SerializeType, code: int, opaque: int
+) -> None:
+    command = RemotingCommand(code, flag=1, opaque=opaque, serialize_type=serialize_type)
+    assert bare_answers(code, serialize_type)(opaque) == b"".join(encode_frame(command))
+
+
+def test_what_was_looked_at_is_not_kept_for_long() -> None:
+    one = frame()
+    decoder = FrameDecoder(portion_commands=10)
+    assert len(decoder.receive(100 * one)) == 10
+    assert decoder.held_bytes == 100 * len(one)
+    for left in range(80, -1, -10):
+        assert len(decoder.receive(b"")) == 10
+        assert decoder.is_behind == (left > 0)
+        assert decoder.held_bytes <= 2 * left * len(one)
+
+
+def test_a_portion_is_as_long_as_its_bytes() -> None:
+    one = frame(body=bytes(1_000))
+    decoder = FrameDecoder(portion_bytes=2 * len(one) + 1)
+    assert len(decoder.receive(7 * one + one[:9])) == 3
+    assert len(decoder.receive(one[9:])) == 3
+    assert len(decoder.receive(b"")) == 2
+    assert not decoder.is_behind
+    assert decoder.held_bytes == 0
+
+
+def test_an_unfinished_frame_may_be_kept_and_looked_at_later() -> None:
+    one = frame(body=bytes(1_000))
+    decoder = FrameDecoder()
+    assert decoder.receive(one[:500]) == []
+    decoder.keep(one[500:900])
+    assert not decoder.is_behind
+    decoder.keep(one[900:] + one)
+    assert decoder.is_behind
+    assert len(decoder.receive(b"")) == 2
+    decoder.keep(one)
+    decoder.drop()
+    assert (decoder.is_behind, decoder.held_bytes, decoder.receive(b"")) == (False, 0, [])
+
+
+def test_no_frame_is_longer_than_its_reader_takes() -> None:
+    command = RemotingCommand(0, flag=1)
+    head = sum(map(len, encode_frame(command)))
+    most = MAX_FRAME_BYTES - head
+    frame = b"".join(encode_frame(command, [bytes(most - 1), b"x"]))
+    assert len(frame) == MAX_FRAME_BYTES
+    decoder = FrameDecoder()
+    assert len(decoder.receive(frame)) == 1
+    assert decoder.error is None
+    with pytest.raises(FrameTooLong, match=f"{MAX_FRAME_BYTES + 1} bytes"):
+        encode_frame(command, [bytes(most), b"x"])

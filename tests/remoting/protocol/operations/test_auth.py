@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from txrocketmq.remoting.protocol.operations import auth
+
+
+def test_headers_are_the_originals(same_headers_as_the_original: Callable[..., None]) -> None:
+    # mqadmin leaves the path out when there is one file; the broker takes its own then.
+    same_headers_as_the_original(
+        auth, lenient="UpdateGlobalWhiteAddrsConfigRequestHeader.aclFileFullPath"
+    )

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from threading import Barrier, get_ident
+
+import pytest
+
+from txrocketmq.spark.arrow.threads import in_threads
+
+
+def test_all_at_once_and_in_order() -> None:
+    together = Barrier(3, timeout=30)
+
+    def answer(number: int) -> int:
+        together.wait()  # nobody goes on alone
+        return number * 10
+
+    assert in_threads(answer, [1, 2, 3]) == [10, 20, 30]
+
+
+def test_one_needs_no_thread() -> None:
+    assert in_threads(lambda _: get_ident(), ["x"]) == [get_ident()]
+    assert in_threads(str, []) == []
+
+
+def test_an_error_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda number: 1 // number, [1, 0])

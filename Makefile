@@ -12,7 +12,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz lint unit tidy process crash engine engine-oldest compat mqadmin-table bench bench-client bench-spark check docs dist image clean run-environment environment
+.PHONY: help run test fuzz lint unit tidy process crash engine engine-oldest compat mqadmin-table bench bench-client bench-spark check docs map dist image clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ docs: environment ## writes the generated pages and tables anew
 	@for script in docs/generate_*.py; do \
 		echo "docs: $$script"; $(BIN)/python -m docs.$$(basename $$script .py) || exit; \
 	done
+
+map: environment ## each folder and each module with a sentence; ARGS="broker"
+	@$(BIN)/python -m docs.file_map $(ARGS)
 
 dist: ## source archive and wheel, in dist/
 	@scripts/distribution dist

@@ -3,8 +3,8 @@
 
 Counters are sampled; expired locks, silent clients and old pops in order are forgotten; queues
 follow the log when it has lost a file; routes of other brokers are requested. All of this grows
-with topics, groups and clients, so it takes turns with all other work (`broker/work/walks.py`). Java:
-the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
+with topics, groups and clients, so it takes turns with all other work (`broker/work/walks.py`).
+Java: the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
 ConsumeQueueStore.CleanConsumeQueueService, TopicRouteInfoManager.
 """
 

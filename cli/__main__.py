@@ -13,26 +13,38 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 
+
+class Entry(NamedTuple):
+    """A command: its module in this folder, and what it does in a few words."""
+
+    module: str
+    summary: str
+
+
 COMMANDS: Final = {
-    "standalone": "run a name server and a broker in one process",
-    "send": "send messages to a topic",
-    "tail": "print the messages of a topic as they arrive",
-    "consume": "receive the messages of a topic as a member of a consumer group",
-    "topics": "list, show, create, change and delete topics",
-    "groups": "list, show, create, change and delete consumer groups",
-    "brokers": "list brokers, show their state, and change their settings",
-    "lag": "show how far consumer groups have come",
-    "offsets": "show, reset, set and clone the offsets of consumer groups",
-    "messages": "find messages, and see what became of them",
-    "store": "check, repair or print the store of a broker",
-    "ingest": "copy new messages from stores into a Delta table, exactly once",
-    "report": "report what stands out in stores and what they contain",
-    "completion": "print the script that completes this command in a shell",
+    "standalone": Entry("servers.standalone", "run a name server and a broker in one process"),
+    "send": Entry("clients.send", "send messages to a topic"),
+    "tail": Entry("clients.tail", "print the messages of a topic as they arrive"),
+    "consume": Entry(
+        "clients.consume", "receive the messages of a topic as a member of a consumer group"
+    ),
+    "topics": Entry("admin.topics", "list, show, create, change and delete topics"),
+    "groups": Entry("admin.groups", "list, show, create, change and delete consumer groups"),
+    "brokers": Entry("admin.brokers", "list brokers, show their state, and change their settings"),
+    "lag": Entry("admin.lag", "show how far consumer groups have come"),
+    "offsets": Entry("admin.offsets", "show, reset, set and clone the offsets of consumer groups"),
+    "messages": Entry("admin.messages", "find messages, and see what became of them"),
+    "store": Entry("store.store", "check, repair or print the store of a broker"),
+    "ingest": Entry(
+        "spark.ingest", "copy new messages from stores into a Delta table, exactly once"
+    ),
+    "report": Entry("spark.report", "report what stands out in stores and what they contain"),
+    "completion": Entry("completion", "print the script that completes this command in a shell"),
 }
 ALIASES: Final = {"produce": "send"}
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
@@ -63,8 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ends_without_memory(f"txrocketmq {first}"):
         if first == "standalone":
             leave_out_pyopenssl()
-        code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
+        code: int = module_of(first).main(arguments[1:])
         return code
+
+
+def module_of(name: str) -> Any:
+    """Imports the module of a command, and returns it."""
+    return import_module(f"txrocketmq.cli.{COMMANDS[name].module}")
 
 
 def _unknown(name: str) -> str:
@@ -78,7 +95,7 @@ def _unknown(name: str) -> str:
 
 def usage() -> str:
     """Returns the list of commands."""
-    commands = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
+    commands = "\n".join(f"  {name:<12}{what}" for name, (_, what) in COMMANDS.items())
     return (
         "usage: txrocketmq COMMAND ...\n\n"
         "RocketMQ in Python: name server, broker and client.\n\n"

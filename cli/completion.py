@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from txrocketmq.cli.__main__ import ALIASES, COMMANDS, COMPLETE
+from txrocketmq.cli.__main__ import ALIASES, COMMANDS, COMPLETE, module_of
 from txrocketmq.cli.command_line import CONTEXT, run
 
 PROG: Final = "txrocketmq completion"
@@ -42,10 +41,9 @@ class Tree(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Completes names of commands; a command completes what follows it."""
-        named: Mapping[str, str] = COMMANDS
         return [
-            CompletionItem(name, help=summary)
-            for name, summary in named.items()
+            CompletionItem(name, help=command.summary)
+            for name, command in COMMANDS.items()
             if name.startswith(incomplete)
         ]
 
@@ -54,7 +52,7 @@ class Tree(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module: Any = import_module(f"txrocketmq.cli.{name}")
+        module = module_of(name)
         found = getattr(module, "command", None)
         return found if isinstance(found, click.Command) else told_by(name, module.make_parser())
 

@@ -14,12 +14,13 @@ from txrocketmq.client.admin.results import TopicStats
 from txrocketmq.client.admin.topics import Attributes
 from txrocketmq.client.consumer.config import ConsumeFrom
 from txrocketmq.client.consumer.config import MessageModel
+from txrocketmq.client.consumer.group.rebalance import QueuesListener
+from txrocketmq.client.consumer.group.subscription import Expression
 from txrocketmq.client.consumer.listening.hooks import ConsumeHook
 from txrocketmq.client.consumer.listening.listener import Listener
 from txrocketmq.client.consumer.listening.listener import OrderlyListener
 from txrocketmq.client.consumer.lite_pull import WatchListener
-from txrocketmq.client.consumer.group.rebalance import QueuesListener
-from txrocketmq.client.consumer.group.subscription import Expression
+from txrocketmq.client.core.trace import TraceRecord
 from txrocketmq.client.producer.hooks import CheckForbidden
 from txrocketmq.client.producer.hooks import EndTransactionHook
 from txrocketmq.client.producer.hooks import SendHook
@@ -28,7 +29,6 @@ from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.client.producer.send_result import TransactionSendResult
 from txrocketmq.client.producer.transaction import Check
 from txrocketmq.client.producer.transaction import Execute
-from txrocketmq.client.core.trace import TraceRecord
 from txrocketmq.remoting.message.allocate import Strategy
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.message import Message

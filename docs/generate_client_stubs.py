@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the types of the client's faces: client/blocking.pyi, client/aio.pyi and client/tx.pyi.
 
-Their classes are made when they are imported, of the classes of the core (client/faces/faces.py), which
-type checkers and editors cannot follow. A stub says the same for them, docstrings included.
+Their classes are made when they are imported, of the classes of the core (client/faces/faces.py),
+which type checkers and editors cannot follow. A stub says the same for them, docstrings included.
 """
 
 from __future__ import annotations

@@ -45,10 +45,10 @@ txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-1
 - `--option` takes any option of the [Spark source](spark_options.md) that chooses what is read. For
   example, `badRecords=skip` continues behind a damaged record.
 - The command runs on this machine and uses all cores. For stores that outgrow it, a script that
-  calls `txrocketmq.cli.spark.report.main()` can be run with `spark-submit`: Spark's workers then read the
-  stores and Spark runs the queries, and the result is the same. `spark-submit` puts what Python
-  writes to standard error on standard output as well, so with `--json` only the last line of its
-  output is the JSON object.
+  calls `txrocketmq.cli.spark.report.main()` can be run with `spark-submit`: Spark's workers then
+  read the stores and Spark runs the queries, and the result is the same. `spark-submit` puts what
+  Python writes to standard error on standard output as well, so with `--json` only the last line of
+  its output is the JSON object.
 - The exit code is 0 when the report was made, 1 when it failed or a store or the value of an option
   is wrong (a sentence on standard error says why), and 2 when the flags are not understood.
 

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""POP: messages that are taken, hidden, acknowledged and revived."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What the broker remembers of topics, groups, offsets and clients."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timer messages: they wait in the timer topic, each for its own time, and are then delivered.
 
-`broker/intake/transforms/timer.py` sends them there; here they go from the topic's queue into the wheel
-(enqueue.py) and out of it (dequeue.py), in slices, and progress is saved (progress.py). Nothing is
-created on the disk before the first timer message has come.
+`broker/intake/transforms/timer.py` sends them there; here they go from the topic's queue into the
+wheel (enqueue.py) and out of it (dequeue.py), in slices, and progress is saved (progress.py).
+Nothing is created on the disk before the first timer message has come.
 
 timerStopEnqueue leaves messages in the queue, timerStopDequeue in the wheel. A broker that starts
 with timerWheelEnable=false leaves all as it is; if that is set while it runs, it takes no further

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Half messages, their ends, and the questions about those that have none."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half messages: what a producer has sent in a transaction that has not ended yet.
 
-They wait in the half topic, to which `broker/intake/transforms/transaction.py` has sent them, and their
-properties say where they are to go. Each function here makes the message that is put at one stage
-of a half message's life. The flag of the message and its number of attempts are kept, which the
-original loses when it puts one back.
+They wait in the half topic, to which `broker/intake/transforms/transaction.py` has sent them, and
+their properties say where they are to go. Each function here makes the message that is put at one
+stage of a half message's life. The flag of the message and its number of attempts are kept, which
+the original loses when it puts one back.
 
 Java: TransactionalMessageBridge, EndTransactionProcessor.endMessageTransaction,
 DefaultTransactionalMessageCheckListener.toMessageExtBrokerInner.

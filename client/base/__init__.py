@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Settings, errors and checks that all parts of the client use."""

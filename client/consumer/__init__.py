@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Consumers: push, pop, lite pull and pull."""

@@ -25,6 +25,7 @@ from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
 from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
+from txrocketmq.client.consumer.listening import running_info, statistics
 from txrocketmq.client.consumer.listening.concurrent import ConcurrentConsumption
 from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
 from txrocketmq.client.consumer.listening.direct_consumption import consume_directly
@@ -38,18 +39,7 @@ from txrocketmq.client.consumer.listening.listener import (
 )
 from txrocketmq.client.consumer.listening.orderly import OrderlyConsumption
 from txrocketmq.client.consumer.listening.running_calls import no_longer_than
-from txrocketmq.client.consumer.listening.running_info import (
-    properties_of,
-    push_properties,
-    queues_of,
-    stacks,
-)
 from txrocketmq.client.consumer.listening.send_back import GiveBack
-from txrocketmq.client.consumer.listening.statistics import (
-    SAMPLE_HOUR_MS,
-    SAMPLE_MS,
-    ConsumerStatistics,
-)
 from txrocketmq.client.consumer.listening.troubles import Troubles
 from txrocketmq.client.consumer.popping.pop_loops import Popping
 from txrocketmq.client.consumer.pulling.pull_loops import Pulling
@@ -111,7 +101,7 @@ class PushConsumer:
         self.config = config or PushConsumerConfig()
         self.listener = listener
         self.is_orderly = is_orderly(listener) if orderly is None else orderly
-        self.statistics = ConsumerStatistics()
+        self.statistics = statistics.ConsumerStatistics()
         self.started_ms = 0
         self._instance = instance
         self._clock = instance.clock
@@ -224,8 +214,8 @@ class PushConsumer:
         self._repeating = [
             every(config.persist_interval_ms, self._persist_soon),
             every(config.consume_timeout_ms, self._send_back_expired),
-            every(SAMPLE_MS, lambda: self.statistics.sample(steady_ms())),
-            every(SAMPLE_HOUR_MS, lambda: self.statistics.sample_hour(steady_ms())),
+            every(statistics.SAMPLE_MS, lambda: self.statistics.sample(steady_ms())),
+            every(statistics.SAMPLE_HOUR_MS, lambda: self.statistics.sample_hour(steady_ms())),
         ]
         if self._locks is not None:
             self._repeating.append(
@@ -466,19 +456,21 @@ class PushConsumer:
     def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
         """Describes the consumer for administrators."""
         properties = {
-            **push_properties(self.config),
+            **running_info.push_properties(self.config),
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
             "PROP_CONSUMEORDERLY": self.is_orderly,
         }
         return ConsumerRunningInfo(
-            properties=properties_of(self._instance, self.group, self.started_ms, properties),
+            properties=running_info.properties_of(
+                self._instance, self.group, self.started_ms, properties
+            ),
             subscription_set=self.subscriptions.all(),
-            mq_table=queues_of(self._instance, self.offsets, self._reading.values()),
+            mq_table=running_info.queues_of(self._instance, self.offsets, self._reading.values()),
             mq_pop_table=self._popping.describe(),
             status_table={
                 topic: self.statistics.status(topic) for topic in self.subscriptions.topics()
             },
-            jstack=stacks() if with_stacks else None,
+            jstack=running_info.stacks() if with_stacks else None,
         )
 
     async def consume_directly(

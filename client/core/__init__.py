@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The instance that producers and consumers of a process share: routes, heartbeats, requests."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What makes the forms that wait, for asyncio and for Twisted out of one client."""

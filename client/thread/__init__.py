@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Between the client's thread and those of the program."""

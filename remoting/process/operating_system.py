@@ -2,8 +2,8 @@
 """What Linux has and other systems lack, and what replaces it there; chosen in this module only.
 
 Everybody else calls these functions. What POSIX has is used as it is; two modules that ask for more
-have their fallback beside the call, as it is nothing but doing without: broker/store/disk/residency.py
-(mincore) and remoting/host/memory.py (mallopt).
+have their fallback beside the call, as it is nothing but doing without:
+broker/store/disk/residency.py (mincore) and remoting/host/memory.py (mallopt).
 """
 
 from __future__ import annotations

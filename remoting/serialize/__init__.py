@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The two codecs of a command's header."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Settings: files of properties, dataclasses that declare types, TLS, metrics."""

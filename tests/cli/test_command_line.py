@@ -28,7 +28,7 @@ from txrocketmq.client.base.config import ClientConfig
 
 
 def test_no_server_imports_click() -> None:
-    modules = "standalone __main__".split()
+    modules = "servers.standalone __main__".split()
     imports = "; ".join(f"import txrocketmq.cli.{name}" for name in modules)
     servers = "import txrocketmq.broker.__main__, txrocketmq.namesrv.__main__"
     code = f"import sys; {imports}; {servers}; sys.exit('click' in sys.modules)"

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from txrocketmq.cli.__main__ import COMMANDS, main, own_version, usage
+from txrocketmq.cli.__main__ import COMMANDS, main, module_of, own_version, usage
 
 
 def test_each_command_has_a_module_with_a_main() -> None:
     for name in COMMANDS:
-        assert callable(importlib.import_module(f"txrocketmq.cli.{name}").main)
+        assert callable(module_of(name).main)
 
 
 def test_the_rest_of_the_line_goes_to_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.spark.ingest.tables import (
+from tests.spark.ingest.stores_and_tables import (
     SETTINGS,
     job_of,
     keys,

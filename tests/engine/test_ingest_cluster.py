@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.spark.ingest.tables import keys, keys_of, put_some, store_of
+from tests.spark.ingest.stores_and_tables import keys, keys_of, put_some, store_of
 
 pytestmark = pytest.mark.timeout(400)
 

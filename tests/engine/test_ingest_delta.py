@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.ingest.tables import rows, run, store_of
+from tests.spark.ingest.stores_and_tables import rows, run, store_of
 from tests.spark.stores import Draft
 
 PYTHON = os.environ.get("DELTA_SPARK_PYTHON")

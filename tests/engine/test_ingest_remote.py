@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow import fs
 
-from tests.spark.ingest.tables import SETTINGS, keys_of, put_some, store_of
+from tests.spark.ingest.stores_and_tables import SETTINGS, keys_of, put_some, store_of
 from txrocketmq.spark.arrow.errors import TableBusy
 from txrocketmq.spark.ingest.job import Job
 from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here

@@ -20,7 +20,7 @@ def _generator(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_there_are_generators() -> None:
-    assert {"generate_config", "generate_file_map", "generate_request_codes"} <= set(GENERATORS)
+    assert {"generate_config", "generate_request_codes"} <= set(GENERATORS)
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -12,15 +12,13 @@ from pathlib import Path
 PARTS = {"remoting", "namesrv", "broker", "client", "spark", "cli", "testing"}
 
 MAY_USE_TWISTED = (
+    "remoting/host/",
     "remoting/transport/",
     "namesrv/service.py",
     "broker/service.py",
     "broker/journal.py",
-    "broker/pulls/long_polling.py",
     "broker/work/notices.py",
     "broker/cluster/outer_api.py",
-    "broker/ha/master.py",
-    "broker/ha/slave.py",
     "client/",
     "cli/",
     "testing/",

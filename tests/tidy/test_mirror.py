@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 WITHOUT_TEST = {
-    "broker/store/formats/original_keys.py": "a list of words, used by the tests of store/formats/config.py",
+    "broker/store/formats/original_keys.py": "a list of words, used by the tests of config.py",
     "namesrv/original_keys.py": "a list of words, used by the tests of namesrv/config.py",
 }
 """Modules that need no test of their own, and why. This list may only get shorter."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """INNER_MULTI_DISPATCH: messages that also enter light queues (LMQ).
 
-The store writes the offsets that it gets there behind its properties (store/queues/light_queues.py); what
-a client has written in their place does not count. A list with anything but names of light queues,
-each once, is refused: the original stores such a message, and is then stuck at it, or leaves it out
-of all of them. Retry topics and the broker's own take part in nothing, as in the original; nor do
-half messages, whose copies the original shows before the transaction is committed.
+The store writes the offsets that it gets there behind its properties
+(store/queues/light_queues.py); what a client has written in their place does not count. A list with
+anything but names of light queues, each once, is refused: the original stores such a message, and
+is then stuck at it, or leaves it out of all of them. Retry topics and the broker's own take part in
+nothing, as in the original; nor do half messages, whose copies the original shows before the
+transaction is committed.
 
 Java: LmqDispatch.wrapLmqDispatch, MessageExtBrokerInner.needDispatchLMQ.
 """

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq store check`: compares a store with itself."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The commit log: records are encoded, appended, walked through and confirmed."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Opening a store: what is compared, completed and reported before it is used."""

@@ -27,13 +27,8 @@ from txrocketmq.broker.store.formats.opening_report import Recovered, messages
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import Damage, LogWalk, has_since, record_at
-from txrocketmq.broker.store.opening import coverage
+from txrocketmq.broker.store.opening import coverage, index_comparison
 from txrocketmq.broker.store.opening.coverage import Range
-from txrocketmq.broker.store.opening.index_comparison import (
-    first_misdated,
-    has_keys_between,
-    lacks_before,
-)
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
 from txrocketmq.broker.store.opening.loss import Loss, written_length
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
@@ -466,7 +461,7 @@ class Recovery:
             return end
         row, at = self._log.files, (begin := max(self._log.min_offset, 0))
         for number, (_, last) in enumerate(index.spans()):
-            if lacks_before(index, row, number, at):
+            if index_comparison.lacks_before(index, row, number, at):
                 for path in index.drop_from(number):
                     self._warn(
                         f"{path} is not gone on with, since the index lacks messages before it."
@@ -477,7 +472,7 @@ class Recovery:
             at = max(last if record is None else last + record.size_bytes, begin)
         if index.spans():
             return at
-        if not has_keys_between(row, begin, end):
+        if not index_comparison.has_keys_between(row, begin, end):
             return self._durable  # no producer here sets keys
         if done.was_closed:
             self._warn("The index is missing; it is built from the log.")
@@ -487,7 +482,7 @@ class Recovery:
         """Moves aside the files of the index that cannot be trusted."""
         index = self._index
         wrong, index.damaged = index.damaged, []
-        if misdated := first_misdated(index, self._log.files):
+        if misdated := index_comparison.first_misdated(index, self._log.files):
             wrong += [(path, misdated[1]) for path in index.drop_from(misdated[0])]
         for path, why in wrong:
             self._warn(f"{path} is damaged: {why}. {self._set_aside(path)}")

@@ -8,8 +8,8 @@ own with the one queue 0, and its units are those of plain queues.
 
 The original writes offsets with enableLmq and units with enableMultiDispatch; here the two are one
 setting. For a name that is not a light queue's, the original writes no offset, and serves no later
-record; here such a list is refused earlier (broker/intake/transforms/multi_dispatch.py), and ignored when
-found in a log.
+record; here such a list is refused earlier (broker/intake/transforms/multi_dispatch.py), and
+ignored when found in a log.
 
 Java: LmqDispatch, MultiDispatchUtils, ConsumeQueue.multiDispatchLmqQueue, MultiDispatch of 4.9.
 """

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The files of timer messages: log, wheel and check point."""

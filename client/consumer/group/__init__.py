@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What a member of a group subscribes to, and which queues it gets."""

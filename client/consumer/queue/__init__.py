@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""One queue of a consumer: messages that wait, offsets, locks."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Encrypted connections: contexts, what is read and what is written through them."""

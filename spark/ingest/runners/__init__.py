@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Who runs the tasks of an ingest: processes of this machine, or Spark."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The small client with which tasks ask brokers and name servers."""

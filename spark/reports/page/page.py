@@ -27,7 +27,7 @@ _FOLDED_ROWS: Final = 25
 def page(stores: str, now: datetime, found: Sequence[Finding], results: Sequence[Result]) -> str:
     """Returns the page; all texts from the stores are escaped."""
     environment = Environment(
-        loader=PackageLoader("txrocketmq.spark", "reports"),
+        loader=PackageLoader("txrocketmq.spark.reports", "page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

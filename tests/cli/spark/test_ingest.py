@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.spark.ingest.tables import keys, keys_of, put_some, rows, store_of
+from tests.spark.ingest.stores_and_tables import keys, keys_of, put_some, rows, store_of
 from tests.spark.stores import StoreWriter
 from txrocketmq.cli.ending import INTERRUPTED
 from txrocketmq.cli.spark import ingest

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.spark.ingest.tables import SETTINGS, run
+from tests.spark.ingest.stores_and_tables import SETTINGS, run
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest.counts import (
     Count,

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.spark.clock import Clock
-from tests.spark.ingest.tables import (
+from tests.spark.ingest.stores_and_tables import (
     SETTINGS,
     job_of,
     keys,

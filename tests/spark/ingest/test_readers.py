@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from tests.spark.ingest.tables import run, store_of
+from tests.spark.ingest.stores_and_tables import run, store_of
 from tests.spark.stores import Draft
 from txrocketmq.spark.ingest.partition import LONG_NAMES, NO_VALUE
 

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.spark.ingest.tables import SETTINGS, job_of, keys, keys_of, quarantined, rows, run
+from tests.spark.ingest.stores_and_tables import (
+    SETTINGS,
+    job_of,
+    keys,
+    keys_of,
+    quarantined,
+    rows,
+    run,
+)
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.clock import Clock
 from tests.spark.deletions import delete_topic
-from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
+from tests.spark.ingest.stores_and_tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.arrow.errors import TableError
 from txrocketmq.spark.ingest import verify as module

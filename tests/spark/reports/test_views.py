@@ -45,7 +45,9 @@ def test_a_query_gets_the_parameters_that_it_names() -> None:
 
 
 def test_what_a_store_has_not_is_a_problem_of_one_report() -> None:
-    text = "[X] Failed\ntxrocketmq.spark.errors.UnsupportedLayout: queues are in RocksDB\n at y"
+    text = (
+        "[X] Failed\ntxrocketmq.spark.arrow.errors.UnsupportedLayout: queues are in RocksDB\n at y"
+    )
     session: Any = Session("SELECT", text)
     found = run(session, catalog.LAG, VALUES)
     assert (list(found.rows), found.problem) == ([], "queues are in RocksDB")

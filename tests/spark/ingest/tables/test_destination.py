@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.ingest.tables import (
+from tests.spark.ingest.stores_and_tables import (
     SETTINGS,
     destination_of,
     job_of,

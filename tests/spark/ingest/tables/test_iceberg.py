@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as Iceberg
 
-from tests.spark.ingest.tables import (
+from tests.spark.ingest.stores_and_tables import (
     SETTINGS,
     iceberg,
     job_of,

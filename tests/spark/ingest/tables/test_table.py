@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.spark.ingest.tables import SETTINGS, quarantined
+from tests.spark.ingest.stores_and_tables import SETTINGS, quarantined
 from txrocketmq.spark.arrow.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.quarantine import gone

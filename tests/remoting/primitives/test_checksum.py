@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.remoting.message import checksum
+from txrocketmq.remoting.primitives import checksum
 
 
 @given(st.binary(max_size=300), st.integers(0, 20))

@@ -24,9 +24,6 @@ class Drafts:
         """What the message that is being prepared needs."""
         self._needs: list[tuple[range, list[tuple[str, str]]]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._makers)
-
     def clear(self) -> None:
         """Forgets all drafts, since a new run begins."""
         self.__init__()  # type: ignore[misc]

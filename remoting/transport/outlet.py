@@ -125,7 +125,7 @@ class TransportOutlet:
         else:
             self._kept.add(buffers)
             self._hand_over()
-        return not self._is_buffered and not self._kept
+        return not self._is_buffered and not self._kept.size_bytes
 
     def pause(self) -> None:
         """Keeps what is written from now on."""
@@ -234,7 +234,7 @@ class SocketOutlet(TransportOutlet):
     def write(self, buffers: Sequence[Buffer]) -> bool:
         """Hands the buffers to the socket, and to the transport what the socket does not take."""
         transport = self._transport
-        if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept:
+        if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept.size_bytes:
             buffers = self._send_now(buffers)
             if not buffers:
                 return True

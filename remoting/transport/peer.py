@@ -31,12 +31,7 @@ from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import and_more
 from txrocketmq.remoting.transport.address import address_text, host_bytes
-from txrocketmq.remoting.transport.outlet import (
-    Choose,
-    GatheringOutlet,
-    Outlet,
-    plain_outlet,
-)
+from txrocketmq.remoting.transport.outlet import Choose, GatheringOutlet, Outlet, plain_outlet
 from txrocketmq.remoting.transport.peer_state import (
     CLOSING,
     NEW,
@@ -107,8 +102,12 @@ class TcpPeer(Protocol):
         self.turns = ENDLESS if shared is None else shared.turns
         self.held_bytes = 0
         """How many bytes are held for it, as its budget was told."""
-        self._light_reads = 0
-        """How many reads there were, less those that make up for long turns."""
+        self._reads = 0
+        """How many reads there were. The clock is not read for each of them: `idle_ms` finds out
+        whether there were more since it was called."""
+        self._reads_noted = 0
+        self._made_up_reads = 0
+        """How many of them only make up for long turns."""
         self._works = 0
         """For how many answers that come later work is under way."""
         self._budget = None if shared is None else shared.held
@@ -134,9 +133,6 @@ class TcpPeer(Protocol):
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
         would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
-        self._has_spoken = False
-        """Whether something has arrived since `idle_ms` was called, so that the clock is not read
-        for each arrival."""
         self._last_active_ms = 0
         self.remote_address = self.local_address = ""
         self.remote_host = self.local_host = b""
@@ -239,8 +235,8 @@ class TcpPeer(Protocol):
 
     def idle_ms(self, steady_ms: int) -> int:
         """Returns for how many ms nothing has arrived, to within the time between two calls."""
-        if self._has_spoken:
-            self._has_spoken = False
+        if self._reads != self._reads_noted:
+            self._reads_noted = self._reads
             self._last_active_ms = steady_ms
         return steady_ms - self._last_active_ms
 
@@ -267,9 +263,10 @@ class TcpPeer(Protocol):
             self._outlet = GatheringOutlet(self._outlet, self._clock.at_end_of_turn)
 
     def dataReceived(self, data: bytes) -> None:
-        self._has_spoken = True
+        # Each read goes this way: `turns.begins` and `turns.ends` are written out.
         turns = self.turns
         turns.began_s = began_s = turns.timer()
+        self._reads += 1
         try:
             if self._choose is not None:
                 data = self._behind_header(data)
@@ -283,22 +280,20 @@ class TcpPeer(Protocol):
             turns.ends()
             return
         if self._state is OPEN and turns.spent_s < TURN_S:
-            connection = self._connection
-            commands = connection.receive(said)
+            decoder = self._decoder
+            commands = self._connection.receive(said)
             served = self._serve(self, commands, self._may_go_on) if commands else 0
-            if served < len(commands) or self._decoder.is_behind:
+            if served < len(commands) or decoder.is_behind:
                 self._serve_on(commands[served:])
-            elif connection.error is not None:
-                self._refuse(connection.error, stranger(data))
+            elif decoder.error is not None:
+                self._refuse(decoder.error, stranger(data))
         elif self._state is OPEN or self._state.holds:
             self._decoder.keep(said)
             if self._state is OPEN and self._decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
-        # As `turns.begins` and `turns.ends`, but this is the way of each read.
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
-        self._light_reads += 1
         if spent_s > turns.noted_s:
             turns.find_out()
         if self.held_bytes or self._decoder.held_bytes:
@@ -316,7 +311,7 @@ class TcpPeer(Protocol):
 
     def is_known(self) -> bool:
         """Returns whether it is known for reads that cost little."""
-        return self._light_reads >= LIGHT_READS
+        return self._reads - self._made_up_reads >= LIGHT_READS
 
     def take_turn(self) -> None:
         """Serves what is held, for as long as it may; then the peer is read from again."""
@@ -325,7 +320,8 @@ class TcpPeer(Protocol):
 
     def took_long(self) -> None:
         """Is known for little only after more reads, if at all."""
-        self._light_reads = min(self._light_reads, MOST_LIGHT_READS) - LONG_TURN
+        remembered = self._reads - MOST_LIGHT_READS
+        self._made_up_reads = max(self._made_up_reads, remembered) + LONG_TURN
 
     def give_up(self) -> None:
         """Ends the connection, whose place in its stream is lost."""
@@ -406,10 +402,10 @@ class TcpPeer(Protocol):
 
     def _serve_on(self, commands: list[RemotingCommand]) -> None:
         """Serves commands and what the decoder still has, as long as it may; holds the rest."""
-        connection, decoder = self._connection, self._decoder
+        decoder = self._decoder
         while (commands or decoder.is_behind) and self._may_go_on():
             if not commands:
-                commands = connection.receive(b"")
+                commands = self._connection.receive(b"")
             if commands:
                 commands = commands[self._serve(self, commands, self._may_go_on) :]
         if commands or decoder.is_behind:
@@ -418,8 +414,8 @@ class TcpPeer(Protocol):
             if self._state is OPEN:
                 self._wait(LITTLE_BYTES + 1)
             self._recount()
-        elif connection.error is not None:
-            self._refuse(connection.error)
+        elif decoder.error is not None:
+            self._refuse(decoder.error)
 
     def _may_go_on(self) -> bool:
         return self._state is OPEN and self.turns.goes_on()

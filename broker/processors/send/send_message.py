@@ -148,10 +148,6 @@ class SendMessageProcessor:
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
             self._shapes.forget_places()
-        self._ends.begin()
-        drafts = self._topics.drafts
-        if drafts:
-            drafts.clear()
         messages: list[PutMessage] = []
         sent: list[Sent] = []
         if run.now_ms >= config.start_accept_send_request_time_stamp:
@@ -162,20 +158,25 @@ class SendMessageProcessor:
         batch = None
         if messages:
             batch = self._intake.put(messages, run.now_ms)
-            if drafts:
-                drafts.make(batch.refused)
+            if run.work:
+                self._topics.drafts.make(batch.refused)
         ended: list[End] = []
         out = self._answered(run, batch, sent, ended)
         if ended:
             self._ends.close(ended, run.now_ms)
         return out
 
+    def _begin_work(self) -> None:
+        """Begins with the first message of a run that is not plain, which may need drafts."""
+        self._ends.begin()
+        self._topics.drafts.clear()
+
     # Every plain message passes here, so no call is made that can be avoided.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
         """Collects the messages of the commands, or their errors, in order."""
         shape, plain = self._shape, self._plain.of
         own, own_behind = self._own_text, b"\x02" + self._own_text
-        born_name, text_name, rest_of, places, size = shape.parts()
+        born_name, text_name, rest_of, places, size = shape.parts
         # Most messages in a run are born at the same time.
         born_host, store_host, last_born, born_ms = run.peer.remote_host, self._store_host, None, 0
         for command in run.commands:
@@ -194,7 +195,7 @@ class SendMessageProcessor:
                 key = "\0".join(rest_of(ext))
             except (KeyError, TypeError):
                 shape = self._shape = self._shapes.of(ext) or NO_SHAPE
-                born_name, text_name, rest_of, places, size = shape.parts()
+                born_name, text_name, rest_of, places, size = shape.parts
                 key = "\0".join(rest_of(ext))
             try:
                 place = places.get(key, _MISSING)
@@ -231,6 +232,8 @@ class SendMessageProcessor:
 
     def _learn(self, run: Run, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
+        if not run.work:
+            self._begin_work()
         run.work += _WORK_OF_A_PLACE
         place = None
         try:
@@ -294,8 +297,10 @@ class SendMessageProcessor:
     ) -> None:
         """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
-        drafts.begin()
+        if not run.work:
+            self._begin_work()
         run.work += 1
+        drafts.begin()
         try:
             if command.code == _END:
                 end = self._ends.read(command, run.now_ms)
@@ -337,7 +342,6 @@ class SendMessageProcessor:
             messages: list[PutMessage] = []
             its: list[Sent] = []
             ended: list[End] = []
-            self._ends.begin()
             alone = run.alone(command, now_ms)
             if isinstance(outcome, Exception):
                 its.append(Sent(command, 0, 0, instead=outcome))

@@ -113,6 +113,10 @@ def _always() -> bool:
     return True
 
 
+def _nothing() -> None:
+    pass
+
+
 RunHandler = Callable[[Run], list[Buffer]]
 """Serves a run; returns the buffers of the answers that are ready, in the order of its commands."""
 
@@ -408,14 +412,15 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            is_work = answer.is_work and not answer.done
-            if is_work:
-                peer.begin_work()
+            end = _nothing
+            if not answer.done:
+                begin = peer.begin_work if answer.is_work else peer.begin_wait
+                end = peer.end_work if answer.is_work else peer.end_wait
+                begin()
 
             def answer_late(outcome: Reply[Any] | Exception) -> None:
                 self._answer_late(peer, command, outcome, started_ms)
-                if is_work:
-                    peer.end_work()
+                end()
 
             answer.then(answer_late)
             return ()

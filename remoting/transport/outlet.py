@@ -32,6 +32,10 @@ PIECE_BYTES: Final = 256 * 1024
 class Outlet(Protocol):
     """The way of outgoing bytes to the transport, and of arriving bytes to the peer."""
 
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the outlet takes for itself, besides the bytes that wait."""
+
     def write(self, buffers: Sequence[Buffer]) -> bool:
         """Sends the buffers in order, after all that was written before.
 
@@ -110,6 +114,8 @@ class Backlog:
 
 class TransportOutlet:
     """An outlet over any transport of Twisted."""
+
+    state_bytes = 0
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -190,6 +196,11 @@ class GatheringOutlet:
         if size_bytes >= PIECE_BYTES:
             self._leave()
         return False
+
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the outlet behind takes for itself."""
+        return self._inner.state_bytes
 
     def pause(self) -> None:
         """Pauses the outlet behind, which then keeps what it is handed."""

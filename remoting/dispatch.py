@@ -113,10 +113,6 @@ def _always() -> bool:
     return True
 
 
-def _nothing() -> None:
-    pass
-
-
 RunHandler = Callable[[Run], list[Buffer]]
 """Serves a run; returns the buffers of the answers that are ready, in the order of its commands."""
 
@@ -412,7 +408,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            end = _nothing
+            end: Callable[[], None] | None = None
             if not answer.done:
                 begin = peer.begin_work if answer.is_work else peer.begin_wait
                 end = peer.end_work if answer.is_work else peer.end_wait
@@ -420,7 +416,8 @@ class Dispatcher:
 
             def answer_late(outcome: Reply[Any] | Exception) -> None:
                 self._answer_late(peer, command, outcome, started_ms)
-                end()
+                if end is not None:
+                    end()
 
             answer.then(answer_late)
             return ()

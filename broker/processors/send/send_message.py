@@ -166,10 +166,12 @@ class SendMessageProcessor:
             self._ends.close(ended, run.now_ms)
         return out
 
-    def _begin_work(self) -> None:
-        """Begins with the first message of a run that is not plain, which may need drafts."""
-        self._ends.begin()
-        self._topics.drafts.clear()
+    def _count(self, run: Run, work: int) -> None:
+        """Counts work in a run; the first is followed by what may need drafts."""
+        if not run.work:
+            self._ends.begin()
+            self._topics.drafts.clear()
+        run.work += work
 
     # Every plain message passes here, so no call is made that can be avoided.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
@@ -232,9 +234,7 @@ class SendMessageProcessor:
 
     def _learn(self, run: Run, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
-        if not run.work:
-            self._begin_work()
-        run.work += _WORK_OF_A_PLACE
+        self._count(run, _WORK_OF_A_PLACE)
         place = None
         try:
             header = SendMessageRequestHeader.decode(command.ext_fields)
@@ -297,9 +297,7 @@ class SendMessageProcessor:
     ) -> None:
         """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
-        if not run.work:
-            self._begin_work()
-        run.work += 1
+        self._count(run, 1)
         drafts.begin()
         try:
             if command.code == _END:

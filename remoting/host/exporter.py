@@ -33,8 +33,8 @@ from twisted.web.server import NOT_DONE_YET, Request
 from zope.interface import implementer
 
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.visitors import Visitors
 from txrocketmq.remoting.primitives.plain_text import plain
-from txrocketmq.remoting.transport.visitors import Visitors
 
 SLICE_MS: Final = 2
 """For how many ms collecting goes on while everything else waits."""

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.static import Data
 
-from txrocketmq.remoting.transport.visitors import MOST_VISITORS, PATIENCE_S, Visitors
+from txrocketmq.remoting.host.visitors import MOST_VISITORS, PATIENCE_S, Visitors
 
 ASKED = b"GET /page HTTP/1.1\r\nHost: h\r\n\r\n"
 

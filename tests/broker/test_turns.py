@@ -23,6 +23,7 @@ from txrocketmq.broker import service
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import KnownAs, Parts
+from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -286,6 +287,21 @@ def test_a_request_never_runs_long_in_one_turn(
     small.parts.store.stop(NOW_MS)
     assert most < MOST_LINES, f"{most} lines of Python in one turn"
     assert scene.longest_piece() < MOST_BYTES
+
+
+def test_deleting_a_topic_costs_the_same_beside_many_others(
+    scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    small = Scene(tmp_path_factory.mktemp("small"), many=2)
+    costs = []
+    for each in (small, scene):
+        each.turns(215, {"topic": "t0"})  # what is learned is learned
+        each.parts.pop.metrics.wrote(Key("t1", "g1", 0, 0, 0, ""), "CK", "PUT_OK")
+        costs.append(sum(each.turns(215, {"topic": "t1"})))
+        assert each.parts.topics.get("t1") is None
+    small.parts.store.stop(NOW_MS)
+    few, many = costs
+    assert many < few + 100
 
 
 @pytest.fixture

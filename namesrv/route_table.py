@@ -3,17 +3,26 @@
 
 Pure: `steady_ms` and an opaque `channel` are arguments, and there is no I/O. Events of brokers are
 collected for the owner of the table. Invariants: a broker name has at least one address, and an
-address one id; a cluster has at least one broker name, and a topic at least one QueueData.
-Counterpart of RouteInfoManager.
+address one id; a cluster has at least one broker name. What went leaves work for `cleaning`, which
+is to be done in turns with everything else. Counterpart of RouteInfoManager.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+from typing import Final, TypeVar
 
+from txrocketmq.namesrv.brokers import (
+    BROKER_EXPIRED_MS,
+    MASTER_ID,
+    MAX_ADDRESSES,
+    Broker,
+    LiveBroker,
+)
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.registration import Registered, Registration
 from txrocketmq.namesrv.route_events import (
@@ -24,9 +33,10 @@ from txrocketmq.namesrv.route_events import (
     RegistrationIgnored,
     TwoOfOneId,
 )
+from txrocketmq.namesrv.route_view import ClusterView, RouteView
+from txrocketmq.namesrv.topic_queues import TopicQueues
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.protocol.body.route import (
-    BrokerData,
     BrokerMemberGroup,
     ClusterInfo,
     DataVersion,
@@ -37,48 +47,12 @@ from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.settings.config_file import Configuration
 
-MASTER_ID = 0
-BROKER_EXPIRED_MS = 120_000
-"""A broker that was silent for longer, in ms, is gone, unless it registered with another limit."""
-_TOPICS_A_STEP = 8
-_NAMES_A_STEP = 128
-SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Topics whose routes show no acting master: slaves look for their true master with them."""
+T = TypeVar("T")
 
-
-@dataclass(slots=True)
-class Broker:
-    """A broker name, with the addresses of its master (0) and slaves by id."""
-
-    cluster: str
-    name: str
-    addresses: dict[int, str] = field(default_factory=dict)
-    zone: str | None = None
-    acting_master: bool = False
-
-    def data(self, addresses: Mapping[int, str] | None = None) -> BrokerData:
-        """Makes the form that is sent, with other addresses if these are given."""
-        return BrokerData(
-            cluster=self.cluster,
-            broker_name=self.name,
-            broker_addrs=dict(self.addresses if addresses is None else addresses),
-            zone_name=self.zone,
-            enable_acting_master=self.acting_master,
-        )
-
-
-@dataclass(slots=True)
-class LiveBroker:
-    """A registered broker process, and when it was last heard of."""
-
-    cluster: str
-    broker_name: str
-    address: str
-    last_seen_ms: int
-    timeout_ms: int
-    data_version: DataVersion
-    channel: object
-    ha_address: str
+_TOPICS_A_STEP: Final = 8
+_BROKERS_A_STEP: Final = 128
+_AT_ONCE: Final = 16
+"""How many brokers of one connection leave at once, when it ends; the others do so in steps."""
 
 
 class RouteTable:
@@ -89,14 +63,20 @@ class RouteTable:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._queues: dict[str, dict[str, QueueData]] = {}
-        self._topics_of: dict[str, dict[str, None]] = {}
-        """The topics of each broker name: the reverse of `_queues`."""
-        self._cluster_info: bytes | None = None
-        """The text of `cluster_info` while brokers and clusters stay as they are."""
+        self._topics = TopicQueues()
+        self.version = 0
+        """Changes when brokers or clusters change."""
         self._brokers: dict[str, Broker] = {}
         self._clusters: dict[str, set[str]] = {}
+        self._clusters_of: dict[str, set[str]] = {}
+        """The clusters that each broker name has registered in, of which there is one as a rule."""
         self._live: dict[tuple[str, str], LiveBroker] = {}
+        self._of_channel: dict[object, dict[tuple[str, str], None]] = {}
+        """The live brokers of each connection."""
+        self._ended: list[tuple[object, Iterable[tuple[str, str]]]] = []
+        """Brokers of connections that have ended, which have yet to leave."""
+        self._headless: dict[str, None] = {}
+        """Names of brokers without a master, whose topics have yet to be made read-only."""
         self._filter_servers: dict[tuple[str, str], list[str]] = {}
         self._mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
         self._events: list[Event] = []
@@ -109,7 +89,7 @@ class RouteTable:
     @property
     def topic_count(self) -> int:
         """How many topics have a broker."""
-        return len(self._queues)
+        return len(self._topics)
 
     def take_events(self) -> list[Event]:
         """Returns what happened to brokers since the last call."""
@@ -120,13 +100,7 @@ class RouteTable:
 
     def register(self, it: Registration, channel: object, steady_ms: int) -> Registered | None:
         """Takes all steps of `registering` at once."""
-        steps = self.registering(it, channel, steady_ms)
-        try:
-            while True:
-                next(steps)
-        except StopIteration as end:
-            registered: Registered | None = end.value
-            return registered
+        return taken(self.registering(it, channel, steady_ms))
 
     def registering(
         self, it: Registration, channel: object, steady_ms: int
@@ -137,7 +111,8 @@ class RouteTable:
         registered, the broker counts as one whose data version is not known.
         """
         key = (it.cluster, it.address)
-        broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
+        known = self._brokers.get(it.broker_name)
+        broker = known or Broker(it.cluster, it.broker_name)
         others = {
             broker_id: address
             for broker_id, address in broker.addresses.items()
@@ -150,24 +125,33 @@ class RouteTable:
                 self._leave(live, "another one holds its id with a later term")
             self._events.append(RegistrationIgnored(it.broker_name, it.address, str(old_address)))
             return Registered()
-        if old_address is None and len(it.topics) == 1:
+        if old_address is None and (len(it.topics) == 1 or len(others) >= MAX_ADDRESSES):
             return None  # the incremental registration of a broker that is not known in full
         if live is not None and live.broker_name != it.broker_name:
             self._leave(live, f"it is {it.broker_name} now")
             live = None
         self._note_two(it, old_address)
         min_id_changed = it.broker_id < min(broker.addresses, default=0)
-        self._brokers[it.broker_name] = broker
-        self._clusters.setdefault(it.cluster, set()).add(it.broker_name)
-        broker.acting_master = bool(it.enable_acting_master)
-        broker.zone = it.zone
-        broker.addresses = {**others, it.broker_id: it.address}
-        self._cluster_info = None
+        broker = dataclasses.replace(
+            broker,
+            acting_master=bool(it.enable_acting_master),
+            zone=it.zone,
+            addresses={**others, it.broker_id: it.address},
+        )
+        names = self._clusters.setdefault(it.cluster, set())
+        if broker != known or it.broker_name not in names:
+            names.add(it.broker_name)
+            self._clusters_of.setdefault(it.broker_name, set()).add(it.cluster)
+            self._brokers[it.broker_name] = broker
+            self.version += 1
         changed = not old_address or live is None or live.data_version != it.data_version
         if live is None:
             self._events.append(
                 BrokerJoined(it.cluster, it.broker_name, it.broker_id, it.address, len(it.topics))
             )
+        if live is not None:
+            self._forget_channel(live)
+        self._of_channel.setdefault(channel, {})[key] = None
         mine = self._live[key] = LiveBroker(
             cluster=it.cluster,
             broker_name=it.broker_name,
@@ -187,7 +171,7 @@ class RouteTable:
             if self._live.get(key) is not mine:
                 return Registered()
         mine.data_version = it.data_version
-        return self._master_of(broker) if it.broker_id != MASTER_ID else Registered()
+        return self._master_of(it.broker_name) if it.broker_id != MASTER_ID else Registered()
 
     def _note_two(self, it: Registration, old_address: str | None) -> None:
         if old_address is None or old_address == it.address:
@@ -225,14 +209,14 @@ class RouteTable:
         if not (is_master or is_prime_slave):
             return
         if self._config.delete_topic_with_broker_registration and not it.queue_mappings:
-            for name in list(self._topics_of.get(broker.name, ())):
+            for name in self._topics.topics_of(broker.name):
                 if name not in it.topics:
-                    self._remove_queues(name, broker.name)
+                    self._topics.remove(name, broker.name)
                 yield
         read_only = is_prime_slave and broker.acting_master
         for name, topic in it.topics.items():
             topic_name = topic.topic_name or name
-            if changed or broker.name not in self._queues.get(topic_name, {}):
+            if changed or not self._topics.has(topic_name, broker.name):
                 queues = QueueData(
                     broker_name=broker.name,
                     read_queue_nums=topic.read_queue_nums,
@@ -240,20 +224,17 @@ class RouteTable:
                     perm=topic.perm & ~PermName.WRITE if read_only else topic.perm,
                     topic_sys_flag=topic.topic_sys_flag,
                 )
-                self._put(topic_name, queues)
+                self._topics.put(topic_name, queues)
             yield
         if changed:
             for name, mapping in it.queue_mappings.items():
                 self._mappings.setdefault(name, {})[mapping.bname or broker.name] = mapping
                 yield
 
-    def _put(self, topic: str, queues: QueueData) -> None:
-        self._queues.setdefault(topic, {})[queues.broker_name] = queues
-        self._topics_of.setdefault(queues.broker_name, {})[topic] = None
-
-    def _master_of(self, broker: Broker) -> Registered:
-        master = broker.addresses.get(MASTER_ID)
-        live = self._live.get((broker.cluster, master)) if master else None
+    def _master_of(self, broker_name: str) -> Registered:
+        broker = self._brokers.get(broker_name)
+        master = broker.addresses.get(MASTER_ID) if broker is not None else None
+        live = self._live.get((broker.cluster, master)) if broker and master else None
         return Registered(master, live.ha_address) if live else Registered()
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> None:
@@ -265,15 +246,26 @@ class RouteTable:
 
     def channel_closed(self, channel: object) -> None:
         """Removes the brokers that registered over a connection which has ended."""
-        for live in [live for live in self._live.values() if live.channel is channel]:
+        keys = self._of_channel.pop(channel, ())
+        gone = [self._live[key] for key in islice(keys, _AT_ONCE)]
+        for live in gone:
             self._leave(live, "its connection ended")
+        if len(keys) > len(gone):
+            self._ended.append((channel, keys))
 
     def expire(self, steady_ms: int) -> list[LiveBroker]:
-        """Removes the brokers that were silent for too long, and returns them."""
-        silent = [b for b in self._live.values() if b.last_seen_ms + b.timeout_ms < steady_ms]
-        for live in silent:
-            self._leave(live, f"it was silent for {live.timeout_ms} ms")
-        return silent
+        """Takes all steps of `expiring` at once; returns the brokers that are removed."""
+        return list(filter(None, self.expiring(steady_ms)))
+
+    def expiring(self, steady_ms: int) -> Iterator[LiveBroker | None]:
+        """Removes the brokers that were silent for too long, and yields each; None are pauses."""
+        for count, (key, live) in enumerate(list(self._live.items()), 1):
+            is_late = live.last_seen_ms + live.timeout_ms < steady_ms
+            if is_late and self._live.get(key) is live:
+                self._leave(live, f"it was silent for {live.timeout_ms} ms")
+                yield live
+            elif count % _BROKERS_A_STEP == 0:
+                yield None
 
     def seen(self, cluster: str, address: str, steady_ms: int) -> None:
         """Notes that a broker is alive."""
@@ -290,9 +282,16 @@ class RouteTable:
         """Removes a broker process."""
         key = (live.cluster, live.address)
         del self._live[key]
+        self._forget_channel(live)
         self._filter_servers.pop(key, None)
         self._events.append(BrokerLeft(live.cluster, live.broker_name, live.address, reason))
         self._remove_address(live.broker_name, live.address)
+
+    def _forget_channel(self, live: LiveBroker) -> None:
+        keys = self._of_channel.get(live.channel, {})
+        keys.pop((live.cluster, live.address), None)
+        if not keys:
+            self._of_channel.pop(live.channel, None)
 
     def _remove_address(self, broker_name: str, address: str) -> None:
         """Removes an address of a broker name; if it was the last, also the name and its topics."""
@@ -300,25 +299,58 @@ class RouteTable:
         if broker is None or address not in broker.addresses.values():
             return
         smallest = min(broker.addresses)
-        self._cluster_info = None
-        broker.addresses = {i: its for i, its in broker.addresses.items() if its != address}
-        if not broker.addresses:
-            self._remove_broker(broker_name)
+        self.version += 1
+        left = {i: its for i, its in broker.addresses.items() if its != address}
+        if not left:
+            self._remove_broker(broker)
             return
-        if broker.acting_master and MASTER_ID not in broker.addresses:
-            for _ in self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE):
-                pass
+        broker = self._brokers[broker_name] = dataclasses.replace(broker, addresses=left)
+        if broker.lacks_master:
+            self._headless[broker_name] = None
         if smallest not in broker.addresses and broker.acting_master:
             self._min_id_changed(broker, address, None)
 
-    def _remove_broker(self, broker_name: str) -> None:
-        del self._brokers[broker_name]
-        for cluster, names in list(self._clusters.items()):
-            names.discard(broker_name)
+    def _remove_broker(self, broker: Broker) -> None:
+        """Removes a broker name; from now on its topics are not found, and `cleaning` is due."""
+        del self._brokers[broker.name]
+        for cluster in self._clusters_of.pop(broker.name, ()):
+            names = self._clusters[cluster]
+            names.discard(broker.name)
             if not names:
                 del self._clusters[cluster]
-        for topic in list(self._topics_of.get(broker_name, ())):
-            self._remove_queues(topic, broker_name)
+        self._topics.leave(broker.name)
+
+    # -------------------------------------------------------------- cleaning
+
+    @property
+    def is_to_clean(self) -> bool:
+        """Whether something is left for `cleaning`."""
+        return bool(self._ended or self._headless or self._topics.is_to_clean)
+
+    def cleaning(self) -> Generator[None, None, None]:
+        """Does what brokers and topics that went have left to do, some of it in each step.
+
+        Nobody sees a difference.
+        """
+        while self.is_to_clean:
+            while self._ended:
+                yield from self._end(*self._ended.pop())
+            while self._headless:
+                name = next(iter(self._headless))
+                yield from self._topics.set_perm(name, _without_write, partial(self._lacks, name))
+                self._headless.pop(name, None)
+            yield from self._topics.cleaning()
+
+    def _lacks(self, broker_name: str) -> bool:
+        broker = self._brokers.get(broker_name)
+        return broker is not None and broker.lacks_master
+
+    def _end(self, channel: object, keys: Iterable[tuple[str, str]]) -> Generator[None, None, None]:
+        for key in keys:
+            live = self._live.get(key)
+            if live is not None and live.channel is channel:
+                self._leave(live, "its connection ended")
+            yield
 
     def _min_id_changed(self, broker: Broker, offline: str | None, ha: str | None) -> None:
         smallest = min(broker.addresses)
@@ -340,134 +372,87 @@ class RouteTable:
         queues = list(queues)
         if queues and all(queue.broker_name in self._brokers for queue in queues):
             for each in queues:
-                self._put(topic, each)
+                self._topics.put(topic, each)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Removes a topic, everywhere or on the brokers of a cluster."""
-        names = self._queues.get(topic, {}) if cluster is None else self._clusters.get(cluster, ())
-        for broker_name in list(names):
-            self._remove_queues(topic, broker_name)
+        """Removes a topic, everywhere or on the brokers of a cluster; `cleaning` is due then."""
+        brokers = None if cluster is None else self._clusters.get(cluster, set())
+        self._topics.delete(topic, brokers)
 
     def wipe_write_perm(self, broker_name: str) -> Generator[None, None, int]:
         """Takes the write permission of all topics of a broker, some in each step; returns how
         many there are.
         """
-        return self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE)
+        return self._topics.set_perm(broker_name, _without_write)
 
     def add_write_perm(self, broker_name: str) -> Generator[None, None, int]:
         """Lets all topics of a broker be read and written, some in each step; returns how many
         there are.
         """
-        return self._set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
-
-    def _set_perm(
-        self, broker_name: str, change: Callable[[int], int]
-    ) -> Generator[None, None, int]:
-        count = 0
-        for topic in list(self._topics_of.get(broker_name, ())):
-            queues = self._queues.get(topic, {})
-            queue = queues.get(broker_name)
-            if queue is not None:
-                queues[broker_name] = dataclasses.replace(queue, perm=change(queue.perm))
-                count += 1
-                if count % _TOPICS_A_STEP == 0:
-                    yield
-        return count
-
-    def _remove_queues(self, topic: str, broker_name: str) -> None:
-        queues = self._queues.get(topic, {})
-        queues.pop(broker_name, None)
-        if not queues:
-            self._queues.pop(topic, None)
-        topics = self._topics_of.get(broker_name, {})
-        topics.pop(topic, None)
-        if not topics:
-            self._topics_of.pop(broker_name, None)
+        return self._topics.set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
     def topics(self) -> TopicList:
         """The names of all topics."""
-        return TopicList(topic_list=tuple(self._queues))
+        return TopicList(topic_list=tuple(chain.from_iterable(self.topics_in_turns())))
 
     def topics_in_turns(
         self, wanted: Callable[[Mapping[str, QueueData]], bool] | None = None
     ) -> Iterator[list[str]]:
         """The names of topics, after some of them were looked at; `wanted` is asked about the
-        queues of each.
+        queues of each, as they are then.
         """
-        names = list(self._queues)
-        for at in range(0, len(names), _NAMES_A_STEP):
-            some = names[at : at + _NAMES_A_STEP]
-            if wanted is not None:
-                some = [name for name in some if wanted(self._queues.get(name) or {})]
-            yield some
+        return self._topics.topics(wanted)
 
     def broker_names(self, cluster: str) -> AbstractSet[str]:
-        """The names of the brokers of a cluster."""
-        return self._clusters.get(cluster, set())
+        """The names of the brokers of a cluster, as they are now."""
+        return frozenset(self._clusters.get(cluster, ()))
 
     def system_topics(self) -> TopicList:
         """The names of clusters and brokers, which are topics too, and some broker to ask for
         more.
         """
-        names = [
-            name for cluster, its in self._clusters.items() for name in (cluster, *sorted(its))
-        ]
+        address, names = self.system_topics_in_turns()
+        return TopicList(topic_list=tuple(chain.from_iterable(names)), broker_addr=address)
+
+    def system_topics_in_turns(self) -> tuple[str | None, Iterator[Sequence[str]]]:
+        """The same, as an address and some names at a time; all are those of this moment."""
         first = next(iter(self._brokers.values()), None)
-        return TopicList(
-            topic_list=tuple(names),
-            broker_addr=next(iter(first.addresses.values())) if first is not None else None,
-        )
+        address = next(iter(first.addresses.values())) if first is not None else None
+        return address, _in_portions(self.cluster_view().clusters)
 
     # ---------------------------------------------------------------- routes
 
     def route(self, topic: str) -> TopicRouteData | None:
         """The route of a topic without its order configuration; None if no broker has it."""
-        queues = self._queues.get(topic, {})
-        brokers = [self._brokers[name] for name in queues if name in self._brokers]
+        view = self.view(topic)
+        return None if view is None else taken(view.route())
+
+    def view(self, topic: str) -> RouteView | None:
+        """What is known of a topic at this moment; None if no broker has it."""
+        queues = dict(self._topics.of(topic))
+        brokers = tuple(filter(None, map(self._brokers.get, queues)))
         if not brokers:
             return None
-        return TopicRouteData(
-            queue_datas=tuple(queues.values()),
-            broker_datas=tuple(
-                broker.data(self._addresses(topic, broker, queues)) for broker in brokers
-            ),
-            filter_server_table={
-                address: self._filter_servers[broker.cluster, address]
-                for broker in brokers
-                for address in broker.addresses.values()
-                if (broker.cluster, address) in self._filter_servers
-            },
-            topic_queue_mapping_by_broker=self._mappings.get(topic),
+        mappings = self._mappings.get(topic)
+        return RouteView(
+            topic,
+            queues,
+            brokers,
+            dict(self._filter_servers),
+            None if mappings is None else dict(mappings),
+            self._config.support_acting_master,
+            frozenset(self._headless),
         )
-
-    def _addresses(
-        self, topic: str, broker: Broker, queues: Mapping[str, QueueData]
-    ) -> Mapping[int, str]:
-        """The addresses for clients: a slave may take the place of its master (5.x)."""
-        if (
-            MASTER_ID in broker.addresses
-            or not broker.acting_master
-            or not self._config.support_acting_master
-            or topic.startswith(SYNC_MEMBER_PREFIX)
-            or queues[broker.name].perm & PermName.WRITE
-        ):
-            return broker.addresses
-        addresses = dict(broker.addresses)
-        addresses[MASTER_ID] = addresses.pop(min(addresses))
-        return addresses
 
     def cluster_info(self) -> ClusterInfo:
         """All brokers and clusters."""
-        return ClusterInfo(
-            broker_addr_table={name: broker.data() for name, broker in self._brokers.items()},
-            cluster_addr_table={name: sorted(its) for name, its in self._clusters.items()},
-        )
+        return self.cluster_view().info()
 
-    def encoded_cluster_info(self) -> bytes:
-        """The text of all brokers and clusters, which is made when they have changed."""
-        if self._cluster_info is None:
-            self._cluster_info = self.cluster_info().encode()
-        return self._cluster_info
+    def cluster_view(self) -> ClusterView:
+        """All brokers and clusters at this moment."""
+        return ClusterView(
+            dict(self._brokers), {name: sorted(its) for name, its in self._clusters.items()}
+        )
 
     def member_group(self, cluster: str, broker_name: str) -> BrokerMemberGroup:
         """Master and slaves of a broker name; empty when it is unknown."""
@@ -483,18 +468,23 @@ class RouteTable:
         return self._configuration.get(NamesrvConfig)
 
 
-def without_other_zones(route: TopicRouteData, zone: str) -> TopicRouteData:
-    """The route without brokers of other zones that have a master (ZoneRouteRPCHook)."""
-    kept: list[BrokerData] = []
-    removed: list[BrokerData] = []
-    for broker in route.broker_datas:
-        same = (broker.zone_name or "").lower() == zone.lower()
-        (kept if same or MASTER_ID not in broker.broker_addrs else removed).append(broker)
-    names = {broker.broker_name for broker in removed}
-    gone = {address for broker in removed for address in broker.broker_addrs.values()}
-    return dataclasses.replace(
-        route,
-        broker_datas=tuple(kept),
-        queue_datas=tuple(queue for queue in route.queue_datas if queue.broker_name not in names),
-        filter_server_table={a: s for a, s in route.filter_server_table.items() if a not in gone},
-    )
+def _without_write(perm: int) -> int:
+    return perm & ~PermName.WRITE
+
+
+def taken(steps: Generator[None, None, T]) -> T:
+    """Takes all steps at once; returns their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def _in_portions(clusters: Mapping[str, Sequence[str]]) -> Iterator[Sequence[str]]:
+    """The names of clusters, each with those of its brokers."""
+    for cluster, names in clusters.items():
+        yield (cluster,)
+        for at in range(0, len(names), _BROKERS_A_STEP):
+            yield names[at : at + _BROKERS_A_STEP]

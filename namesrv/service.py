@@ -6,6 +6,7 @@ Counterpart of NamesrvController and BrokerHousekeepingService.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from itertools import chain
@@ -21,9 +22,9 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
+from txrocketmq.namesrv.route_events import Event, MinIdChanged, TwoOfOneId
 from txrocketmq.namesrv.route_table import RouteTable
-from txrocketmq.namesrv.turns import Turns
+from txrocketmq.namesrv.turns import Own, Turns
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.metrics_port import MetricsPort
@@ -39,6 +40,8 @@ from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
 
 FIRST_SCAN_MS = 5_000
+_TOLD_AT_ONCE = 16
+"""How many events of brokers are told at once."""
 TWO_MS = 600_000
 """How often, in ms, there is a warning that two brokers have one name and id."""
 
@@ -70,6 +73,10 @@ class NameServer:
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
         )
         self._connections: Connections | None = None
+        self._turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
+        self._events: deque[Event] = deque()
+        """What happened to brokers and was not told yet."""
+        self._is_tidying = self._is_expiring = False
         self._two = Seldom(1, TWO_MS)
         self.metrics = MetricsPort()
 
@@ -136,11 +143,11 @@ class NameServer:
     def registry(self) -> Registry:
         """Makes the registry of everything that a name server serves."""
         started_ms = self.clock.steady_ms()
-        turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
+        turns = self._turns
         return Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._tell, turns),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
-            TopicProcessor(self.table, self.configuration, _note, turns),
+            TopicProcessor(self.table, self.configuration, _note, self._tell, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
 
@@ -149,20 +156,57 @@ class NameServer:
         self._tell()
 
     def _expire(self) -> None:
-        for live in self.table.expire(self.clock.steady_ms()):
-            if isinstance(live.channel, TcpPeer):
-                live.channel.close()
-        self._tell()
+        if not self._is_expiring:
+            self._is_expiring = True
+            self._turns.run(self._expiring(), _log_failure)
+
+    def _expiring(self) -> Own:
+        """Closes the connections of brokers that have been silent."""
+        try:
+            for live in self.table.expiring(self.clock.steady_ms()):
+                if live is not None:
+                    self._tell()
+                    if isinstance(live.channel, TcpPeer):
+                        live.channel.close()
+                yield
+        finally:
+            self._is_expiring = False
+        return True
 
     def _tell(self) -> None:
-        """Logs what happened to brokers, and notifies the brokers concerned."""
-        for event in self.table.take_events():
-            if isinstance(event, TwoOfOneId):
-                self._warn_of_two(event)
-                continue
-            log.info("{event}", event=event)
-            if isinstance(event, MinIdChanged):
-                self._tell_brokers(event)
+        """Tells what happened to brokers, and cleans up after those that left.
+
+        A part of it is done at once. What is left when thousands have left together is done in
+        turns with all requests.
+        """
+        at_once = 0 if self._events else _TOLD_AT_ONCE
+        self._events += self.table.take_events()
+        for _ in range(min(at_once, len(self._events))):
+            self._tell_of(self._events.popleft())
+        if not self._is_tidying and (self._events or self.table.is_to_clean):
+            self._is_tidying = True
+            self._turns.run(self._tidying(), _log_failure)
+
+    def _tidying(self) -> Own:
+        try:
+            while self._events or self.table.is_to_clean:
+                yield from self.table.cleaning()
+                self._events += self.table.take_events()
+                while self._events:
+                    self._tell_of(self._events.popleft())
+                    yield
+        finally:
+            self._is_tidying = False
+        return True
+
+    def _tell_of(self, event: Event) -> None:
+        """Logs an event, and notifies the brokers concerned."""
+        if isinstance(event, TwoOfOneId):
+            self._warn_of_two(event)
+            return
+        log.info("{event}", event=event)
+        if isinstance(event, MinIdChanged):
+            self._tell_brokers(event)
 
     def _warn_of_two(self, event: TwoOfOneId) -> None:
         """Warns every ten minutes, although both brokers register twice a minute."""
@@ -189,3 +233,7 @@ class NameServer:
 
 def _note(text: str) -> None:
     log.info("{text}", text=text)
+
+
+def _log_failure(error: Exception) -> None:
+    log.error("what is left of brokers that went cannot be removed: {error!r}", error=error)

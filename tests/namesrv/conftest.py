@@ -58,7 +58,9 @@ class Names:
         self.registry = Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._changed, self.turns),
             RouteProcessor(self.table, self.kv, self.configuration, NOW_MS, self.turns),
-            TopicProcessor(self.table, self.configuration, self.notes.append, self.turns),
+            TopicProcessor(
+                self.table, self.configuration, self.notes.append, self._changed, self.turns
+            ),
             ConfigProcessor(self.kv, self.configuration, self.notes.append),
         )
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.counted import lines_of
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
 from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.namesrv.brokers import BROKER_EXPIRED_MS, MAX_ADDRESSES
 from txrocketmq.namesrv.registration import Registered
 from txrocketmq.namesrv.route_events import (
     BrokerJoined,
@@ -20,10 +22,7 @@ from txrocketmq.namesrv.route_events import (
     RegistrationIgnored,
     TwoOfOneId,
 )
-from txrocketmq.namesrv.route_table import (
-    BROKER_EXPIRED_MS,
-    RouteTable,
-)
+from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.remoting.protocol.body.route import QueueData
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 
@@ -338,6 +337,40 @@ def test_lists_of_topics(table: RouteTable) -> None:
     assert system.broker_addr == "10.0.0.1:10911"
 
 
+def test_a_connection_with_many_brokers_ends_in_steps(table: RouteTable) -> None:
+    for number in range(1_000):
+        table.register(registration(name=f"b{number}", port=number), "a", NOW_MS)
+    table.register(registration(name="other", port=2_000), "b", NOW_MS)
+    assert lines_of(lambda: table.channel_closed("a")) < 1_000
+    table.register(registration(name="b999", port=999, counter=2), "c", NOW_MS)
+    steps = iter(table.cleaning())
+    while table.is_to_clean:
+        assert lines_of(lambda: next(steps, None)) < 150
+    assert table.live_brokers == 2
+    route = table.route("T1")
+    assert route is not None
+    assert {each.broker_name for each in route.broker_datas} == {"b999", "other"}
+    table.channel_closed("c")
+    assert table.live_brokers == 1
+
+
+def test_silent_brokers_are_looked_for_in_steps(table: RouteTable) -> None:
+    for number in range(1_000):
+        table.register(registration(name=f"b{number}", port=number), number, NOW_MS)
+    steps = table.expiring(NOW_MS)
+    assert lines_of(lambda: next(steps)) < 600
+    assert not table.expire(NOW_MS)
+    assert len(table.expire(NOW_MS + BROKER_EXPIRED_MS + 1)) == 1_000
+
+
+def test_a_name_has_a_limited_number_of_addresses(table: RouteTable) -> None:
+    for number in range(MAX_ADDRESSES):
+        assert table.register(registration(number, port=number), number, NOW_MS) is not None
+    assert table.register(registration(5_000, port=5_000), "new", NOW_MS) is None
+    assert table.register(registration(7, port=7), 7, NOW_MS) is not None
+    assert len(table.member_group("c1", "broker-a").broker_addrs) == MAX_ADDRESSES
+
+
 def test_without_brokers_there_is_nobody_to_ask(table: RouteTable) -> None:
     assert table.system_topics().to_json() == {"topicList": []}
 
@@ -414,7 +447,7 @@ _CHANGES = st.one_of(
 
 
 @given(st.lists(_CHANGES, max_size=30), st.booleans())
-def test_what_brokers_have_is_always_the_reverse_of_what_topics_have(
+def test_topics_and_brokers_always_agree(
     changes: list[tuple[str, Any, Any]], deletes: bool
 ) -> None:
     table = table_with(delete_topic_with_broker_registration=deletes)
@@ -429,11 +462,18 @@ def test_what_brokers_have_is_always_the_reverse_of_what_topics_have(
             table.delete_topic(other, one)
         else:
             table.unregister("c1", one, f"10.0.0.1:{port}")
-        reverse: dict[str, set[str]] = {}
-        for topic, queues in table._queues.items():
-            assert queues
-            for broker in queues:
-                reverse.setdefault(broker, set()).add(topic)
-        assert {name: set(its) for name, its in table._topics_of.items()} == reverse
-        assert reverse.keys() <= table._brokers.keys()
-        assert table.encoded_cluster_info() == table.cluster_info().encode()
+        listed = set(table.topics().topic_list)
+        found = {topic: table.route(topic) for topic in ("T1", "T2", "T3", "T4")}
+        assert listed == {topic for topic, route in found.items() if route is not None}
+        for route in filter(None, found.values()):
+            assert {queue.broker_name for queue in route.queue_datas} == {
+                broker.broker_name for broker in route.broker_datas
+            }
+            assert {queue.broker_name for queue in route.queue_datas} <= table._brokers.keys()
+        if count % 3 == 0:
+            finished(table.cleaning())
+            assert table.topic_count == len(listed)
+    assert {each: set(its) for each, its in table._clusters_of.items()} == {
+        name: {"c1"} for name in table._brokers
+    }
+    assert {key for keys in table._of_channel.values() for key in keys} == table._live.keys()

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How routes are bent: slaves that act as masters (5.x), zones. Mirrors part of route_table.py."""
-
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.counted import lines_of
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.namesrv.route_events import BrokerJoined, BrokerLeft, MinIdChanged
-from txrocketmq.namesrv.route_table import RouteTable, without_other_zones
+from txrocketmq.namesrv.route_table import RouteTable, taken
+from txrocketmq.namesrv.route_view import encoded_route
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.serialize.json import encode_body, encode_standard_body
 
 # ------------------------------------------------------------------- acting masters, smallest id
 
@@ -97,6 +103,22 @@ def test_the_others_are_told_of_a_master_that_comes_back() -> None:
     assert perms(table) == {"broker-a": 6}
 
 
+def test_a_master_that_goes_is_missed_at_once_however_many_topics_there_are() -> None:
+    having = topics(*(f"t{number}" for number in range(1_000)))
+    table = table_with(support_acting_master=True)
+    for broker_id, port in ((0, 10911), (1, 20911)):
+        its = registration(broker_id, port=port, acting_master=True, having=having)
+        table.register(its, port, NOW_MS)
+    assert lines_of(lambda: table.channel_closed(10911)) < 100
+    for _ in range(2):
+        assert perms(table, "t999") == {"broker-a": 4}
+        assert addresses(table, "t999") == {0: "10.0.0.1:20911"}
+        finished(table.cleaning())
+    table.register(registration(0, acting_master=True, having=having), "m", NOW_MS)
+    assert perms(table, "t999") == {"broker-a": 6}
+    assert not table.is_to_clean
+
+
 # --------------------------------------------------------------------------------------- zones
 
 
@@ -110,10 +132,14 @@ def zones() -> RouteTable:
     return table
 
 
+def route_in(table: RouteTable, zone: str) -> TopicRouteData:
+    view = table.view("T1")
+    assert view is not None
+    return taken(view.route(zone))
+
+
 def test_a_zone_leaves_out_masters_elsewhere() -> None:
-    route = zones().route("T1")
-    assert route is not None
-    near = without_other_zones(route, "north")
+    near = route_in(zones(), "north")
     assert [broker.broker_name for broker in near.broker_datas] == ["broker-a"]
     assert [queue.broker_name for queue in near.queue_datas] == ["broker-a"]
     assert near.filter_server_table == {"10.0.0.1:10911": ["f1"]}
@@ -123,7 +149,39 @@ def test_a_zone_keeps_brokers_without_master() -> None:
     table = zones()
     table.register(registration(1, name="broker-b", port=40911, zone="south"), "b1", NOW_MS)
     table.channel_closed("b")
-    route = table.route("T1")
-    assert route is not None
-    near = without_other_zones(route, "north")
+    near = route_in(table, "north")
     assert {broker.broker_name for broker in near.broker_datas} == {"broker-a", "broker-b"}
+
+
+# ------------------------------------------------------------------------------------- one moment
+
+
+def test_a_view_stays_as_it_was_while_brokers_change() -> None:
+    table = zones()
+    view, clusters = table.view("T1"), table.cluster_view()
+    assert view is not None
+    before, info = table.route("T1"), table.cluster_info()
+    steps = view.route()
+    table.channel_closed("a")
+    table.register(registration(1, name="broker-b", port=40911), "b1", NOW_MS)
+    table.register(registration(name="broker-d", port=50911), "d", NOW_MS)
+    table.delete_topic("T1")
+    assert taken(steps) == before
+    assert b"".join(taken(clusters.encoded())) == info.encode()
+    assert b"".join(taken(table.cluster_view().encoded())) == table.cluster_info().encode()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integers(0, 40))))
+def test_what_is_encoded_in_steps_is_the_same(brokers: list[tuple[str, int, int]]) -> None:
+    table = table_with()
+    for cluster, number, broker_id in brokers:
+        its = registration(
+            broker_id, name=f"b{number}", cluster=cluster, port=100 * number + broker_id
+        )
+        table.register(its, number, NOW_MS)
+    assert b"".join(taken(table.cluster_view().encoded())) == table.cluster_info().encode()
+    route = table.route("T1")
+    if route is not None:
+        assert b"".join(taken(encoded_route(route, encode_body))) == route.encode()
+        standard = b"".join(taken(encoded_route(route, encode_standard_body)))
+        assert standard == route.encode_standard()

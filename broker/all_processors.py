@@ -69,6 +69,7 @@ def all_processors(
             parts.producers,
             parts.filters,
             parts.walks,
+            parts.in_order,
         ),
         QueueLockProcessor(parts.locks),
         QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),

@@ -17,6 +17,7 @@ from typing import Any
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.delays.schedule import Schedule
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
+from txrocketmq.broker.in_order import InOrder
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.intake import Intake
@@ -138,6 +139,7 @@ class Parts:
             self._files.append(JsonFile(folder / name))
             return self._files[-1]
 
+        self.in_order = InOrder(self.walks)
         self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         light = is_served(store_config)

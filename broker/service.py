@@ -395,7 +395,9 @@ class Broker:
         parts = self.parts
         with self._journal.because(f"the end of the connection of {peer.remote_address}"):
             parts.pop.disconnected(peer, steady_ms)
-            for part in (parts.polling, parts.cold_reads, parts.consumers, parts.producers):
+            for part in (
+                parts.polling, parts.cold_reads, parts.in_order, parts.consumers, parts.producers,
+            ):  # fmt: skip
                 part.disconnected(peer, steady_ms)
 
     def _wake_soon(self) -> None:

@@ -56,6 +56,8 @@ class Walks:
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
         self._reading = 0
         """The number of walks that wait for the disk."""
+        self._is_due = False
+        """Whether the next turn is wanted already."""
 
     def answer(self, walk: Walk) -> Answer:
         """Returns the reply of a short walk, or a promise of the reply of a long one.
@@ -91,7 +93,7 @@ class Walks:
         pending = PendingReply()
         pending.then(ended)
         self._under_way.append((_answering(steps), pending))
-        if len(self._under_way) == 1:
+        if len(self._under_way) == 1 and not self._is_due:
             self._go_on()
 
     def begin(self, steps: Steps[T], ended: Callable[[T | Exception], None]) -> bool:
@@ -120,8 +122,17 @@ class Walks:
 
     def _add(self, walk: Walk, pending: PendingReply) -> None:
         self._under_way.append((walk, pending))
-        if len(self._under_way) == 1:
-            self._later(self._go_on)
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._later(self._turn)
+
+    def _turn(self) -> None:
+        self._is_due = False
+        if self._under_way:
+            self._go_on()
 
     def _read(self, read: ColdRead, walk: Walk, pending: PendingReply) -> None:
         """Has the read done in a thread; then the walk goes on."""
@@ -163,7 +174,7 @@ class Walks:
         if outcome is None:
             self._under_way.append((walk, pending))
         if self._under_way:
-            self._later(self._go_on)
+            self._wake()
         if isinstance(outcome, ColdRead):
             self._read(outcome, walk, pending)
         elif isinstance(outcome, PendingReply):

@@ -482,6 +482,6 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
             name = soon.__qualname__
             longest[name] = max(longest.get(name, 0), lines_of(soon))
     assert not parts.consumers.groups(), "they have all expired"
-    assert {"Upkeep.expire", "Broker._count", "Walks._go_on"} <= longest.keys()
+    assert {"Upkeep.expire", "Broker._count", "Walks._turn"} <= longest.keys()
     late = {name: lines for name, lines in longest.items() if lines > MOST_LINES}
     assert not late, late

@@ -8,8 +8,9 @@ says that heartbeats without subscriptions are understood (v2), and whether the 
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
 that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
-that takes long to compile is taken, and answered, when that is done. Java: ClientManageProcessor,
-ConsumerManageProcessor.
+that takes long to compile is taken, and answered, when that is done. What a connection sends
+behind such a heartbeat, another one or that its client leaves, counts after it. Java:
+ClientManageProcessor, ConsumerManageProcessor.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.in_order import InOrder
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
@@ -71,6 +73,7 @@ class HeartbeatProcessor:
         producers: Producers,
         filters: ConsumerFilters,
         walks: Walks,
+        in_order: InOrder,
     ) -> None:
         self._topics = topics
         self._groups = groups
@@ -78,11 +81,17 @@ class HeartbeatProcessor:
         self._producers = producers
         self._filters = filters
         self._walks = walks
+        self._in_order = in_order
         self._fingerprints: dict[str, int] = {}
 
     @serves(calls.HEART_BEAT)
     def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Takes a heartbeat of a client, with all its producers and consumers."""
+        return self._in_order.answer(request.peer, lambda: self._heartbeat(request))
+
+    def _heartbeat(
+        self, request: Request[HeartbeatRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         data = HeartbeatData.decode(request.body)
         told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
         texts = deque(self._filters.new_texts(told))
@@ -182,8 +191,13 @@ class HeartbeatProcessor:
         return group is not None and not group.subscriptions
 
     @serves(calls.UNREGISTER_CLIENT)
-    def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
-        """Removes a client from a group."""
+    def unregister(
+        self, request: Request[UnregisterClientRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
+        """Removes a client from a group, after the heartbeats that it has sent before."""
+        return self._in_order.answer(request.peer, lambda: self._unregister(request))
+
+    def _unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
         header = request.header
         if header.producer_group:
             self._producers.unregister(header.producer_group, request.peer)

@@ -70,7 +70,7 @@ class AssignmentProcessor:
         wanted = QueryAssignmentRequestBody.decode(request.body)
         pending = PendingReply()
 
-        def found(queues: Queues | None) -> None:
+        def answer(queues: Queues | None) -> Reply[NoHeader]:
             mode = self._mode(wanted.topic or "", wanted.consumer_group or "")
             shared = None if queues is None else self._shared(wanted, queues, mode)
             body = QueryAssignmentResponseBody(
@@ -81,7 +81,13 @@ class AssignmentProcessor:
                     for queue in dict.fromkeys(shared)
                 ]
             )
-            pending.resolve(Reply(body=body.encode()))
+            return Reply(body=body.encode())
+
+        def found(queues: Queues | None) -> None:
+            try:
+                pending.resolve(answer(queues))
+            except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
+                pending.resolve(error)
 
         topic = wanted.topic or ""
         if is_light(topic) and self._topics.get(topic) is not None:

@@ -241,3 +241,26 @@ def test_what_is_begun_runs_a_slice_at_once_and_the_rest_in_turns() -> None:
         later.pop(0)()
     assert outcomes[2] == 5
     assert str(outcomes[3]) == "a defect"
+
+
+def test_a_walk_may_begin_others() -> None:
+    later: list[Callable[[], None]] = []
+    now_s = iter(range(10_000))
+    walks = Walks(later.append, lambda: next(now_s) * SLICE_S / 2)
+    seen, failed = list[str](), list[Exception]()
+
+    def steps(name: str, count: int, *others: str) -> Steps[None]:
+        for number in range(count):
+            seen.append(name)
+            if number == 1:
+                for other in others:
+                    walks.run(steps(other, 3), failed.append)
+                    walks.begin(steps(other.upper(), 3), lambda _: None)
+            yield
+
+    walks.run(steps("a", 4, "b", "c"), failed.append)
+    while later:
+        assert len(later) == 1, "one turn is wanted at a time"
+        later.pop(0)()
+    assert not failed
+    assert sorted(seen) == sorted("aaaabbbBBBcccCCC")

@@ -111,8 +111,7 @@ class RouteTable:
         registered, the broker counts as one whose data version is not known.
         """
         key = (it.cluster, it.address)
-        known = self._brokers.get(it.broker_name)
-        broker = known or Broker(it.cluster, it.broker_name)
+        broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
         others = {
             broker_id: address
             for broker_id, address in broker.addresses.items()
@@ -138,30 +137,15 @@ class RouteTable:
             zone=it.zone,
             addresses={**others, it.broker_id: it.address},
         )
-        names = self._clusters.setdefault(it.cluster, set())
-        if broker != known or it.broker_name not in names:
-            names.add(it.broker_name)
-            self._clusters_of.setdefault(it.broker_name, set()).add(it.cluster)
-            self._brokers[it.broker_name] = broker
-            self.version += 1
+        self._keep(it.cluster, broker)
         changed = not old_address or live is None or live.data_version != it.data_version
         if live is None:
             self._events.append(
                 BrokerJoined(it.cluster, it.broker_name, it.broker_id, it.address, len(it.topics))
             )
-        if live is not None:
+        else:
             self._forget_channel(live)
-        self._of_channel.setdefault(channel, {})[key] = None
-        mine = self._live[key] = LiveBroker(
-            cluster=it.cluster,
-            broker_name=it.broker_name,
-            address=it.address,
-            last_seen_ms=steady_ms,
-            timeout_ms=it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
-            data_version=DataVersion(state_version=it.data_version.state_version),
-            channel=channel,
-            ha_address=it.ha_address,
-        )
+        mine = self._join(it, channel, steady_ms)
         self._take_filter_servers(it)
         if min_id_changed:
             self._min_id_changed(broker, None, it.ha_address)
@@ -172,6 +156,31 @@ class RouteTable:
                 return Registered()
         mine.data_version = it.data_version
         return self._master_of(it.broker_name) if it.broker_id != MASTER_ID else Registered()
+
+    def _keep(self, cluster: str, broker: Broker) -> None:
+        """Puts what is known of a broker name in the place of what was known before."""
+        names = self._clusters.setdefault(cluster, set())
+        if broker != self._brokers.get(broker.name) or broker.name not in names:
+            names.add(broker.name)
+            self._clusters_of.setdefault(broker.name, set()).add(cluster)
+            self._brokers[broker.name] = broker
+            self.version += 1
+
+    def _join(self, it: Registration, channel: object, steady_ms: int) -> LiveBroker:
+        """Adds a broker process, whose topics are not registered yet."""
+        key = (it.cluster, it.address)
+        self._of_channel.setdefault(channel, {})[key] = None
+        live = self._live[key] = LiveBroker(
+            cluster=it.cluster,
+            broker_name=it.broker_name,
+            address=it.address,
+            last_seen_ms=steady_ms,
+            timeout_ms=it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
+            data_version=DataVersion(state_version=it.data_version.state_version),
+            channel=channel,
+            ha_address=it.ha_address,
+        )
+        return live
 
     def _note_two(self, it: Registration, old_address: str | None) -> None:
         if old_address is None or old_address == it.address:

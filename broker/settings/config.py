@@ -79,7 +79,8 @@ class BrokerConfig(MetricsConfig):
     """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
     auto_create_limit: int = setting(100_000, live=True, least=1)
     """How many topics there may be before sends to unknown topics are refused instead of creating
-    more, and how many groups before heartbeats and pulls are. Administrators can create more."""
+    more, and how many groups before heartbeats and pulls are. Retry topics and dead-letter topics
+    are counted by themselves: as many of each are created. Administrators can create more."""
     cluster_topic_enable: bool = setting(True)
     """Whether the topic that is named like the cluster can be read and written."""
     broker_topic_enable: bool = setting(True)

@@ -2,9 +2,10 @@
 """HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
 
 A heartbeat makes the groups it names, where that is allowed, and their retry topics: at once, since
-consumers ask for the route of their retry topic next. One that names many is taken in turns with
-everything else, and what a client has named by the time that it goes is all it has. Its answer
-says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
+consumers ask for the route of their retry topic next. When there are too many retry topics, it
+makes no new group either, and groups that exist go on without one. One that names many is taken in
+turns with everything else, and what a client has named by the time that it goes is all it has. Its
+answer says that heartbeats without subscriptions are understood (v2), and whether these are
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
 that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
@@ -163,14 +164,18 @@ class HeartbeatProcessor:
         self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
     ) -> bool:
         """Registers a consumer; returns False when its group must not consume."""
-        group = self._groups.find(consumer.group_name)
+        name = consumer.group_name
+        retry_topic = RETRY_PREFIX + name
+        is_full = self._topics.why_full(retry_topic)
+        group = self._groups.get(name) if is_full else self._groups.find(name)
         if group is None:
             return False
-        self._topics.create_in_heartbeat(
-            RETRY_PREFIX + consumer.group_name,
-            group.retry_queue_nums,
-            sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
-        )
+        if not is_full:
+            self._topics.create_in_heartbeat(
+                retry_topic,
+                group.retry_queue_nums,
+                sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
+            )
         self._consumers.register(
             client,
             consumer.group_name,

@@ -315,6 +315,21 @@ def test_groups_beyond_the_limit_are_not_made(parts: Parts, processor: Heartbeat
     assert parts.consumers.group("h") is None
 
 
+def test_no_group_is_made_whose_retry_topic_would_be_one_too_many(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    parts.groups.find("old")
+    parts.set(auto_create_limit=parts.groups.count + 10)
+    for number in range(parts.groups.count + 10):
+        parts.topics.create_in_heartbeat(f"%RETRY%x{number}", 1)
+    groups, topics = parts.groups.all(), parts.topics.all()
+    beat(processor, consumer("old", "T"), consumer("new", "T"), peer=FakePeer())
+    assert parts.groups.all() == groups
+    assert parts.topics.all() == topics
+    assert parts.consumers.group("new") is None
+    assert parts.consumers.group("old") is not None, "it can do without for now"
+
+
 @pytest.mark.parametrize("what", ["unregistration", "heartbeat"])
 def test_what_comes_behind_a_long_heartbeat_counts_after_it(parts: Parts, what: str) -> None:
     """A client that has left is not registered by what it sent before, and no group is set back."""

@@ -28,7 +28,8 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body, encode_member
 SYNC_MEMBER_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose routes show no acting master: slaves look for their true master with them."""
 _A_STEP: Final = 4
-"""How many brokers or names are encoded at once."""
+"""How many brokers are encoded at once."""
+_NAMES_A_STEP: Final = 64
 _HOLE: Final = b'"' + HOLE.encode() + b'"'
 
 
@@ -151,19 +152,21 @@ class ClusterView:
 
     def encoded(self) -> Generator[None, None, list[bytes]]:
         """Encodes it, some brokers or a cluster in each step."""
-        pieces: list[bytes] = []
-        count = 0
-        rest = encode_body({"brokerAddrTable": HOLE, "clusterAddrTable": HOLE})
-        tables: tuple[Mapping[str, Broker | Sequence[str]], ...] = (self.brokers, self.clusters)
-        for table in tables:
-            before, _, rest = rest.partition(_HOLE)
-            pieces.append(before + b"{")
-            for number, (name, its) in enumerate(table.items()):
-                value = its.data().to_json() if isinstance(its, Broker) else its
-                pieces += (b"," if number else b"", encode_member(name, value))
-                count += len(its.addresses if isinstance(its, Broker) else its)
-                if count >= _A_STEP:
-                    count = 0
-                    yield
-            pieces.append(b"}")
-        return [b"".join(pieces), rest]
+        empty = encode_body({"brokerAddrTable": HOLE, "clusterAddrTable": HOLE})
+        before, between, after = empty.split(_HOLE)
+        pieces, count = [before, b"{"], 0
+        for number, (name, broker) in enumerate(self.brokers.items()):
+            pieces += (b"," if number else b"", encode_member(name, broker.data().to_json()))
+            count += len(broker.addresses)
+            if count >= _A_STEP:
+                count = 0
+                yield
+        pieces += (b"}", between, b"{")
+        for number, (name, its) in enumerate(self.clusters.items()):
+            pieces += (b"," if number else b"", encode_member(name, [])[:-1])
+            for at in range(0, len(its), _NAMES_A_STEP):
+                pieces += (b"," if at else b"", encode_body(its[at : at + _NAMES_A_STEP])[1:-1])
+                yield
+            pieces.append(b"]")
+            yield
+        return [b"".join(pieces), b"}", after]

@@ -17,7 +17,6 @@ from typing import Any
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.delays.schedule import Schedule
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
-from txrocketmq.broker.in_order import InOrder
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.intake import Intake
@@ -48,6 +47,7 @@ from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import PendingReply

@@ -12,7 +12,7 @@ from typing import Final
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
 
 _HELP: Final[Mapping[str, str]] = {
     "txrocketmq_namesrv_brokers": "brokers that live",

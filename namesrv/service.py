@@ -22,8 +22,8 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_events import Event, MinIdChanged, TwoOfOneId
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_events import Event, MinIdChanged, TwoOfOneId
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Own, Turns
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host.clock import Clock

@@ -13,8 +13,8 @@ import dataclasses
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from txrocketmq.namesrv.route_table import RouteTable
-from txrocketmq.namesrv.route_view import RouteView, encoded_route
+from txrocketmq.namesrv.routes.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_view import RouteView, encoded_route
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode

@@ -32,7 +32,7 @@ PURE = (
     "txrocketmq.remoting.protocol",
     "txrocketmq.broker.store.formats.formats",
     "txrocketmq.broker.store.message_store",
-    "txrocketmq.namesrv.route_table",
+    "txrocketmq.namesrv.routes.route_table",
 )
 """Importing one of these must not bring Twisted along, by any way."""
 

@@ -23,7 +23,6 @@ from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
-from txrocketmq.broker.in_order import InOrder
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
@@ -35,6 +34,7 @@ from txrocketmq.broker.tables.clients import (
 )
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode

@@ -9,9 +9,9 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.filter.expression import Expressions
-from txrocketmq.broker.in_order import InOrder
 from txrocketmq.broker.processors.client.heartbeat import HeartbeatProcessor
 from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode

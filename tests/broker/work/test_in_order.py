@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer, outcome_of, refused
-from txrocketmq.broker.in_order import MAX_WAITING, Answer, InOrder
+from txrocketmq.broker.work.in_order import MAX_WAITING, Answer, InOrder
 from txrocketmq.broker.work.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode

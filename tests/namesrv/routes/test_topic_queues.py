@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.counted import lines_of
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.namesrv.topic_queues import TopicQueues
+from txrocketmq.namesrv.routes.topic_queues import TopicQueues
 from txrocketmq.remoting.protocol.body.route import QueueData
 
 BROKERS = ["x", "y", "z"]

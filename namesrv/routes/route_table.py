@@ -16,16 +16,16 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final, TypeVar
 
-from txrocketmq.namesrv.brokers import (
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.routes.brokers import (
     BROKER_EXPIRED_MS,
     MASTER_ID,
     MAX_ADDRESSES,
     Broker,
     LiveBroker,
 )
-from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.registration import Registered, Registration
-from txrocketmq.namesrv.route_events import (
+from txrocketmq.namesrv.routes.registration import Registered, Registration
+from txrocketmq.namesrv.routes.route_events import (
     BrokerJoined,
     BrokerLeft,
     Event,
@@ -33,8 +33,8 @@ from txrocketmq.namesrv.route_events import (
     RegistrationIgnored,
     TwoOfOneId,
 )
-from txrocketmq.namesrv.route_view import ClusterView, RouteView
-from txrocketmq.namesrv.topic_queues import TopicQueues
+from txrocketmq.namesrv.routes.route_view import ClusterView, RouteView
+from txrocketmq.namesrv.routes.topic_queues import TopicQueues
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.protocol.body.route import (
     BrokerMemberGroup,

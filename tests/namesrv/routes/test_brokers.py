@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from txrocketmq.namesrv.brokers import Broker
+from txrocketmq.namesrv.routes.brokers import Broker
 from txrocketmq.remoting.protocol.body.route import BrokerData
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.fakes import NOW_MS, FakePeer, refused
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.namesrv import registration
-from txrocketmq.namesrv.registration import Registration, read
+from txrocketmq.namesrv.routes import registration
+from txrocketmq.namesrv.routes.registration import Registration, read
 from txrocketmq.remoting.call import Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand

@@ -8,9 +8,9 @@ from tests.counted import lines_of
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.namesrv.route_events import BrokerJoined, BrokerLeft, MinIdChanged
-from txrocketmq.namesrv.route_table import RouteTable, taken
-from txrocketmq.namesrv.route_view import encoded_route
+from txrocketmq.namesrv.routes.route_events import BrokerJoined, BrokerLeft, MinIdChanged
+from txrocketmq.namesrv.routes.route_table import RouteTable, taken
+from txrocketmq.namesrv.routes.route_view import encoded_route
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.serialize.json import encode_body, encode_standard_body
 

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
-from txrocketmq.namesrv.brokers import MASTER_ID, Broker
+from txrocketmq.namesrv.routes.brokers import MASTER_ID, Broker
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.protocol.body.route import (
     BrokerData,

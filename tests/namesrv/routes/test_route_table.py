@@ -14,15 +14,15 @@ from tests.counted import lines_of
 from tests.fakes import NOW_MS
 from tests.namesrv.conftest import addresses, kinds, perms, registration, table_with, topics
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.namesrv.brokers import BROKER_EXPIRED_MS, MAX_ADDRESSES
-from txrocketmq.namesrv.registration import Registered
-from txrocketmq.namesrv.route_events import (
+from txrocketmq.namesrv.routes.brokers import BROKER_EXPIRED_MS, MAX_ADDRESSES
+from txrocketmq.namesrv.routes.registration import Registered
+from txrocketmq.namesrv.routes.route_events import (
     BrokerJoined,
     BrokerLeft,
     RegistrationIgnored,
     TwoOfOneId,
 )
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.remoting.protocol.body.route import QueueData
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from txrocketmq.namesrv.route_events import (
+from txrocketmq.namesrv.routes.route_events import (
     BrokerJoined,
     BrokerLeft,
     MinIdChanged,

@@ -71,7 +71,7 @@ def all_processors(
             parts.walks,
             parts.in_order,
         ),
-        QueueLockProcessor(parts.locks),
+        QueueLockProcessor(parts.locks, parts.walks),
         QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
         AssignmentProcessor(
             parts.config,
@@ -83,7 +83,13 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.cold_reads
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.store,
+            parts.cold_reads,
+            parts.walks,
         ),
         *_pop_processors(parts),
         *_admin_processors(parts),

@@ -23,7 +23,6 @@ from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
-from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
     CONSUME_PASSIVELY,
@@ -42,7 +41,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
-from txrocketmq.remoting.message.tags import SQL92, TAG
+from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -88,12 +87,13 @@ class HeartbeatProcessor:
     @serves(calls.HEART_BEAT)
     def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Takes a heartbeat of a client, with all its producers and consumers."""
-        return self._in_order.answer(request.peer, lambda: self._heartbeat(request))
+        return self._in_order.answer(
+            request.peer, lambda: self._walks.soon(self._heartbeat(request))
+        )
 
-    def _heartbeat(
-        self, request: Request[HeartbeatRequestHeader]
-    ) -> Reply[NoHeader] | PendingReply:
-        data = HeartbeatData.decode(request.body)
+    def _heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Walk:
+        """Reads a heartbeat, compiles the expressions in it, and takes it."""
+        data = yield from HeartbeatData.reading(request.body)
         told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
         texts = deque(self._filters.new_texts(told))
         is_first = True
@@ -104,22 +104,11 @@ class HeartbeatProcessor:
                 with suppress(ExpressionError):
                     self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
                 is_first = False
-            return self._begin(self._take(request, data))
+            return self._walks.soon(self._take(request, data))
 
         return _when_compiled(request, take)
 
-    def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
-        """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
-        pending = PendingReply(is_work=True)
-        self._walks.begin(steps, pending.resolve)
-        outcome = pending.outcome
-        if isinstance(outcome, Exception):
-            raise outcome
-        return pending if outcome is None else outcome
-
-    def _take(
-        self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
-    ) -> Steps[Reply[NoHeader]]:
+    def _take(self, request: Request[HeartbeatRequestHeader], data: HeartbeatData) -> Walk:
         """Registers consumers and producers, one in each step, while their client is there."""
         command = request.command
         client = Client(
@@ -224,25 +213,30 @@ class HeartbeatProcessor:
     @serves(calls.CHECK_CLIENT_CONFIG)
     def check(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Checks whether an expression can be served."""
-        return _when_compiled(request, lambda: self._check(request))
+        return self._walks.soon(self._check_one(request))
 
-    def _check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        if request.body:
-            wanted = CheckClientRequestBody.decode(request.body).subscription_data
-            if wanted is None or wanted.expression_type in (TAG, ""):
-                return Reply()
-            if not self._filters.is_enabled:
-                raise ResponseError(
-                    ResponseCode.SYSTEM_ERROR,
-                    "The broker does not support consumer to filter message by"
-                    f" {wanted.expression_type}",
-                )
-            try:
-                self._filters.compile(wanted.sub_string, wanted.expression_type)
-            except ExpressionError as error:
-                raise ResponseError(
-                    ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
-                ) from None
+    def _check_one(self, request: Request[NoHeader]) -> Walk:
+        if not request.body:
+            return Reply()
+        body = yield from CheckClientRequestBody.reading(request.body)
+        wanted = body.subscription_data
+        if wanted is None or wanted.expression_type in (TAG, ""):
+            return Reply()
+        return _when_compiled(request, lambda: self._check(wanted))
+
+    def _check(self, wanted: SubscriptionData) -> Reply[NoHeader]:
+        if not self._filters.is_enabled:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "The broker does not support consumer to filter message by"
+                f" {wanted.expression_type}",
+            )
+        try:
+            self._filters.compile(wanted.sub_string, wanted.expression_type)
+        except ExpressionError as error:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
+            ) from None
         return Reply()
 
 

@@ -144,12 +144,12 @@ class AckMessageProcessor:
         """Acknowledges messages of many pops."""
         if not request.body:
             raise ResponseError(ResponseCode.NO_MESSAGE, _NOTHING)
-        wanted = BatchAckMessageRequestBody.decode(request.body)
+        return self._walks.soon(self._ack_all(request.body, request.peer, request.now_ms))
+
+    def _ack_all(self, body: bytes, peer: Peer, now_ms: int) -> Walk:
+        wanted = yield from BatchAckMessageRequestBody.reading(body)
         if not wanted.acks:
             raise ResponseError(ResponseCode.NO_MESSAGE, _NOTHING)
-        return self._walks.answer(self._ack_all(wanted, request.peer, request.now_ms))
-
-    def _ack_all(self, wanted: BatchAckMessageRequestBody, peer: Peer, now_ms: int) -> Walk:
         refusal: ResponseError | None = None
         for ack in wanted.acks:
             try:

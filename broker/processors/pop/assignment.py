@@ -30,6 +30,7 @@ from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
+from txrocketmq.remoting.protocol.body.base import SHORT_BYTES
 from txrocketmq.remoting.protocol.body.pop import (
     MessageQueueAssignment,
     MessageRequestModeSerializeWrapper,
@@ -67,7 +68,7 @@ class AssignmentProcessor:
     @serves(pull.QUERY_ASSIGNMENT)
     def assignment(self, request: Request[NoHeader]) -> PendingReply:
         """Returns the queues of one consumer."""
-        wanted = QueryAssignmentRequestBody.decode(request.body)
+        wanted = QueryAssignmentRequestBody.decode(request.body, SHORT_BYTES)
         pending = PendingReply()
 
         def answer(queues: Queues | None) -> Reply[NoHeader]:
@@ -131,7 +132,7 @@ class AssignmentProcessor:
     @serves(pull.SET_MESSAGE_REQUEST_MODE)
     def set_mode(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Sets how a group is to consume a topic."""
-        wanted = SetMessageRequestModeRequestBody.decode(request.body)
+        wanted = SetMessageRequestModeRequestBody.decode(request.body, SHORT_BYTES)
         topic, group = wanted.topic or "", wanted.consumer_group or ""
         if topic.startswith(RETRY_PREFIX):
             raise ResponseError(

@@ -264,3 +264,35 @@ def test_a_walk_may_begin_others() -> None:
         later.pop(0)()
     assert not failed
     assert sorted(seen) == sorted("aaaabbbBBBcccCCC")
+
+
+def test_a_walk_that_begins_another_goes_on_in_turns_with_it(scene: Scene) -> None:
+    """Each turn has one slice, however many walks were begun in the last one."""
+    outcomes: list[object] = []
+
+    def outer() -> Walk:
+        for _ in range(3 * STEPS):
+            yield
+        return scene.walks.soon(scene.walk("inner", 3 * STEPS))
+
+    scene.walks.soon(outer()).then(outcomes.append)
+    while scene.later:
+        scene.turn()
+    (reply,) = outcomes
+    assert isinstance(reply, Reply)
+    assert reply.remark == "inner"
+
+
+def test_what_comes_soon_is_answered_at_once_if_it_is_short(scene: Scene) -> None:
+    long = scene.walks.soon(scene.walk("long", 10 * STEPS))
+    assert isinstance(long, PendingReply)
+    short = scene.walks.soon(scene.walk("short", 1))
+    assert isinstance(short, Reply)
+    assert short.remark == "short"
+    with pytest.raises(ValueError, match="a defect"):
+        scene.walks.soon(scene.walk("bad", 1, ValueError("a defect")))
+    scene.walks.soon(scene.walk("late", 10 * STEPS, ValueError("a defect")))
+    while scene.later:
+        scene.turn()
+    assert isinstance(long.outcome, Reply)
+    assert long.outcome.remark == "long"

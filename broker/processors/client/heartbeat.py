@@ -109,7 +109,7 @@ class HeartbeatProcessor:
         return _when_compiled(request, take)
 
     def _take(self, request: Request[HeartbeatRequestHeader], data: HeartbeatData) -> Walk:
-        """Registers consumers and producers, one in each step, while their client is there."""
+        """Registers consumers, their filters and producers, while their client is there."""
         command = request.command
         client = Client(
             request.peer,
@@ -131,6 +131,9 @@ class HeartbeatProcessor:
             if not self._register(client, consumer, without_subscriptions=bare):
                 continue
             self._fingerprints[consumer.group_name] = fingerprint
+            yield
+            if not request.peer.connected:
+                return Reply()
             if bare:
                 changed |= self._misses_subscriptions(consumer.group_name)
             else:

@@ -275,7 +275,9 @@ def test_a_walk_that_begins_another_goes_on_in_turns_with_it(scene: Scene) -> No
             yield
         return scene.walks.soon(scene.walk("inner", 3 * STEPS))
 
-    scene.walks.soon(outer()).then(outcomes.append)
+    pending = scene.walks.soon(outer())
+    assert isinstance(pending, PendingReply)
+    pending.then(outcomes.append)
     while scene.later:
         scene.turn()
     (reply,) = outcomes

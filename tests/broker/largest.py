@@ -38,6 +38,10 @@ MANY_KEYS: Final = f"KEYS\x01{' '.join(f'k{each}' for each in range(4_700))}\x02
 MANY_LIGHT: Final = "".join(
     ("INNER_MULTI_DISPATCH\x01", ",".join(f"%LMQ%{each}" for each in range(2_000)), "\x02")
 )
+END: Final = {
+    "producerGroup": "p", "tranStateTableOffset": "0", "commitLogOffset": "0",
+    "commitOrRollback": "8", "fromTransactionCheck": "false", "msgId": "id",
+}  # fmt: skip
 
 
 class Largest(NamedTuple):
@@ -82,11 +86,7 @@ def _sends() -> Iterator[Largest]:
     message_id = "7F000001000029FF0000000000000000"
     yield Largest(323, "", {"topic": "T", "msgId": message_id})
     yield Largest(370, "", {"producerGroup": "p", "topic": "W", "recallHandle": "x" * 32_000})
-    end = {
-        "producerGroup": "p", "tranStateTableOffset": "0", "commitLogOffset": "0",
-        "commitOrRollback": "8", "fromTransactionCheck": "false", "msgId": "id",
-    }  # fmt: skip
-    yield Largest(37, "many", end, times=256)
+    yield Largest(37, "many", END, times=256)
     member = {"consumerGroup": "crowd", "clientId": "c1", "msgId": message_id}
     yield Largest(307, "", member)
     yield Largest(309, "", member)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker import largest
-from tests.broker.largest import Largest, send_fields
+from tests.broker.largest import END, Largest, send_fields
 from tests.broker.test_turns import (
     FIELDS,
     MANY,
@@ -74,6 +74,19 @@ def test_the_largest_request_never_runs_long_in_one_turn(scene: Scene, asked: La
     turns, _ = served(scene, asked)
     limit = MOST_LINES_OF_SETTINGS if asked.code == 25 else MOST_LINES_OF_EXPRESSIONS
     assert max(turns) < limit, f"{max(turns)} lines of Python in one turn"
+
+
+def test_ends_of_long_half_messages_are_few_in_one_turn(scene: Scene) -> None:
+    """Ends are short, and what they end need not be; the later ones of these are refused."""
+    served(scene, Largest(37, "", END))
+    half = f"TRAN_MSG\x01true\x02PGROUP\x01p\x02{largest.MANY_PROPERTIES}"
+    offset = scene.parts.store.max_physical_offset
+    served(scene, Largest(10, "", send_fields(half, sysFlag="4"), b"x"))
+    end = {**END, "commitLogOffset": str(offset)}
+    turns, answer = served(scene, Largest(37, "", end, times=64))
+    assert answer.count(b"it was committed") > 50, answer[:500]
+    assert len(turns) > 5
+    assert max(turns) < MOST_LINES_OF_EXPRESSIONS
 
 
 @pytest.mark.parametrize("code", [18, 34, 41, 42, 46, 200, 225, 200151, 400, 401])

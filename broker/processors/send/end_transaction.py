@@ -117,10 +117,13 @@ class EndTransactionProcessor:
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
+        self.read_bytes = 0
+        """How long the half messages are that were read in this run."""
 
     def begin(self) -> None:
         """Begins a run of requests, whose ends are put together."""
         self._in_run.clear()
+        self.read_bytes = 0
 
     def when_in_memory(
         self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
@@ -172,6 +175,7 @@ class EndTransactionProcessor:
                 " producer will be asked about this one later",
             )
         record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        self.read_bytes += len(record)
         half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(

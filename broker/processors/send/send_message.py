@@ -71,8 +71,6 @@ _MOST_WORK: Final = 64
 """How many messages that are not plain are served in one run; others then have their turn."""
 _WORK_OF_A_PLACE: Final = 8
 """For how many of these a new place counts, since its topic and its queue may be new as well."""
-_BYTES_OF_WORK: Final = 4_096
-"""How many bytes of half messages count for one of these: ends are short, what they end is not."""
 _MAX_DIGITS: Final = 18
 """A number of at most this many digits certainly fits into a long."""
 
@@ -304,7 +302,7 @@ class SendMessageProcessor:
         try:
             if command.code == _END:
                 # What was read before counts, too: an end that is refused may have had much to do.
-                run.work = max(run.work, self._ends.read_bytes // _BYTES_OF_WORK)
+                run.work = max(run.work, self._ends.work)
                 end = self._ends.read(command, run.now_ms)
                 if end is not None:
                     made = [end.message] if end.message is not None else []

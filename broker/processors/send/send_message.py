@@ -65,14 +65,12 @@ _PUT_OK: Final = PutStatus.PUT_OK
 _MISSING: Final[Any] = object()
 _END: Final = transaction.END_TRANSACTION.code
 _SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
-_WRITTEN: Final = frozenset({"regionId", "traceOn"})
-"""Settings whose values are written into messages and answers."""
+_WRITTEN: Final = frozenset({"regionId", "traceOn"})  # settings that messages and answers show
 _MOST_WORK: Final = 64
 """How many messages that are not plain are served in one run; others then have their turn."""
 _WORK_OF_A_PLACE: Final = 8
 """For how many of these a new place counts, since its topic and its queue may be new as well."""
-_MAX_DIGITS: Final = 18
-"""A number of at most this many digits certainly fits into a long."""
+_MAX_DIGITS: Final = 18  # a number of so many digits certainly fits into a long
 
 
 class Sent(NamedTuple):

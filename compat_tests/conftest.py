@@ -41,6 +41,9 @@ _CHECKS: Final = {
 def pytest_configure(config: pytest.Config) -> None:
     """Resets signals to what they mean at a terminal, also for runs under nohup or a script."""
     failures.register(config)
+    config.addinivalue_line(
+        "markers", "both_releases: wire or behaviour of the Java clients differ between releases"
+    )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -59,6 +62,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="container",
         help="where Java runs (default: container; local where no container engine can be had)",
     )
+    group.addoption(
+        "--all-releases",
+        action="store_true",
+        help="every scenario with each release of the Java clients, not only those marked so",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a scenario with both releases of the Java clients where they differ.
+
+    All others run with the later one: the earlier does the same on the wire.
+    """
+    if "jvm" in metafunc.fixturenames:
+        marked = metafunc.definition.get_closest_marker("both_releases") is not None
+        is_both = marked or metafunc.config.getoption("--all-releases")
+        metafunc.parametrize("jvm", RELEASES if is_both else RELEASES[-1:], indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -245,9 +264,9 @@ def pop_broker(
         yield broker
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
-    """The JVM with the official clients, once for each release."""
+    """The JVM with the official clients; see pytest_generate_tests for the releases."""
     return _jvm(request.param, engine, work_folder)
 
 

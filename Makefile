@@ -110,7 +110,7 @@ image: environment dist ## container image txrocketmq, of the wheel in dist/
 	@$(BIN)/python -m compat_tests.image
 
 clean: ## removes .venv and everything built; keeps var/ (stores, results)
-	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv build dist *.egg-info client/*.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 run-environment:

@@ -106,6 +106,9 @@ map: environment ## each folder and each module with a sentence; ARGS="broker"
 dist: ## source archive and wheel, in dist/
 	@scripts/distribution dist
 
+release: environment ## commit, tag, archives and notes of a release, nothing published; VERSION=0.2.0
+	@BIN="$(BIN)" scripts/release "$(VERSION)"
+
 image: environment dist ## container image txrocketmq, of the wheel in dist/
 	@$(BIN)/python -m compat_tests.image
 

@@ -22,7 +22,7 @@ help: ## this list
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
-# `make check test` runs the tidy tests once, in `check`.
+# `make check test` runs the tidy tests once, in `check`; and times of all kinds are printed.
 COMPUTING = unit $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
 
 test: environment ## all that a change has to pass, within half an hour: unit, tidy, process and engine beside compat
@@ -87,9 +87,10 @@ bench-spark: environment ## what reading stores with Spark costs, beside its flo
 	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 
-check: lint tidy ## format, lint, types, import layers, tidy tests
+check: environment ## lint and tidy, side by side
+	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes lint tidy
 
-lint: environment ## format, lint, types, import layers
+lint: environment ## proves that format, names, types and import layers are as style.md says
 	@echo "lint: format";  $(BIN)/ruff format --check --quiet .
 	@echo "lint: rules";   $(BIN)/ruff check --quiet .
 	@echo "lint: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs kinds of tests side by side, for `make test`: those that wait beside those that compute.
+"""Runs kinds of tests side by side, for `make test` and `make check`.
 
 Each argument is a lane: targets of make that run one after the other. Lanes run at the same time.
 What a kind prints goes to a file, which is shown when the kind ends, so that kinds do not mix; a

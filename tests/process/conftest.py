@@ -17,7 +17,7 @@ from txrocketmq.testing.server import Server
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for "compat_tests"
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Command:

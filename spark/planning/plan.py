@@ -69,10 +69,6 @@ class Extent:
     end: int
     wanted: RecordFilter
 
-    def of_log(self) -> Extent:
-        """Returns the extent without light queues."""
-        return replace(self, wanted=self.wanted.of_log)
-
 
 class _Known(NamedTuple):
     """The queues of the topics that the options name."""
@@ -229,18 +225,10 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    if extent.wanted.selection.reads_light_queues and extent.store.queue_kind != "files":
-        return [*_with_light_queues(_ranges(extent, segments, options))]
-    light = [
-        split for topic in _light_topics(extent) for split in _light_picks(topic, extent, options)
-    ]
-    extent, asked = extent.of_log(), asked.of_log()
-    if extent.wanted.selection.topics == frozenset():
-        return light
     known = _known_queues(asked, options)
     if known is not None:
-        return [*light, *_picks(extent, asked, known, segments, options)]
-    return [*light, *_by_log(segments, extent, options)]
+        return _picks(extent, asked, known, segments, options)
+    return _by_log(segments, extent, options)
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -255,8 +243,6 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     they do not prove is read from the log.
     """
     ranges = log_ranges(extent, options)
-    if extent.wanted.selection.reads_light_queues:
-        return [*_with_light_queues(ranges)]
     little = None
     if extent.wanted.names_queues or extent.wanted.conditions_name_queues:
         little = _little(extent, options, _ASKING_LOCALLY_BYTES)
@@ -265,10 +251,6 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     return [
         CoveredPicks(each.store, each.start, each.end, each.first_is_boundary) for each in ranges
     ]
-
-
-def _with_light_queues(ranges: Sequence[LogRange]) -> list[LogRange]:
-    return [each._replace(with_light_queues=True) for each in ranges]
 
 
 def _within_times(extent: Extent, options: SourceOptions, *, by_conditions: bool = False) -> Extent:
@@ -350,12 +332,16 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
-    """Returns the queues that may hold what is wanted; light ones repeat messages of others."""
+    """Returns the queues that may hold what is wanted.
+
+    Light ones repeat messages of others, so they are among them only if the options ask for them.
+    """
+    wanted = extent.wanted
     return [
         each
         for each in queues
-        if not each.topic.startswith(LMQ_PREFIX)
-        and extent.wanted.wants_queue(each.topic, each.queue_id)
+        if (not each.topic.startswith(LMQ_PREFIX) or wanted.selection.is_light(each.topic))
+        and wanted.wants_queue(each.topic, each.queue_id)
     ]
 
 
@@ -393,34 +379,24 @@ def _by_log(segments: Sequence[Segment], extent: Extent, options: SourceOptions)
     return [*_ranges(extent, segments, options)] if covered is None else covered
 
 
-def _light_topics(extent: Extent) -> list[str]:
-    """Returns the names of the light queues that are wanted."""
-    selection = extent.wanted.selection
-    if not selection.reads_light_queues or selection.light_queues:
-        return sorted(selection.light_queues)
-    return sorted({each.topic for each in extent.store.queues() if selection.is_light(each.topic)})
-
-
-def _light_picks(topic: str, extent: Extent, options: SourceOptions) -> list[Split]:
-    """Returns splits for a light queue, whose messages nothing else names."""
-    extent = replace(extent, wanted=extent.wanted.of_light_queue(topic))
-    queues = [
-        each
-        for each in extent.store.queues_of(topic)
-        if extent.wanted.wants_queue(topic, each.queue_id)
-    ]
-    return _by_queues(queues, _amount(queues, extent), extent, options)
-
-
 def _by_queues(
     queues: Sequence[Queue], amount: Amount, extent: Extent, options: SourceOptions
 ) -> list[Split]:
-    if not queues or extent.start >= extent.end:
+    """Returns splits that read the units of queues, each light one by itself."""
+    if extent.start >= extent.end:
         return []
-    pieces = _pieces(-(-amount.bytes // _PICKS_BYTES), amount, options)
-    names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    parts = even_parts(extent.start, extent.end, pieces)
-    return [QueuePicks(extent.store, low, high, names) for low, high in parts]
+    groups: dict[str, list[Queue]] = {}
+    for each in queues:
+        light_queue = each.topic if each.topic.startswith(LMQ_PREFIX) else ""
+        groups.setdefault(light_queue, []).append(each)
+    found: list[Split] = []
+    for group in groups.values():
+        of_group = amount if len(groups) == 1 else _amount(group, extent)
+        pieces = _pieces(-(-of_group.bytes // _PICKS_BYTES), of_group, options)
+        names = tuple((queue.topic, queue.queue_id) for queue in group)
+        parts = even_parts(extent.start, extent.end, pieces)
+        found += [QueuePicks(extent.store, low, high, names) for low, high in parts]
+    return found
 
 
 def _covered_picks(
@@ -453,6 +429,8 @@ def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -
     """
     store, size = extent.store, extent.end - extent.start
     if options.verify == "store" or store.queue_kind != "files":
+        return None
+    if extent.wanted.selection.reads_light_queues:  # their messages are in the queues of others
         return None
     asking_bytes = _ASKING_BYTES if store.files.is_remote else asking_locally_bytes
     if asking_bytes and store.has_more_queues_than(size // (asking_bytes * 2)):

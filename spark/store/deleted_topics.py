@@ -6,6 +6,7 @@ deletes the files. Reads give these messages as all others, whatever else they a
 large the log is: the log decides what the rows are, and not what happened to a topic later. So
 queues may stand for the log only where they know all messages of a topic. That is from the first
 message on that any of its queues has, since an earlier topic of that name lost all of them at once.
+A light queue is a topic in this, too.
 
 Java: DefaultMessageStore.deleteTopics, which leaves no trace; a broker of txrocketmq leaves a file
 in the folder `deleted`, see broker/store/queues/deleted_topics.py.

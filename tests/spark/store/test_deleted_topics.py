@@ -120,6 +120,53 @@ def test_rows_are_the_same_whatever_else_is_asked_for(
             assert places(root, subExpression="T") == wanted
 
 
+_LIGHT_STEPS = st.lists(
+    st.builds(
+        Draft,
+        topic=st.sampled_from((*"ABMM", "%LMQ%a")),
+        body=st.just(b"x" * 90),
+        properties=st.just({"TAGS": "T"}),
+        light=st.sampled_from(((), (), (), ("%LMQ%b",), ("%LMQ%b", "%LMQ%c"))),
+    )
+    | st.sampled_from(("delete A", "delete %LMQ%a", "delete %LMQ%b")),
+    max_size=30,
+)
+
+
+@settings(max_examples=examples(20))
+@given(_LIGHT_STEPS)
+def test_rows_of_light_queues_are_the_same_too(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Draft | str]
+) -> None:
+    root = tmp_path_factory.mktemp("s") / "broker-a"
+    writer = StoreWriter(root, segment_bytes=1024)
+    for step in [*steps, Draft("M", properties={"TAGS": "T"})]:
+        if isinstance(step, Draft):
+            writer.put(step)
+        else:
+            delete_topic(writer, step.removeprefix("delete "))
+    writer.write_config()
+    for topics in ({"%LMQ%a"}, {"%LMQ%b"}, {"%LMQ%b", "%LMQ%c"}, {"A", "%LMQ%b"}, {"A", "M"}):
+        wanted = sorted(
+            (topic, each.physical_offset)
+            for each in writer.stored
+            for topic in topics
+            if topic in (each.draft.topic, *each.draft.light)
+        )
+        named = ",".join(sorted(topics))
+        every: list[dict[str, str]] = [
+            {"topic": named},
+            {"topic": named, "subExpression": "T"},
+            {"topic": named, "maxRecordsPerPartition": "2"},
+            {"topic": f"{named},B", "where": "topic <> 'B'"},
+        ]
+        if all(topic.startswith("%LMQ%") for topic in topics):
+            every.append({"topicPattern": named.replace(",", "|")})
+        for options in every:
+            assert places(root, **options) == wanted, options
+            assert streamed_places(root, **options) == wanted, options
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> StoreWriter:
     writer = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.arrow.errors import OptionError, UnsupportedLayout
-from txrocketmq.spark.arrow.threads import in_threads
+from txrocketmq.spark.arrow.threads import asked, in_threads
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
 from txrocketmq.spark.log.log_end import end_of_log
 from txrocketmq.spark.log.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
@@ -32,7 +32,7 @@ from txrocketmq.spark.options.offsets import EARLIEST, LATEST, Offsets, queue_te
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.planning.known_names import check_queues, check_topics
 from txrocketmq.spark.planning.picks import dispatched
-from txrocketmq.spark.planning.queue_amounts import Amount, LogPart, amount_of
+from txrocketmq.spark.planning.queue_amounts import Amount, LogPart, amount_of, some_of
 from txrocketmq.spark.planning.split import (
     CoveredPicks,
     LogRange,
@@ -42,7 +42,7 @@ from txrocketmq.spark.planning.split import (
     joined,
 )
 from txrocketmq.spark.store.broker_names import check_brokers
-from txrocketmq.spark.store.deleted_topics import known_from
+from txrocketmq.spark.store.deleted_topics import all_known_from
 from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.store.store import Segment, Store, resolve
 
@@ -100,6 +100,7 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     Raises OptionError for offsets that make no sense, DataLossError for what is gone,
     UnsupportedLayout when queues have to be compared that are not in files.
     """
+    stores = in_threads(lambda store: store.at_once(all_queues=True), stores)
     check_brokers(stores, options)
     check_queues(stores, options)
     check_topics(stores, options)
@@ -165,11 +166,13 @@ def _queue_bounds(
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
     of_each = {queue for queue in named if _names_only_each(queue, store, starting, ending)}
-    return {
-        (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), ends, fail=fail)
-        for topic, queue_id in sorted(named)
-        if (topic, queue_id) not in of_each or store.queue(topic, queue_id) is not None
-    }
+    here = [queue for queue in sorted(named) if queue not in of_each or store.queue(*queue)]
+    bounds = asked(
+        lambda queue: _bounds(store, *queue, (starting, ending), ends, fail=fail),
+        here,
+        is_remote=store.files.is_remote,
+    )
+    return dict(zip(here, bounds, strict=True))
 
 
 def _names_only_each(
@@ -194,7 +197,7 @@ def _bounds(
     place = queue_text(topic, store.broker_name, queue_id)
     if queue is None:
         raise OptionError(f"offsets are given for {place}, which {store.uri} does not have")
-    first, end = queue.min_index(ends[0]), queue.max_index(ends[1])
+    first, end = queue.min_index(*ends), queue.max_index(ends[1])
     low = asked[0].of_queue(topic, store.broker_name, queue_id)
     high = asked[1].of_queue(topic, store.broker_name, queue_id)
     if low > end:
@@ -308,12 +311,12 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
     ]
 
 
-def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
+def _known_queues(extent: Extent, options: SourceOptions) -> _Known | None:
     """Returns what the queues know of the messages in topics that the options name.
 
     Returns None if the options name none, or if it is cheaper to read the log.
     """
-    wanted, store = asked.wanted, asked.store
+    wanted, store = extent.wanted, extent.store
     by_log = not wanted.selection.logical or options.verify == "store"
     if by_log or not wanted.names_queues or store.queue_kind != "files":
         return None
@@ -323,12 +326,12 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     if not names:  # a topic that was deleted may be wanted as well
         return None
     # Before the queues are listed: a queue made after that has nothing before this place.
-    end = min(dispatched(store), asked.end)
-    of_topics = [store.queues_of(name) for name in names]
-    start = max(map(known_from, of_topics))
-    queues = _wanted_queues([queue for queues in of_topics for queue in queues], asked)
-    amount = _amount(queues, asked)
-    return _Known(start, end, queues, amount) if _is_little(amount, asked) else None
+    end = min(dispatched(store), extent.end)
+    of_topics = asked(store.queues_of, sorted(names), is_remote=store.files.is_remote)
+    start = all_known_from([some_of(each) for each in of_topics], extent.start)
+    queues = _wanted_queues([queue for queues in of_topics for queue in queues], extent)
+    amount = _amount(queues, extent)
+    return _Known(start, end, queues, amount) if _is_little(amount, extent) else None
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:

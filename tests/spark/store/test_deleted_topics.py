@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.spark.deletions import delete_topic
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.options.options import SourceOptions
@@ -18,7 +20,12 @@ from txrocketmq.spark.planning import plan
 from txrocketmq.spark.planning.plan import extents_of, splits, stores_of, stream_splits
 from txrocketmq.spark.planning.scan import Scan
 from txrocketmq.spark.planning.split import CoveredPicks, LogRange, QueuePicks
-from txrocketmq.spark.store.deleted_topics import EVERYTHING, DeletedTopics, known_from
+from txrocketmq.spark.store.deleted_topics import (
+    EVERYTHING,
+    DeletedTopics,
+    all_known_from,
+    known_from,
+)
 from txrocketmq.spark.store.store import Store
 
 TOPICS = ("A", "B", "Many")
@@ -181,6 +188,18 @@ def test_what_queues_know(writer: StoreWriter) -> None:
     assert known_from(store.queues_of("B")) == EVERYTHING
     writer.put_all([Draft("B", 1), Draft("B", 0)])
     assert known_from(store.queues_of("B")) == writer.stored[30].physical_offset
+
+
+def test_of_many_queues_no_more_are_asked_than_it_takes(writer: StoreWriter) -> None:
+    far = FarFiles()
+    store = replace(Store.open(str(writer.root)), files=far).at_once()
+    topics = [store.queues_of(topic) for topic in TOPICS]
+    newest, later = (writer.stored[number].physical_offset for number in (2, 5))
+    assert all_known_from(topics, later) <= later
+    assert far.counts["read"] == 3, "one of each topic"
+    assert all_known_from(topics) == newest
+    assert all_known_from([*topics, []]) == all_known_from([*topics, []], later) == EVERYTHING
+    assert far.counts["read"] == 6
 
 
 @pytest.mark.parametrize("noted", [False, True])

@@ -40,6 +40,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.host.clock import Clock, Repeating
 from txrocketmq.remoting.message.ids import UniqueKeys, ip_bytes
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
@@ -278,8 +279,7 @@ class ClientInstance:
         self._publish[topic] = PublishInfo(publish_queues(topic, route))
         self.brokers.update(route.broker_datas)
         self._forget_offline_brokers()
-        for changed in tuple(self._watchers.get(topic, ())):
-            changed()
+        tell_all(tuple(self._watchers.get(topic, ())))
         return True
 
     def _forget_offline_brokers(self) -> None:

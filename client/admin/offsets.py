@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from txrocketmq.client.admin.clients import Clients
+from txrocketmq.client.admin.destinations import Destinations
+from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.results import BrokerInfo
 from txrocketmq.client.base.errors import (
     AdminRefused,
-    BrokerNotExist,
     GroupNotFound,
     GroupOffline,
     GroupOnline,
@@ -43,8 +44,13 @@ LAST: Final = "last"
 _END_MS: Final = -1
 
 
-class Offsets(Clients):
+class Offsets:
     """The part of the admin client for offsets."""
+
+    def __init__(self, destinations: Destinations, groups: Groups, clients: Clients) -> None:
+        self._servers = destinations
+        self._groups = groups
+        self._clients = clients
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Returns the offset of the first message of a queue.
@@ -52,8 +58,8 @@ class Offsets(Clients):
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
+        address, doing = (await self._servers.broker_of(queue)).address, f"asking for {queue}"
+        reply = await self._servers.ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
         assert reply.header is not None
         return reply.header.offset
 
@@ -63,8 +69,8 @@ class Offsets(Clients):
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
+        address, doing = (await self._servers.broker_of(queue)).address, f"asking for {queue}"
+        reply = await self._servers.ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
         assert reply.header is not None
         return reply.header.offset
 
@@ -77,8 +83,10 @@ class Offsets(Clients):
         header = SearchOffsetRequestHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
         )
-        address, doing = (await self._broker_of(queue)).address, f"searching {queue}"
-        reply = await self._ask(address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header, doing=doing)
+        address, doing = (await self._servers.broker_of(queue)).address, f"searching {queue}"
+        reply = await self._servers.ask(
+            address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header, doing=doing
+        )
         assert reply.header is not None
         return reply.header.offset
 
@@ -94,9 +102,11 @@ class Offsets(Clients):
             set_zero_if_not_found=False,
         )
         doing = f"asking how far group {group} has come in {queue}"
-        address = (await self._broker_of(queue)).address
+        address = (await self._servers.broker_of(queue)).address
         try:
-            reply = await self._ask(address, calls.QUERY_CONSUMER_OFFSET, header, doing=doing)
+            reply = await self._servers.ask(
+                address, calls.QUERY_CONSUMER_OFFSET, header, doing=doing
+            )
         except AdminRefused as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
@@ -137,7 +147,7 @@ class Offsets(Clients):
                 f"offsets can be reset to first, last or a time in milliseconds, not to {to!r}"
             )
         doing = f"resetting the offsets of group {group} in topic {topic}"
-        if group not in await self.groups():
+        if group not in await self._groups.groups():
             raise GroupNotFound(group)
 
         async def reset(broker: BrokerInfo) -> Mapping[MessageQueue, int]:
@@ -149,12 +159,12 @@ class Offsets(Clients):
                 offset=-1,
             )
             try:
-                reply = await self._ask(
+                reply = await self._servers.ask(
                     broker.address,
                     calls.INVOKE_BROKER_TO_RESET_OFFSET,
                     header,
                     doing=doing,
-                    timeout_ms=self.config.search_timeout_ms,
+                    timeout_ms=self._servers.config.search_timeout_ms,
                 )
             except AdminRefused as error:
                 if not await self._is_for_offline(error, group):
@@ -162,7 +172,7 @@ class Offsets(Clients):
                 return await self._reset_from_here(broker, header)
             return ResetOffsetBody.decode(reply.body_bytes).offset_table
 
-        tables = await self._each(await self._brokers_of_topic(topic), doing, reset)
+        tables = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, reset)
         return {queue: table[queue] for table in tables for queue in sorted(table)}
 
     async def clone_offsets(
@@ -176,7 +186,7 @@ class Offsets(Clients):
         if await self._is_online(group):
             raise GroupOnline(group, "stop them first, they would commit their own offsets")
         own_topics = ("%RETRY%", "%DLQ%")
-        progress = await self.progress(source, topic)
+        progress = await self._groups.progress(source, topic)
         cloned = {
             each.queue: each.consumer_offset
             for each in progress.queues
@@ -198,7 +208,7 @@ class Offsets(Clients):
     ) -> dict[MessageQueue, int]:
         """Looks up and commits the offsets, for a broker that only resets connected consumers."""
         done: dict[MessageQueue, int] = {}
-        route = await self._route(header.topic)
+        route = await self._servers.route(header.topic)
         counts = {each.broker_name: each.read_queue_nums for each in route.queue_datas}
         for queue_id in range(counts.get(broker.name, 0)):
             queue = MessageQueue(header.topic, broker.name, queue_id)
@@ -227,9 +237,11 @@ class Offsets(Clients):
             is_force=False,
         )
         doing = f"setting the offset of group {group} in {queue}"
-        address = (await self._broker_of(queue)).address
+        address = (await self._servers.broker_of(queue)).address
         try:
-            await self._ask(address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing)
+            await self._servers.ask(
+                address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing
+            )
         except AdminRefused as error:
             if not await self._is_for_offline(error, group):
                 raise
@@ -243,17 +255,11 @@ class Offsets(Clients):
             bname=queue.broker_name,
         )
         doing = f"setting the offset of group {group} in {queue}"
-        address = (await self._broker_of(queue)).address
-        await self._ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
+        address = (await self._servers.broker_of(queue)).address
+        await self._servers.ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
 
     async def _is_online(self, group: str) -> bool:
         try:
-            return bool((await self.consumer_connections(group)).connection_set)
+            return bool((await self._clients.consumer_connections(group)).connection_set)
         except GroupOffline:
             return False
-
-    async def _broker_of(self, queue: MessageQueue) -> BrokerInfo:
-        for broker in await self._brokers_of_topic(queue.topic):
-            if broker.name == queue.broker_name:
-                return broker
-        raise BrokerNotExist(f"broker {queue.broker_name} does not have topic {queue.topic} now")

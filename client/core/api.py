@@ -7,10 +7,8 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
-
-from twisted.internet.defer import Deferred
 
 from txrocketmq.client.base.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, PendingReply, Reply
@@ -67,9 +65,6 @@ from txrocketmq.remoting.transport.client import Connections, as_deferred
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
-Asking = Coroutine[Deferred[Any], Any, Reply[R]]
-"""A request that was sent and whose reply can be awaited."""
-
 POPPED: frozenset[int] = frozenset(
     {
         ResponseCode.SUCCESS,

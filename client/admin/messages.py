@@ -40,7 +40,7 @@ from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.operations.admin import ConsumeMessageDirectlyResultRequestHeader
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader, ViewMessageRequestHeader
-from txrocketmq.remoting.routes import subscribe_queues
+from txrocketmq.remoting.routing.routes import subscribe_queues
 
 RESEND_GROUP: Final = "txrocketmq_admin"
 _UNIQUE_KEY_MESSAGES: Final = 32

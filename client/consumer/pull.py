@@ -32,7 +32,7 @@ from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG, build_subscription_data
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageRequestHeader
-from txrocketmq.remoting.routes import MASTER_ID
+from txrocketmq.remoting.routing.addresses import MASTER_ID
 
 BATCH_MESSAGES: Final = 32
 SUSPEND_MS: Final = 15_000

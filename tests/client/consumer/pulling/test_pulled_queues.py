@@ -55,8 +55,8 @@ class Around:
     def set(self, queue: MessageQueue, offset: int) -> None:
         self.said.append(("set", queue, offset))
 
-    async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        return self.locked & set(queues)
+    async def lock(self, queues: Iterable[MessageQueue]) -> frozenset[MessageQueue]:
+        return frozenset(queues) & self.locked
 
     def unlock(self, queues: Iterable[MessageQueue]) -> None:
         self.said.append(("unlock", *queues))

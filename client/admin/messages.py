@@ -29,7 +29,13 @@ from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
-from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue, decode_message
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageExt,
+    MessageQueue,
+    decode_message,
+    decode_messages,
+)
 from txrocketmq.remoting.message.tags import SUB_ALL, build_subscription_data
 from txrocketmq.remoting.protocol import query
 from txrocketmq.remoting.protocol.body.client import (
@@ -294,7 +300,9 @@ class Messages:
                 if error.code == ResponseCode.QUERY_NOT_FOUND:
                     return []
                 raise
-            found = _messages(reply.body_bytes, broker.name)
+            found = decode_messages(reply.body_bytes)
+            for each in found:
+                each.broker_name = broker.name
             return [each for each in found if _has_key(each, topic, key, is_unique_key)]
 
         answers = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, ask)
@@ -337,16 +345,6 @@ class Messages:
         if subscription is not None and not subscription.accepts_tags(message.tags):
             return TrackType.CONSUMED_BUT_FILTERED
         return TrackType.CONSUMED
-
-
-def _messages(body: bytes, broker_name: str) -> list[MessageExt]:
-    found: list[MessageExt] = []
-    offset = 0
-    while offset < len(body):
-        message, offset = decode_message(body, offset)
-        message.broker_name = broker_name
-        found.append(message)
-    return found
 
 
 def _has_key(message: MessageExt, topic: str, key: str, is_unique_key: bool) -> bool:  # noqa: FBT001

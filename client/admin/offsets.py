@@ -13,7 +13,7 @@ DefaultMQAdminExtImpl.resetOffsetByQueueId.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from txrocketmq.client.admin.clients import Clients
 from txrocketmq.client.admin.destinations import Destinations
@@ -26,7 +26,9 @@ from txrocketmq.client.base.errors import (
     GroupOnline,
     OffsetIllegal,
 )
+from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import offset as calls
 from txrocketmq.remoting.protocol.body.offset import ResetOffsetBody
@@ -38,6 +40,8 @@ from txrocketmq.remoting.protocol.offset import (
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+
+Q = TypeVar("Q", bound=Header)
 
 FIRST: Final = "first"
 LAST: Final = "last"
@@ -58,10 +62,7 @@ class Offsets:
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._servers.broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._servers.ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
-        assert reply.header is not None
-        return reply.header.offset
+        return await self._asked(queue, calls.GET_MIN_OFFSET, header, f"asking for {queue}")
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Returns the offset that the next message of a queue will get.
@@ -69,10 +70,7 @@ class Offsets:
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._servers.broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._servers.ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
-        assert reply.header is not None
-        return reply.header.offset
+        return await self._asked(queue, calls.GET_MAX_OFFSET, header, f"asking for {queue}")
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Returns the offset of the first message that was stored at a time or later.
@@ -83,12 +81,8 @@ class Offsets:
         header = SearchOffsetRequestHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
         )
-        address, doing = (await self._servers.broker_of(queue)).address, f"searching {queue}"
-        reply = await self._servers.ask(
-            address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header, doing=doing
-        )
-        assert reply.header is not None
-        return reply.header.offset
+        call = calls.SEARCH_OFFSET_BY_TIMESTAMP
+        return await self._asked(queue, call, header, f"searching {queue}")
 
     async def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Returns the offset that a group consumes next in a queue, or None if it has none.
@@ -102,17 +96,12 @@ class Offsets:
             set_zero_if_not_found=False,
         )
         doing = f"asking how far group {group} has come in {queue}"
-        address = (await self._servers.broker_of(queue)).address
         try:
-            reply = await self._servers.ask(
-                address, calls.QUERY_CONSUMER_OFFSET, header, doing=doing
-            )
+            return await self._asked(queue, calls.QUERY_CONSUMER_OFFSET, header, doing)
         except AdminRefused as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
             raise
-        assert reply.header is not None
-        return reply.header.offset
 
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
         """Sets the offset of a group in a queue, while no consumer of the group is connected.
@@ -257,6 +246,14 @@ class Offsets:
         doing = f"setting the offset of group {group} in {queue}"
         address = (await self._servers.broker_of(queue)).address
         await self._servers.ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
+
+    async def _asked(self, queue: MessageQueue, call: Call[Q, Any], header: Q, doing: str) -> int:
+        """The offset that the broker of a queue answers with."""
+        address = (await self._servers.broker_of(queue)).address
+        reply = await self._servers.ask(address, call, header, doing=doing)
+        assert reply.header is not None
+        offset: int = reply.header.offset
+        return offset
 
     async def _is_online(self, group: str) -> bool:
         try:

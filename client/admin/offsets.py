@@ -38,8 +38,8 @@ from txrocketmq.remoting.protocol.offset import (
     QueryConsumerOffsetRequestHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
 )
+from txrocketmq.remoting.routing.queue_requests import commit_header
 
 Q = TypeVar("Q", bound=Header)
 
@@ -236,13 +236,7 @@ class Offsets:
                 raise
 
     async def _commit(self, group: str, queue: MessageQueue, next_offset: int) -> None:
-        header = UpdateConsumerOffsetRequestHeader(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=next_offset,
-            bname=queue.broker_name,
-        )
+        header = commit_header(group, queue, next_offset)
         doing = f"setting the offset of group {group} in {queue}"
         address = (await self._servers.broker_of(queue)).address
         await self._servers.ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)

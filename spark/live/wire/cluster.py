@@ -24,9 +24,7 @@ from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import PASSING, PULLED, SUCCESS, ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import Header, NoHeader
-from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue, decode_message
-from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol import offset as offsets
 from txrocketmq.remoting.protocol.body.base import Body
 from txrocketmq.remoting.protocol.body.route import TopicConfig, TopicRouteData
@@ -35,11 +33,9 @@ from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
     SearchOffsetRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
 )
 from txrocketmq.remoting.protocol.pull import (
     PULL_MESSAGE,
-    TOOLS_GROUP,
     PullMessageRequestHeader,
     PullMessageResponseHeader,
 )
@@ -51,6 +47,7 @@ from txrocketmq.remoting.protocol.topic import (
 )
 from txrocketmq.remoting.routing.addresses import MASTER_ID
 from txrocketmq.remoting.routing.known_routes import KnownRoutes
+from txrocketmq.remoting.routing.queue_requests import commit_header, pull_header, queue_fields
 from txrocketmq.spark.arrow.errors import ClusterError, OptionError
 from txrocketmq.spark.live.wire.rpc import (
     DEFAULT_TIMEOUT_MS,
@@ -181,7 +178,7 @@ class Cluster:
         self, queues: Iterable[MessageQueue], *, attempts: int | None = None
     ) -> dict[MessageQueue, int]:
         """Returns the offset after each queue's last message; asks only masters, if any."""
-        headers = {queue: GetMaxOffsetRequestHeader(**_place(queue)) for queue in queues}
+        headers = {queue: GetMaxOffsetRequestHeader(**queue_fields(queue)) for queue in queues}
         replies = self.ask_each(
             offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts
         )
@@ -189,7 +186,7 @@ class Cluster:
 
     def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         """Returns the offset of each queue's first message, of the next one if it is empty."""
-        headers = {queue: GetMinOffsetRequestHeader(**_place(queue)) for queue in queues}
+        headers = {queue: GetMinOffsetRequestHeader(**queue_fields(queue)) for queue in queues}
         replies = self.ask_each(offsets.GET_MIN_OFFSET, headers)
         return {queue: max(header_of(reply).offset, 0) for queue, reply in replies.items()}
 
@@ -203,7 +200,7 @@ class Cluster:
         answer is only the place where the search among the messages themselves begins.
         """
         headers = {
-            queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **_place(queue))
+            queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **queue_fields(queue))
             for queue in queues
         }
         replies = self.ask_each(offsets.SEARCH_OFFSET_BY_TIMESTAMP, headers)
@@ -251,10 +248,7 @@ class Cluster:
     ) -> None:
         """Commits the offsets of a group, which are those of the next messages to read."""
         headers = {
-            queue: UpdateConsumerOffsetRequestHeader(
-                consumer_group=group, commit_offset=offset, **_place(queue)
-            )
-            for queue, offset in next_offsets.items()
+            queue: commit_header(group, queue, offset) for queue, offset in next_offsets.items()
         }
         self.ask_each(offsets.UPDATE_CONSUMER_OFFSET, headers, master_only=True, attempts=attempts)
 
@@ -387,34 +381,6 @@ class Cluster:
 def is_passing(error: ClusterError) -> bool:
     """Returns whether the same question may succeed in a moment, here or at another broker."""
     return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.code in PASSING)
-
-
-def pull_header(
-    queue: MessageQueue,
-    offset: int,
-    max_messages: int = PULL_MESSAGES,
-    expression: str = SUB_ALL,
-    group: str = TOOLS_GROUP,
-    expression_type: str = TAG,
-) -> PullMessageRequestHeader:
-    """Returns the header of a pull that commits no offset and does not wait for messages."""
-    return PullMessageRequestHeader(
-        consumer_group=group,
-        queue_offset=offset,
-        max_msg_nums=max_messages,
-        sys_flag=PullSysFlag.SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription=expression,
-        sub_version=0,
-        expression_type=expression_type,
-        **_place(queue),
-    )
-
-
-def _place(queue: MessageQueue) -> dict[str, Any]:
-    """Returns the fields of a header that name the queue."""
-    return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}
 
 
 def header_of(reply: Reply[R]) -> R:

@@ -28,7 +28,17 @@ from txrocketmq.broker.timer.enqueue import Enqueue
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
+from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.life import (
+    OFTEN_MS,
+    SECOND_MS,
+    Beat,
+    Hears,
+    LastWrite,
+    Life,
+    SlicedBeat,
+)
 from txrocketmq.broker.work.reading import RETRY_MS, Reading
 
 _EXPIRE_MS: Final = 30_000
@@ -255,3 +265,25 @@ class Timers:
             into, out = (now[at] - self._counted[at] for at in (1, 2))
             self._rates = into * 1000 / elapsed_ms, out * 1000 / elapsed_ms
             self._counted = now
+
+    def life(self) -> Life:
+        """Progress is kept in timercheck, and the counts in timermetrics."""
+        delivery, save = self.delivery, self.metrics.saving.begin
+        return Life(
+            "timers",
+            table=self.metrics,
+            files=("timercheck",),
+            opens=lambda opening: self.open(opening.now_ms),
+            hears=(
+                Hears(self.on_warning, notices.timers_warn),
+                Hears(delivery.on_refused, notices.timers_stand_still),
+                Hears(delivery.on_unreadable, notices.timers_not_readable),
+                Hears(delivery.on_dead_letters, notices.timers_not_delivered),
+            ),
+            troubles={
+                "writing the timer log": self.enqueue.on_trouble,
+                "syncing the files of timers": self.keeper.on_sync,
+            },
+            beats=(SlicedBeat(OFTEN_MS, self), Beat(SECOND_MS, save)),
+            at_stop=(LastWrite("keeping the progress of timers", self.close),),
+        )

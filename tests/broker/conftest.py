@@ -12,11 +12,14 @@ import pytest
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
+from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.broker.tables.clients import Client
+from txrocketmq.remoting.host.life import Life, load_all
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.settings.config_file import Configuration, as_properties
@@ -57,6 +60,14 @@ class Parts(parts.Parts):
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
         self.store.load(now_ms, kind_of=self.kind_of)
+
+    def lives(self) -> list[Life]:
+        """The lives of all parts."""
+        return all_parts(self, Journal(self))
+
+    def load(self) -> None:
+        """Loads all tables."""
+        load_all(self.lives())
 
     def kind_of(self, topic: str) -> bool | None:
         """Returns whether a topic has queues of batches."""

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.cluster.outer_api import Identity, NameServers
+from txrocketmq.broker.cluster.outer_api import Identity
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -30,16 +30,8 @@ from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock
-from txrocketmq.remoting.host.life import (
-    Beat,
-    Life,
-    Opening,
-    Periodic,
-    Tick,
-    load_all,
-    open_all,
-    write_all,
-)
+from txrocketmq.remoting.host.life import Life, Opening, Periodic
+from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.host.metrics_port import MetricsPort
 from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.rpc_times import RpcTimes
@@ -99,8 +91,17 @@ class Broker:
         self._refusals = Refusals(self.clock.unhurried)
         self._failures = Failures(self.clock.unhurried)
         self._journal = Journal(self.parts)
-        self.lives: list[Life] = []
+        self.lives = self._lives_of([])
         """Those of the parts, from the start on."""
+
+    def _lives_of(self, lives: list[Life]) -> Lives:
+        return Lives(
+            lives,
+            self.clock,
+            went=self._journal.went,
+            in_thread=self._threads.run,
+            work_of=self._work_of,
+        )
 
     @property
     def address(self) -> str:
@@ -118,8 +119,8 @@ class Broker:
         self.server.encryption.prepare()
         tls = own_client_context(self._tls) if config.use_tls else None
         self._connections = Connections(self.clock.unhurried, tls=tls)
-        self.lives = all_parts(parts, self._journal)
-        load_all(self.lives)
+        self.lives = self._lives_of(all_parts(parts, self._journal))
+        self.lives.load()
         warnings = [file.warning for file in parts.files if file.warning]
         now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
         try:
@@ -128,7 +129,7 @@ class Broker:
             )
         except StoreError as error:
             raise OSError(str(error)) from error
-        warnings += open_all(self.lives, Opening(now_ms, after_crash=not recovered.was_closed))
+        warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
         notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
         form = configured_serialize_type()
         # No request finds the registries empty: nothing is read before this method has returned.
@@ -144,7 +145,11 @@ class Broker:
         registry = Registry(*all_processors(parts, form))
         dispatcher.use(registry)
         vip.use(registry.vip())
-        self._begin()
+        # One thread is started now: when memory is short later, it would be too late.
+        maybeDeferred(self.clock.in_thread, int).addErrback(
+            lambda why: self._journal.went("starting a thread", why.getErrorMessage())
+        )
+        self.lives.begin()
         log.info(
             "broker {name} of {cluster} listens on {port} (VIP {vip}) and registers as {address}",
             name=config.broker_name,
@@ -153,16 +158,9 @@ class Broker:
             vip=vip_port,
             address=self.address,
         )
-        parts.registration.name_servers = NameServers(
-            self._connections,
-            self._identity(ip),
-            lambda: config.register_broker_timeout_mills,
-            parts.registration.table,
-            parts.topics.set_order_topics,
-            self._threads.run_or_do,
-            self.clock.steady_ms,
+        parts.registration.begin(
+            self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )
-        parts.registration.register(force=True)
 
     def _dispatchers(self, form: SerializeType) -> tuple[Dispatcher, Dispatcher]:
         """Makes the dispatchers of the two ports, which have no processors yet."""
@@ -219,37 +217,15 @@ class Broker:
             f"{config.broker_ip2 or ip}:{store_config.ha_listen_port}",
         )
 
-    def _begin(self) -> None:
-        """Lets the parts hear of each other, and begins what they do again and again."""
-        # One thread is started now: when memory is short later, it would be too late.
-        maybeDeferred(self.clock.in_thread, int).addErrback(
-            lambda why: self._journal.went("starting a thread", why.getErrorMessage())
-        )
-        for life in self.lives:
-            for heard in life.hears:
-                heard.begin()
-            for what, listeners in life.troubles.items():
-                listeners.append(partial(self._journal.went, what))
-            if life.table is not None:
-                saving = life.table.saving
-                saving.in_thread = self._threads.run
-                saving.on_end = partial(self._journal.went, f"writing {saving.name}")
-        for life in self.lives:
-            for beat in life.beats:
-                self.clock.every(beat.period_ms, self._work_of(beat), first_ms=beat.first_ms)
-
-    def _work_of(self, beat: Periodic) -> Callable[[], object]:
-        now_ms, steady_ms = self.clock.now_ms, self.clock.steady_ms
+    def _work_of(self, beat: Periodic) -> Callable[[], object] | None:
+        """What is done for beats that take many turns."""
         match beat:
-            case Beat():
-                return beat.work
-            case Tick():
-                return lambda: beat.tick(now_ms(), steady_ms())
-            case SlicedBeat():
-                return Slices(beat.work, now_ms, steady_ms, self.parts.call_soon).begin
+            case SlicedBeat(work=work):
+                clock = self.clock
+                return Slices(work, clock.now_ms, clock.steady_ms, self.parts.call_soon).begin
             case WalkBeat():
                 return partial(self._walk, beat)
-        raise TypeError(f"{beat} is no kind of beat")
+        return None
 
     def _walk(self, beat: WalkBeat) -> None:
         steps = beat.steps(self.clock.now_ms(), self.clock.steady_ms())
@@ -282,7 +258,7 @@ class Broker:
             # Else it never started, and the store is not ours.
             if self.parts.registration.name_servers is not None:
                 now_ms = self.clock.now_ms()
-                write_all(self.lives, now_ms, notices.not_written, (OSError, StoreError))
+                self.lives.stop(now_ms, notices.not_written, (OSError, StoreError))
             log.info("broker {name} has stopped", name=self.parts.config.broker_name)
             done.callback(None)
 
@@ -301,9 +277,7 @@ class Broker:
 
     def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
         with self._journal.because(f"the end of the connection of {peer.remote_address}"):
-            for life in self.lives:
-                if life.forgets is not None:
-                    life.forgets(peer, steady_ms)
+            self.lives.forget(peer, steady_ms)
 
     def _wake_soon(self) -> None:
         self.clock.later(0, self.parts.polling.run_woken)

@@ -17,9 +17,9 @@ from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import (
     SECOND_MS,
+    AtStop,
     Beat,
     Hears,
-    LastWrite,
     Life,
     Opening,
     Tick,
@@ -70,7 +70,7 @@ class StoreServices:
                 Beat(SECOND_MS, self.unlink),
                 Beat(lambda: store.config.flush_interval_commit_log, self.sync),
             ),
-            at_stop=(LastWrite("closing the store", store.stop),),
+            at_stop=(AtStop("closing the store", store.stop),),
         )
 
     def _opened(self, _: Opening) -> list[str]:

@@ -16,20 +16,20 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.housekeeping import BrokerHousekeeping
 from txrocketmq.namesrv.kv_config import KvConfig
 from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
 from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.life import Gauge, Opening
+from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.host.metrics_port import MetricsPort
-from txrocketmq.remoting.process.log_limit import Seldom, and_more
-from txrocketmq.remoting.protocol.operations import ha
-from txrocketmq.remoting.protocol.operations.ha import NotifyMinBrokerIdChangeRequestHeader
+from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.settings.config_file import Configuration
 from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.client import Connections
@@ -37,10 +37,6 @@ from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
-
-FIRST_SCAN_MS = 5_000
-TWO_MS = 600_000
-"""How often, in ms, there is a warning that two brokers have one name and id."""
 
 log = Logger()
 
@@ -69,8 +65,15 @@ class NameServer:
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
         )
-        self._connections: Connections | None = None
-        self._two = Seldom(1, TWO_MS)
+        self.housekeeping = BrokerHousekeeping(
+            self.table, self.configuration, self.clock.steady_ms, self._connect
+        )
+        self.lives = Lives(
+            [self.kv.life(), self.housekeeping.life()],
+            self.clock,
+            went=_went,
+            in_thread=Threads(self.clock).run,
+        )
         self.metrics = MetricsPort()
 
     def start(self) -> None:
@@ -81,9 +84,9 @@ class NameServer:
         config = self.configuration.get(NamesrvConfig)
         self._server.encryption.prepare()
         self._own_tls = own_client_context(self._tls) if config.use_tls else None
-        warning = self.kv.load()
-        if warning:
-            log.warn("key-values: {warning}", warning=warning)
+        self.lives.load()
+        for warning in self.lives.open(Opening(self.clock.now_ms())):
+            log.warn("{warning}", warning=warning)
         self.dispatcher = Dispatcher(
             self.registry(),
             self.clock.now_ms,
@@ -98,9 +101,7 @@ class NameServer:
             config.bind_address,
         )
         self.metrics.open(self.clock, config, self._metrics)
-        self.clock.every(
-            config.scan_not_active_broker_interval, self._expire, first_ms=FIRST_SCAN_MS
-        )
+        self.lives.begin()
         log.info(
             "name server listens on {host}:{port}, key-values in {path}",
             host=config.bind_address,
@@ -113,7 +114,12 @@ class NameServer:
         from txrocketmq.namesrv.metrics import NamesrvMetrics  # noqa: PLC0415
         from txrocketmq.remoting.transport.peer_metrics import PeerMetrics  # noqa: PLC0415
 
-        metrics = NamesrvMetrics(self.table, lambda: len(self._server.peers), labels)
+        connections = Gauge(
+            "txrocketmq_namesrv_connections",
+            lambda: len(self._server.peers),
+            "connections of brokers and clients",
+        )
+        metrics = NamesrvMetrics([*self.lives.gauges(), connections], labels)
         peers = PeerMetrics(self._server.shared, metrics.own)
         return lambda: chain(metrics.collect(), peers.collect())
 
@@ -127,8 +133,7 @@ class NameServer:
 
     def _close(self) -> Deferred[Any]:
         self.metrics.close()
-        if self._connections is not None:
-            self._connections.close()
+        self.lives.stop(self.clock.now_ms(), _went, (OSError,))
         stopped = self._server.stop()
         self.clock.stop()
         return stopped
@@ -138,53 +143,24 @@ class NameServer:
         started_ms = self.clock.steady_ms()
         turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         return Registry(
-            RegisterProcessor(self.table, self.kv, self.configuration, self._tell, turns),
+            RegisterProcessor(
+                self.table, self.kv, self.configuration, self.housekeeping.tell, turns
+            ),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
             TopicProcessor(self.table, self.configuration, _note, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
 
     def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
-        self.table.channel_closed(peer)
-        self._tell()
+        self.lives.forget(peer, steady_ms)
 
-    def _expire(self) -> None:
-        for live in self.table.expire(self.clock.steady_ms()):
-            if isinstance(live.channel, TcpPeer):
-                live.channel.close()
-        self._tell()
+    def _connect(self) -> Connections:
+        return Connections(self.clock, tls=self._own_tls)
 
-    def _tell(self) -> None:
-        """Logs what happened to brokers, and notifies the brokers concerned."""
-        for event in self.table.take_events():
-            if isinstance(event, TwoOfOneId):
-                self._warn_of_two(event)
-                continue
-            log.info("{event}", event=event)
-            if isinstance(event, MinIdChanged):
-                self._tell_brokers(event)
 
-    def _warn_of_two(self, event: TwoOfOneId) -> None:
-        """Warns every ten minutes, although both brokers register twice a minute."""
-        kind = (event.broker_name, event.broker_id)
-        more = self._two.more(self.clock.steady_ms(), kind)
-        if more is not None:
-            log.warn("{event}{more}", event=event, more=and_more(more))
-
-    def _tell_brokers(self, event: MinIdChanged) -> None:
-        if not self.configuration.get(NamesrvConfig).notify_min_broker_id_changed:
-            return
-        if self._connections is None:
-            self._connections = Connections(self.clock, tls=self._own_tls)
-        header = NotifyMinBrokerIdChangeRequestHeader(
-            min_broker_id=event.min_id,
-            broker_name=event.broker_name,
-            min_broker_addr=event.min_address,
-            offline_broker_addr=event.offline_address,
-            ha_broker_addr=event.ha_address,
-        )
-        for address in event.told:
-            self._connections.invoke_oneway(address, ha.NOTIFY_MIN_BROKER_ID_CHANGE, header)
+def _went(what: str, error: object) -> None:
+    if error is not None:
+        log.error("{what} failed: {error}", what=what, error=error)
 
 
 def _note(text: str) -> None:

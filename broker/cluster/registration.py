@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from txrocketmq.broker.cluster.outer_api import NameServers, TopicTable
+from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Hears, Life
+from txrocketmq.broker.work.saving import InThread
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.settings.config_file import Configuration
+from txrocketmq.remoting.transport.client import Connections
 
 FIRST_PAUSE_MS, PAUSE_MS = 10, 100
 """The first and the longest pause between registrations of changed topics, in ms."""
@@ -29,7 +31,7 @@ _MAX_REGISTER_MS = 60_000
 
 
 class Registration:
-    """Registers the topics at `name_servers`, once the broker has started and they are set."""
+    """Registers the topics at the name servers, from `begin` on."""
 
     def __init__(
         self,
@@ -64,6 +66,25 @@ class Registration:
                 Beat(SECOND_MS, self._tick),
             ),
         )
+
+    def begin(
+        self,
+        connections: Connections,
+        identity: Identity,
+        in_thread: InThread,
+        steady_clock: Callable[[], int],
+    ) -> None:
+        """Registers the broker with all its topics, for the first time."""
+        self.name_servers = NameServers(
+            connections,
+            identity,
+            lambda: self._config.register_broker_timeout_mills,
+            self.table,
+            self._topics.set_order_topics,
+            in_thread,
+            steady_clock,
+        )
+        self.register(force=True)
 
     @property
     def is_done(self) -> bool:

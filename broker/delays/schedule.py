@@ -35,8 +35,8 @@ from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
     SECOND_MS,
+    AtStop,
     Hears,
-    LastWrite,
     Life,
     Opening,
     SlicedBeat,
@@ -301,7 +301,7 @@ class Schedule:
                 Hears(self.on_unreadable, notices.not_readable),
             ),
             beats=(SlicedBeat(OFTEN_MS, self, first_ms=SECOND_MS),),
-            at_stop=(LastWrite("keeping the progress of delay levels", lambda _: self.settle()),),
+            at_stop=(AtStop("keeping the progress of delay levels", lambda _: self.settle()),),
         )
 
     def _opened(self, _: Opening) -> list[str]:

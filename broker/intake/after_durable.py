@@ -19,7 +19,7 @@ from typing import Final
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.work.life import Hears, LastWrite, Life
+from txrocketmq.broker.work.life import AtStop, Hears, Life
 
 MAX_WAITING: Final = 100_000
 """How many messages may wait before `is_full`: as many as one thread can take in some seconds."""
@@ -95,7 +95,7 @@ class AfterDurable:
         return Life(
             "messages that wait for the disk",
             hears=(Hears(self.on_wanted, lambda: later(SYNC_MS, sync)),),
-            at_stop=(LastWrite("flushing the store", lambda _: self.flush_all()),),
+            at_stop=(AtStop("flushing the store", lambda _: self.flush_all()),),
         )
 
     def _want(self) -> None:

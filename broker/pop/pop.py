@@ -28,7 +28,7 @@ from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.life import OFTEN_MS, Hears, LastWrite, Life, Tick
+from txrocketmq.broker.work.life import OFTEN_MS, AtStop, Hears, Life, Tick
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer
 
@@ -124,7 +124,7 @@ class Pop:
             ),
             beats=(Tick(OFTEN_MS, self.tick),),
             forgets=self.disconnected,
-            at_stop=(LastWrite("keeping the progress of pops", lambda _: self.settle()),),
+            at_stop=(AtStop("keeping the progress of pops", lambda _: self.settle()),),
         )
 
     def _topic_changed(self, name: str) -> None:

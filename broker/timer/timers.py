@@ -33,9 +33,9 @@ from txrocketmq.broker.work.cold_reads import InThread
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
     SECOND_MS,
+    AtStop,
     Beat,
     Hears,
-    LastWrite,
     Life,
     SlicedBeat,
 )
@@ -285,5 +285,5 @@ class Timers:
                 "syncing the files of timers": self.keeper.on_sync,
             },
             beats=(SlicedBeat(OFTEN_MS, self), Beat(SECOND_MS, save)),
-            at_stop=(LastWrite("keeping the progress of timers", self.close),),
+            at_stop=(AtStop("keeping the progress of timers", self.close),),
         )

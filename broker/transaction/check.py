@@ -37,7 +37,7 @@ from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.cold_reads import InThread, at_once
-from txrocketmq.broker.work.life import SECOND_MS, Hears, LastWrite, Life, SlicedBeat
+from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
 from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
@@ -304,7 +304,7 @@ class TransactionCheck:
 
     def life(self) -> Life:
         """Producers are asked about their half messages."""
-        settle = LastWrite("keeping the progress of transactions", lambda _: self.settle())
+        settle = AtStop("keeping the progress of transactions", lambda _: self.settle())
         return Life(
             "check of transactions",
             hears=(

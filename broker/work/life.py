@@ -10,10 +10,10 @@ from typing import Any
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.slices import Sliced
 from txrocketmq.remoting.host.life import (
+    AtStop,
     Beat,
     Gauge,
     Hears,
-    LastWrite,
     Life,
     Opening,
     Period,
@@ -25,10 +25,10 @@ __all__ = [
     "EXPIRE_MS",
     "OFTEN_MS",
     "SECOND_MS",
+    "AtStop",
     "Beat",
     "Gauge",
     "Hears",
-    "LastWrite",
     "Life",
     "Opening",
     "Period",

@@ -3,9 +3,9 @@
 
 A part says which file it keeps, what it does again and again, what it listens to, what it forgets
 when a peer goes, and what it writes at the end. A server lists the lives of its parts in order, and
-its service walks the list and nothing else. The order is that of use: a part comes after those that
-it needs, so the files are loaded from the first to the last, and the last writes happen from the
-last to the first.
+its service walks the list (lives.py) and nothing else. The order is that of use: a part comes after
+those that it needs, so the files are loaded from the first to the last, and the last writes happen
+from the last to the first.
 
 Java: load, start, shutdown and the scheduled executors of BrokerController and NamesrvController.
 """
@@ -24,8 +24,6 @@ Period = int | Callable[[], int]
 Done = Callable[[Exception | None], None]
 InThread = Callable[[Callable[[], None], Done], None]
 """Runs the first function in a thread, and then calls the second one with what it raised."""
-Failed = Callable[[str, Exception], None]
-"""Is told what failed, such as "writing topics.json", and why."""
 
 
 class Periodic(Protocol):
@@ -105,13 +103,13 @@ class Opening(NamedTuple):
     after_crash: bool = False
 
 
-class LastWrite(NamedTuple):
-    """What is written at the end: in words, such as "closing the store", and a function of the
-    time in ms.
+class AtStop(NamedTuple):
+    """What is done at the end: in words, such as "closing the store", and a function of the time in
+    ms.
     """
 
     what: str
-    write: Callable[[int], object]
+    work: Callable[[int], object]
 
 
 class Gauge(NamedTuple):
@@ -119,6 +117,7 @@ class Gauge(NamedTuple):
 
     name: str
     value: Callable[[], float]
+    help: str = ""
     labels: Mapping[str, str] = {}
 
 
@@ -141,40 +140,13 @@ class Life:
     beats: Sequence[Periodic] = ()
     forgets: Callable[[Peer, int], object] | None = None
     """Called with a peer whose connection has ended, and the steady time in ms."""
-    at_stop: Sequence[LastWrite] = ()
-    """What is written at the end, before the table."""
+    at_stop: Sequence[AtStop] = ()
+    """What is done at the end, before the table is written."""
     gauges: Sequence[Gauge] = ()
 
-    def last_writes(self) -> Iterable[LastWrite]:
-        """All that is written at the end."""
+    def stops(self) -> Iterable[AtStop]:
+        """All that is done at the end."""
         yield from self.at_stop
         if self.table is not None:
             saving = self.table.saving
-            yield LastWrite(f"writing {saving.name}", lambda _: saving.write_now())
-
-
-def load_all(lives: Sequence[Life]) -> None:
-    """Loads the files of all tables; raises what `load` raises."""
-    for life in lives:
-        if life.table is not None:
-            life.table.load()
-
-
-def open_all(lives: Sequence[Life], opening: Opening) -> list[str]:
-    """Has all parts look at what was loaded, once the store is open; returns their warnings."""
-    return [warning for life in lives for warning in life.opens(opening)]
-
-
-def write_all(
-    lives: Sequence[Life], now_ms: int, failed: Failed, failures: tuple[type[Exception], ...]
-) -> None:
-    """Writes what is only in memory, the last part first.
-
-    One of these `failures` does not stop the rest; any other exception is a defect, and is raised.
-    """
-    for life in reversed(lives):
-        for what, write in life.last_writes():
-            try:
-                write(now_ms)
-            except failures as error:
-                failed(what, error)
+            yield AtStop(f"writing {saving.name}", lambda _: saving.write_now())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.task import Clock as TestClock
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
@@ -19,7 +20,10 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.broker.tables.clients import Client
-from txrocketmq.remoting.host.life import Life, load_all
+from txrocketmq.broker.work.saving import at_once
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.life import Life
+from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.settings.config_file import Configuration, as_properties
@@ -67,7 +71,12 @@ class Parts(parts.Parts):
 
     def load(self) -> None:
         """Loads all tables."""
-        load_all(self.lives())
+        self.walked().load()
+
+    def walked(self) -> Lives:
+        """The same lives as a service walks them."""
+        clock = Clock(TestClock())
+        return Lives(self.lives(), clock, went=lambda *_: None, in_thread=at_once)
 
     def kind_of(self, topic: str) -> bool | None:
         """Returns whether a topic has queues of batches."""

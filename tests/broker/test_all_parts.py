@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.remoting.host.life import write_all
 
 LAST_WRITES = [
     "writing down what is popped",
@@ -32,7 +31,7 @@ LAST_WRITES = [
 
 
 def test_what_is_written_at_the_end_is_written_in_this_order(parts: Parts) -> None:
-    writes = [write.what for life in reversed(parts.lives()) for write in life.last_writes()]
+    writes = [each.what for life in reversed(parts.lives()) for each in life.stops()]
     expected = [*LAST_WRITES]
     places = {what: at for at, what in enumerate(writes)}
     assert sorted(writes) == sorted(expected)
@@ -45,7 +44,7 @@ def test_what_was_only_in_memory_is_in_the_files(tmp_path: Path) -> None:
     parts.put("T", 0)
     parts.offsets.commit("g", "T", 0, 1)
     assert not (parts.config_folder / "consumerOffset.json").exists()
-    write_all(parts.lives(), parts.now_ms, lambda what, _: pytest.fail(what), ())
+    parts.walked().stop(parts.now_ms, lambda what, _: pytest.fail(what), ())
     assert not (tmp_path / "store" / "abort").exists(), "the store is closed in order"
     again = Parts(tmp_path)
     again.load()

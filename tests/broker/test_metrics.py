@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import table_with
+from tests.namesrv.test_metrics import gauges_of
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
@@ -267,7 +268,7 @@ def dashboard_expressions() -> list[str]:
 def test_the_dashboard_asks_for_what_there_is(busy: Parts, times: RpcTimes) -> None:
     """Each metric of each panel is in a scrape, with the labels that the panel goes by."""
     shown: dict[str, set[str]] = {}
-    namesrv = NamesrvMetrics(table_with(), lambda: 1, {}).collect()
+    namesrv = NamesrvMetrics(gauges_of(table_with()), {}).collect()
     for family in [
         *families(busy, times),
         *text_string_to_metric_families(exposition(namesrv).decode()),

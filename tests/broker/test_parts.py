@@ -15,7 +15,7 @@ from txrocketmq.broker.pulls.message_filter import MessageFilter
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.work.json_file import JsonFileError
 from txrocketmq.remoting.errors import ConnectError
-from txrocketmq.remoting.host.life import Opening, open_all
+from txrocketmq.remoting.host.life import Opening
 from txrocketmq.remoting.message.tags import tags_code
 
 
@@ -39,7 +39,7 @@ def test_what_the_store_of_another_broker_promises_is_told_at_the_start(parts: P
         '{"topicConfigTable":{"C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}}}}'
     )
     parts.load()
-    (topics,) = open_all(parts.lives(), Opening(NOW_MS))
+    (topics,) = parts.walked().open(Opening(NOW_MS))
     assert topics.startswith("the topic C has cleanup.policy=COMPACTION, but compaction is not")
 
 
@@ -98,6 +98,6 @@ def test_light_queues_from_the_intake_to_pulls_that_wait(tmp_path: Path) -> None
     parts.store.stop(NOW_MS)
     without = Parts(tmp_path)
     assert without.topics.get("%LMQ%a") is None
-    said = [each for each in open_all(without.lives(), Opening()) if "light queues" in each]
+    said = [each for each in without.walked().open(Opening()) if "light queues" in each]
     assert len(said) == 1
     assert said[0].startswith("the store has 1 light queues, but enableLmq")

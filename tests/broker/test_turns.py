@@ -458,8 +458,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
         return call_later(delay_s, run)
 
     monkeypatch.setattr(reactor, "callLater", counted)
-    broker.lives = all_parts(parts, broker._journal)
-    broker._begin()
+    broker._lives_of(all_parts(parts, broker._journal)).begin()
     for _ in range(150):
         reactor.advance(1)
         while scene.later:

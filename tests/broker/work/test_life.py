@@ -19,9 +19,9 @@ from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.cold_reads import at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
+    AtStop,
     Beat,
     Hears,
-    LastWrite,
     Life,
     Opening,
     SlicedBeat,
@@ -96,7 +96,7 @@ class Tides:
                 WalkBeat(1_000, "walking", self.steps, because="the moon"),
             ),
             forgets=self.gone,
-            at_stop=(LastWrite("drying up", lambda _: self.calls.append("dry")),),
+            at_stop=(AtStop("drying up", lambda _: self.calls.append("dry")),),
         )
 
 

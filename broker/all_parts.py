@@ -37,7 +37,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.pop.life(),
         parts.pop.revive.life(),
         parts.transaction_check.life(),
-        parts.timers.life(),
+        parts.timers.life(parts.topics),
         parts.after_durable.life(sync, parts.later),
         parts.pop.check_points.life(),
         parts.cold_reads.life(),

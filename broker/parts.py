@@ -40,7 +40,6 @@ from txrocketmq.broker.tables.queue_locks import QueueLocks
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.timer.delivery import DEAD_LETTER_TOPIC as TIMER_DEAD_LETTER_TOPIC
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
@@ -167,7 +166,8 @@ class Parts:
         self.transaction_metrics = TransactionMetrics(file("transactionMetrics"), clock)
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
-        self._make_timers(files, file("timermetrics"))
+        timer_metrics = TimerMetrics(file("timermetrics"), clock)
+        self.timers = Timers(files, self.intake, timer_metrics, self.in_thread)
         self.transaction_check = self._check()
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
@@ -231,19 +231,6 @@ class Parts:
             in_thread=self._own_reads,
             timer=self.walks.timer,
         )
-
-    def _make_timers(self, files: OsFiles, file: JsonFile) -> None:
-        metrics = TimerMetrics(file, self.clock)
-        self.timers = Timers(files, self.intake, metrics, self.in_thread)
-        self.timers.delivery.on_dead_letters.append(self._dead_timers)
-        self.topics.on_change.append(self._topic_changed)
-
-    def _dead_timers(self, count: int, why: str) -> None:
-        self.topics.create_in_heartbeat(TIMER_DEAD_LETTER_TOPIC, 1)
-
-    def _topic_changed(self, name: str) -> None:
-        if self.topics.get(name) is None:
-            self.timers.metrics.forget(name)
 
 
 def _raise(error: Exception) -> None:

@@ -194,7 +194,7 @@ class Broker:
         times = RpcTimes()
         for dispatcher in self._journal.dispatchers:
             dispatcher.times = times
-        metrics = BrokerMetrics(self.parts, labels, self.clock.now_ms, times)
+        metrics = BrokerMetrics(self.parts, labels, self.clock.now_ms, times, self.lives.gauges())
         peers = PeerMetrics(self.server.shared, metrics.own)
         return lambda: chain(metrics.collect(), peers.collect())
 

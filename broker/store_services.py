@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from typing import Final
 
 from txrocketmq.broker.store.disk.removals import RemovalJob
 from txrocketmq.broker.store.disk.steps import Steps
@@ -19,6 +20,7 @@ from txrocketmq.broker.work.life import (
     SECOND_MS,
     AtStop,
     Beat,
+    Gauge,
     Hears,
     Life,
     Opening,
@@ -26,6 +28,9 @@ from txrocketmq.broker.work.life import (
     WalkBeat,
 )
 from txrocketmq.broker.work.saving import InThread, at_once
+
+ON_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
+"""The labels that metrics of the store have."""
 
 Heard = Callable[[object], None]
 """Is told the trouble with some work, or None."""
@@ -71,7 +76,15 @@ class StoreServices:
                 Beat(lambda: store.config.flush_interval_commit_log, self.sync),
             ),
             at_stop=(AtStop("closing the store", store.stop),),
+            gauges=(
+                _gauge("size", lambda: store.max_physical_offset - store.min_physical_offset),
+                _gauge("flush_behind", self._flush_behind),
+                _gauge("dispatch_behind", lambda: store.dispatch_behind_bytes),
+            ),
         )
+
+    def _flush_behind(self) -> int:
+        return self._store.max_physical_offset - self._store.flush.flushed_offset
 
     def _opened(self, _: Opening) -> list[str]:
         light = sum(map(is_light, self._store.topics()))
@@ -129,6 +142,10 @@ class StoreServices:
             _tell(self.on_files, error)
         finally:
             self._is_making = False
+
+
+def _gauge(name: str, value: Callable[[], int]) -> Gauge:
+    return Gauge(f"rocketmq_storage_{name}_bytes", value, labels=ON_DISK)
 
 
 def _tell(listeners: list[Heard], trouble: object) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.life import SECOND_MS, Beat, Hears, Life
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Hears, Life
 from txrocketmq.broker.work.saving import InThread
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import ConnectError
@@ -65,6 +65,7 @@ class Registration:
                 Beat(period_ms, lambda: self.register(force=config.force_register)),
                 Beat(SECOND_MS, self._tick),
             ),
+            gauges=(Gauge("rocketmq_broker_permission", lambda: config.broker_permission),),
         )
 
     def begin(

@@ -15,7 +15,7 @@ from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, changed, unser
 from txrocketmq.broker.tables.topic import validate_group
 from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -220,6 +220,7 @@ class SubscriptionGroups:
             table=self,
             opens=lambda _: unserved_in("group", GROUP_ATTRIBUTES, self.all()),
             beats=(Beat(SECOND_MS, self.saving.begin),),
+            gauges=(Gauge("rocketmq_consumer_group_number", lambda: self.count),),
         )
 
     def _changed(self, name: str) -> None:

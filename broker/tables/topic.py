@@ -23,7 +23,7 @@ from txrocketmq.broker.tables.attributes import (
 from txrocketmq.broker.work.drafts import Drafts
 from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.flags import PermName, is_inherited
 from txrocketmq.remoting.message.topics import (
@@ -335,6 +335,7 @@ class Topics:
             table=self,
             opens=lambda _: unserved_in("topic", TOPIC_ATTRIBUTES, self.all()),
             beats=(Beat(SECOND_MS, self.saving.begin),),
+            gauges=(Gauge("rocketmq_topic_number", lambda: self.count),),
         )
 
     def set_order_topics(self, names: set[str]) -> None:

@@ -22,7 +22,8 @@ from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
-from txrocketmq.broker.timer.delivery import Delivery
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.timer.delivery import DEAD_LETTER_TOPIC, Delivery
 from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
 from txrocketmq.broker.timer.enqueue import Enqueue
 from txrocketmq.broker.timer.metrics import TimerMetrics
@@ -266,8 +267,16 @@ class Timers:
             self._rates = into * 1000 / elapsed_ms, out * 1000 / elapsed_ms
             self._counted = now
 
-    def life(self) -> Life:
+    def life(self, topics: Topics) -> Life:
         """Progress is kept in timercheck, and the counts in timermetrics."""
+
+        def make_topic(*_: object) -> None:
+            topics.create_in_heartbeat(DEAD_LETTER_TOPIC, 1)
+
+        def topic_changed(name: str) -> None:
+            if topics.get(name) is None:
+                self.metrics.forget(name)
+
         delivery, save = self.delivery, self.metrics.saving.begin
         return Life(
             "timers",
@@ -278,7 +287,9 @@ class Timers:
                 Hears(self.on_warning, notices.timers_warn),
                 Hears(delivery.on_refused, notices.timers_stand_still),
                 Hears(delivery.on_unreadable, notices.timers_not_readable),
+                Hears(delivery.on_dead_letters, make_topic),
                 Hears(delivery.on_dead_letters, notices.timers_not_delivered),
+                Hears(topics.on_change, topic_changed),
             ),
             troubles={
                 "writing the timer log": self.enqueue.on_trouble,

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.broker.test_service import Scene
 
 LAST_WRITES = [
     "writing down what is popped",
@@ -68,3 +70,25 @@ def test_each_file_has_a_part_that_keeps_it(tmp_path: Path, is_light: bool) -> N
 def test_each_part_has_a_name_of_its_own(parts: Parts) -> None:
     names = [life.name for life in parts.lives()]
     assert len(names) == len(set(names))
+
+
+def lists_of_listeners(of: object, seen: set[int]) -> Iterator[tuple[str, list[object]]]:
+    """All lists with names of `on_...` that can be reached from an object of the broker."""
+    if id(of) in seen or not type(of).__module__.startswith("txrocketmq.broker"):
+        return
+    seen.add(id(of))
+    for name, value in getattr(of, "__dict__", {}).items():
+        if name.startswith("on_") and isinstance(value, list):
+            yield f"{type(of).__qualname__}.{name}", value
+        yield from lists_of_listeners(value, seen)
+
+
+def test_somebody_hears_each_list_of_listeners(tmp_path: Path) -> None:
+    """In a whole broker; before its start most of them are empty."""
+    scene = Scene(tmp_path)
+    silent = [name for name, heard in lists_of_listeners(scene.broker.parts, set()) if not heard]
+    assert len(silent) > 20
+    scene.start()
+    lists = list(lists_of_listeners(scene.broker.parts, set()))
+    assert len(lists) > 25
+    assert not [name for name, heard in lists if not heard]

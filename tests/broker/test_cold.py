@@ -421,7 +421,9 @@ def test_a_key_is_looked_for_in_a_thread(scene: Scene) -> None:
 
 
 def test_metrics_are_collected_without_the_disk(scene: Scene) -> None:
-    metrics = BrokerMetrics(scene.parts, {}, lambda: LATER_MS, RpcTimes())
+    metrics = BrokerMetrics(
+        scene.parts, {}, lambda: LATER_MS, RpcTimes(), scene.parts.walked().gauges()
+    )
     text = scene.disk.watch(lambda: exposition(metrics.collect()))
     assert b"rocketmq_consumer_lag_latency" in text
     assert any("/commitlog/" in path for path in scene.disk.read)

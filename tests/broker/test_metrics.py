@@ -40,7 +40,8 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 
 
 def families(parts: Parts, times: RpcTimes | None = None, **labels: str) -> list[Any]:
-    metrics = BrokerMetrics(parts, labels, lambda: NOW_MS + 5_000, times)
+    gauges = parts.walked().gauges()
+    metrics = BrokerMetrics(parts, labels, lambda: NOW_MS + 5_000, times, gauges)
     text = exposition(metrics.collect()).decode()
     return list(text_string_to_metric_families(text))
 
@@ -246,7 +247,9 @@ def test_no_piece_grows_with_what_there_is(parts: Parts) -> None:
         parts.consumers.register(
             client, f"g{number}", "CONSUME_PASSIVELY", "CLUSTERING", "x", subscribed
         )
-    pieces: list[Any] = list(BrokerMetrics(parts, {}, lambda: NOW_MS).collect())
+    pieces: list[Any] = list(
+        BrokerMetrics(parts, {}, lambda: NOW_MS, gauges=parts.walked().gauges()).collect()
+    )
     assert max(len(piece.samples) for piece in pieces) == 32
     found = families(parts)
     names = [family.name for family in found]

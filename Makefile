@@ -6,13 +6,15 @@ BIN := .venv/bin
 STORE ?= var/standalone
 PROCESS_TESTS := tests/process tests/crash
 FUZZ_MINUTES ?= 60
+# Other rounds each day; the summary says which, so that they can be repeated with `make crash`.
+SEED_OF_DAY = $$(($$(date +%s) / 86400 * 100))
 # One kind of tests that fails does not keep the others from running.
 MAKEFLAGS += --keep-going --no-print-directory
 # Tests start many processes: what one has compiled, the next need not; `make clean` removes it.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz lint unit tidy process crash engine engine-oldest compat mqadmin-table bench bench-client bench-spark check docs map dist image clean run-environment environment
+.PHONY: help run test test-all fuzz lint unit tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-spark check docs map dist release image clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,33 +22,40 @@ help: ## this list
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
-test: unit tidy process engine compat ## all tests: of modules, of the repository, with processes, with Spark, with official clients
+# `make check test` runs the tidy tests once, in `check`; and times of all kinds are printed.
+COMPUTING = unit $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
+
+test: environment ## all that a change has to pass, within half an hour: unit, tidy, process and engine beside compat
+	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes "$(COMPUTING)" compat
+
+test-all: environment ## the same with every scenario on every release, a thousand rounds of crash, PySpark 4.0: for nights
+	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes "$(COMPUTING) engine-oldest crash" compat-all
 
 fuzz: environment ## property tests over and over, an hour; FUZZ_MINUTES=5, ARGS="--seed 7 tests/remoting/frame/test_frame.py"
 	@$(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES) $(ARGS)
 
-unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
-	@echo "unit: tests of each module, no peers"
+unit: environment ## proves that each module does what it says, without peers and network; ARGS="-k pull"
+	@echo "unit: each module does what it says, without peers and network"
 	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 		--ignore tests/engine $(addprefix --ignore ,tests/tidy $(PROCESS_TESTS)) $(ARGS)
 
-tidy: environment ## who may import whom, sizes, mirror of modules, pages up to date, the wheel
-	@echo "tidy: the rules of the repository"
+tidy: environment ## proves the rules of the repository: who may import whom, sizes, pages up to date, the wheel
+	@echo "tidy: the repository keeps its rules, its pages are up to date, its wheel is whole"
 	@$(BIN)/pytest tests/tidy $(ARGS)
 
-process: environment ## commands and servers as processes, those of the pages, killed; ARGS="-k tail"
-	@echo "process: our commands and servers, those of README and docs too"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -rfEsR \
+process: environment ## proves that servers and commands work as processes, and lose nothing when they are killed; ARGS="-k tail"
+	@echo "process: servers and commands work as processes and as the pages say, and lose nothing when killed"
+	@CRASH_SEED=$${CRASH_SEED:-$(SEED_OF_DAY)} $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -rfEs \
 		$(PROCESS_TESTS) $(ARGS)
 
-crash: environment ## kills, power cuts, damages, failures, judged by one rule; ROUNDS=1000, SEED=4711
+crash: environment ## proves the same by many rounds of kills, power cuts, damages and failures; ROUNDS=1000, SEED=4711
 	@seed=$(or $(SEED),$$RANDOM); echo "crash: $(or $(ROUNDS),1000) rounds, from seed $$seed on"; \
 		CRASH_ROUNDS=$(or $(ROUNDS),1000) CRASH_SEED=$$seed $(BIN)/pytest -n auto --maxprocesses 4 \
 		--timeout 3600 tests/crash $(ARGS)
 
-engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
-	@echo "engine: Spark sessions over stores and servers"
-	@$(BIN)/pytest tests/engine -n 2 --dist loadfile --timeout 300 --reruns 1 -rfEsR $(ARGS)
+engine: environment ## proves that Spark itself reads stores and clusters as the sources say (Java 17); ARGS="-k stream"
+	@echo "engine: Spark reads stores and clusters, intact and damaged, as the sources say"
+	@$(BIN)/pytest tests/engine -n 2 --dist loadfile --timeout 300 -rfEs $(ARGS)
 
 engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its own in var/ (a large download)
 	@test -x var/pyspark-4.0/bin/pytest || { python3 -m venv var/pyspark-4.0 \
@@ -55,9 +64,12 @@ engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its 
 			pytest pytest-timeout hypothesis; }
 	@var/pyspark-4.0/bin/pytest tests/engine/test_batch.py tests/engine/test_tables.py --timeout 300 $(ARGS)
 
-compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
-	@echo "compat: official clients (the first time, their jars and an image are fetched)"
-	@$(BIN)/pytest compat_tests -n 2 --dist loadfile --reruns 1 -rfEsR $(ARGS)
+compat: environment ## proves that official Java, Go and Python clients notice no difference; ARGS="--server original-5.4.0"
+	@echo "compat: official clients notice no difference (the first time, their jars and an image are fetched)"
+	@$(BIN)/pytest compat_tests -n 2 --dist loadfile -rfEs $(ARGS)
+
+compat-all: ## the same, with each scenario on each release of the Java clients
+	@$(MAKE) compat ARGS="--all-releases $(ARGS)"
 
 mqadmin-table: environment ## every command of mqadmin, ours beside the original: docs/mqadmin.md; ARGS="--java local"
 	@echo "mqadmin-table: four brokers one after the other, six minutes or so"
@@ -75,9 +87,10 @@ bench-spark: environment ## what reading stores with Spark costs, beside its flo
 	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 
-check: lint tidy ## format, lint, types, import layers, tidy tests
+check: environment ## lint and tidy, side by side
+	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes lint tidy
 
-lint: environment ## format, lint, types, import layers
+lint: environment ## proves that format, names, types and import layers are as style.md says
 	@echo "lint: format";  $(BIN)/ruff format --check --quiet .
 	@echo "lint: rules";   $(BIN)/ruff check --quiet .
 	@echo "lint: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
@@ -94,11 +107,14 @@ map: environment ## each folder and each module with a sentence; ARGS="broker"
 dist: ## source archive and wheel, in dist/
 	@scripts/distribution dist
 
+release: environment ## commit, tag, archives and notes of a release, nothing published; VERSION=0.2.0
+	@BIN="$(BIN)" scripts/release "$(VERSION)"
+
 image: environment dist ## container image txrocketmq, of the wheel in dist/
 	@$(BIN)/python -m compat_tests.image
 
 clean: ## removes .venv and everything built; keeps var/ (stores, results)
-	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv build dist *.egg-info client/*.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 run-environment:

@@ -30,7 +30,7 @@ FLOOR: Final = """
 import mmap, sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from txrocketmq.remoting.message.checksum import crc32
+from txrocketmq.remoting.primitives.checksum import crc32
 
 def read(path):
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:

@@ -40,11 +40,12 @@ def all_processors(
 
     `serialize_type` is the form in which headers are written.
     """
+    config, topics, groups, store = parts.config, parts.topics, parts.groups, parts.store
     return [
         *_send_processors(parts, serialize_type),
         PullMessageProcessor(
-            parts.config,
-            parts.topics,
+            config,
+            topics,
             PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
             parts.offsets,
             parts.store,
@@ -69,8 +70,9 @@ def all_processors(
             parts.producers,
             parts.filters,
             parts.walks,
+            parts.in_order,
         ),
-        QueueLockProcessor(parts.locks),
+        QueueLockProcessor(parts.locks, parts.walks),
         QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
         AssignmentProcessor(
             parts.config,
@@ -82,7 +84,7 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.cold_reads
+            config, topics, groups, parts.consumers, store, parts.cold_reads, parts.walks
         ),
         *_pop_processors(parts),
         *_admin_processors(parts),

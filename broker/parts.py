@@ -47,6 +47,7 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import saving
 from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.message.ids import UniqueKeys
@@ -133,6 +134,7 @@ class Parts:
             self.files.append(JsonFile(folder / name))
             return self.files[-1]
 
+        self.in_order = InOrder(self.walks)
         self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.store_services = StoreServices(self.store, self.write_in_thread)

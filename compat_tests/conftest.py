@@ -4,6 +4,8 @@
 Servers and JVMs live for the whole session; topics, groups and clients belong to one test.
 """
 
+import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -16,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for "compat_tests" itself
 
+from compat_tests.cache import exclusive
 from compat_tests.docker_engine import DockerEngine, EngineUnavailable
 from compat_tests.engine import ContainerEngine, Engine, open_java
 from compat_tests.image import NAME, NotBuilt, build, distribution
@@ -24,7 +27,7 @@ from compat_tests.java_client import ClientJvm, compile_clients
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server, running
 from compat_tests.pops import SETTINGS as POP_SETTINGS
 from compat_tests.scene import Scene
-from tests import failures
+from tests import durations, failures
 
 _ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
 _FOLDER: pytest.StashKey[Path] = pytest.StashKey()
@@ -40,7 +43,11 @@ _CHECKS: Final = {
 
 def pytest_configure(config: pytest.Config) -> None:
     """Resets signals to what they mean at a terminal, also for runs under nohup or a script."""
+    durations.register(config)
     failures.register(config)
+    config.addinivalue_line(
+        "markers", "both_releases: wire or behaviour of the Java clients differ between releases"
+    )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -59,6 +66,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="container",
         help="where Java runs (default: container; local where no container engine can be had)",
     )
+    group.addoption(
+        "--all-releases",
+        action="store_true",
+        help="every scenario with each release of the Java clients, not only those marked so",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a scenario with both releases of the Java clients where they differ.
+
+    All others run with the later one: the earlier does the same on the wire.
+    """
+    if "jvm" in metafunc.fixturenames:
+        marked = metafunc.definition.get_closest_marker("both_releases") is not None
+        is_both = marked or metafunc.config.getoption("--all-releases")
+        metafunc.parametrize("jvm", RELEASES if is_both else RELEASES[-1:], indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -140,7 +163,7 @@ def work_folder(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def test_folder(work_folder: Path) -> Path:
-    """The folder for the files of one run of one test; a repeated test gets another one."""
+    """The folder for the files of one test."""
     return Path(tempfile.mkdtemp(prefix="test-", dir=work_folder))
 
 
@@ -167,11 +190,21 @@ def docker_engine(request: pytest.FixtureRequest, engine: Engine) -> DockerEngin
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source archive and the wheel, as ``make dist`` makes them."""
-    try:
-        return distribution(tmp_path_factory.mktemp("distribution"))
-    except NotBuilt as error:
-        pytest.fail(str(error))
+    """A folder with the source archive and the wheel, as ``make dist`` makes them.
+
+    Workers share it: the first that needs it has it made, and others wait meanwhile.
+    """
+    base = tmp_path_factory.getbasetemp()
+    checkout = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "distribution"
+    with exclusive("distribution"):
+        if not (checkout / "dist").is_dir():
+            checkout.mkdir(exist_ok=True)
+            try:
+                distribution(checkout)
+            except NotBuilt as error:
+                shutil.rmtree(checkout / "dist", ignore_errors=True)
+                pytest.fail(str(error))
+    return checkout / "dist"
 
 
 @pytest.fixture(scope="session")
@@ -245,9 +278,9 @@ def pop_broker(
         yield broker
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
-    """The JVM with the official clients, once for each release."""
+    """The JVM with the official clients; see pytest_generate_tests for the releases."""
     return _jvm(request.param, engine, work_folder)
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,16 @@ def test_it_is_made_without_the_development_environment(dist: Path) -> None:
     """Archives, and nothing else that git does not know."""
     assert [path.suffix for path in sorted(dist.iterdir())] == [".whl", ".gz"]
     assert not (dist.parent / ".venv").exists()
+
+
+def test_it_has_the_stubs_of_the_client(dist: Path, wheel: Path) -> None:
+    """They are not kept in the repository."""
+    stubs = {f"client/{face}.pyi" for face in ("aio", "blocking", "tx")}
+    (source,) = dist.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        assert stubs <= {name.partition("/")[2] for name in archive.getnames()}
+    with zipfile.ZipFile(wheel) as archive:
+        assert {f"txrocketmq/{stub}" for stub in stubs} <= set(archive.namelist())
 
 
 def test_a_package_index_would_take_it(dist: Path) -> None:

@@ -18,6 +18,7 @@ REBALANCED_S = 12.0
 so that only a notification of the broker meets it."""
 
 
+@pytest.mark.both_releases
 def test_everything_is_delivered_once(scene: Scene) -> None:
     topic = scene.topic(queues=4)
     sent = {f"m{n}" for n in range(200)}
@@ -107,6 +108,7 @@ def shared_out(consumers: list[PushConsumer], queues: int) -> bool:
     return fair and total == queues and set().union(*parts) == set(range(queues))
 
 
+@pytest.mark.both_releases
 def test_consumers_join_and_leave_without_loss(scene: Scene) -> None:
     topic, group = scene.topic(queues=8), scene.unique("group")
     first = scene.push_consumer(topic, group)
@@ -184,6 +186,7 @@ def test_two_groups_each_get_everything(scene: Scene) -> None:
         assert sorted(consumer.bodies()) == sorted(f"m{n}" for n in range(20))
 
 
+@pytest.mark.both_releases
 def test_offsets_survive_a_consumers_restart(scene: Scene) -> None:
     topic, group = scene.topic(queues=4), scene.unique("group")
     producer = scene.producer()

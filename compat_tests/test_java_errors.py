@@ -48,6 +48,7 @@ def test_no_such_topic(strict_scene: Scene, mode: str) -> None:
     assert error == ("MQClientException", NO_ROUTE, text)
 
 
+@pytest.mark.both_releases
 @pytest.mark.parametrize("mode", ["sync", "async", "batch"])
 def test_no_such_topic_at_the_broker(strict_scene: Scene, mode: str) -> None:
     """With a queue named the client asks the broker without looking for a route."""
@@ -147,6 +148,7 @@ def test_no_read_permission(scene: Scene) -> None:
     assert thrown(lambda: reader.queues(topic), text) == ("MQClientException", -1, text)
 
 
+@pytest.mark.both_releases
 def test_no_such_topic_to_pull(scene: Scene) -> None:
     topic = scene.unique("none")
     reader = scene.reader()
@@ -182,6 +184,7 @@ def test_a_negative_queue_lets_the_broker_choose(scene: Scene) -> None:
     assert len(scene.read(topic, 2)) == 2
 
 
+@pytest.mark.both_releases
 @pytest.mark.parametrize(
     ("topic", "text"),
     [

@@ -81,6 +81,7 @@ def test_messages_that_are_there_already_are_filtered_too(filter_scene: Scene) -
     assert sorted(consumer.bodies()) == bodies(997, 998, 999)
 
 
+@pytest.mark.both_releases
 def test_words_of_5x(filter_scene: Scene, origin: Origin) -> None:
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9.7 takes CONTAINS for a name, and so for the end of the expression")
@@ -93,6 +94,7 @@ def test_words_of_5x(filter_scene: Scene, origin: Origin) -> None:
     assert sorted(consumer.bodies()) == bodies(0, 3, 6, 9)
 
 
+@pytest.mark.both_releases
 def test_waiting_consumers_get_a_message_at_once(filter_scene: Scene) -> None:
     topic = filter_scene.topic(queues=1)
     consumer = filter_scene.push_consumer(topic, filter_scene.unique("group"), sql="a = 7")
@@ -169,6 +171,7 @@ def test_a_broker_that_does_not_filter_says_so(scene: Scene) -> None:
     assert NOT_SUPPORTED in refused.value.text
 
 
+@pytest.mark.both_releases
 def test_a_lite_pull_consumer(filter_scene: Scene, origin: Origin) -> None:
     if origin.behaves_as == "4.9.7" and filter_scene.jvm.release == "5.4.0":
         pytest.skip("4.9.7 does not know LITE_PULL_MESSAGE, which this client sends")

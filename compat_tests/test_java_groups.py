@@ -96,6 +96,7 @@ def consumed(scene: Scene, group: str, topic: str) -> int:
     return int(answer["extFields"]["offset"]) if answer["code"] == 0 else -1
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(240)
 def test_a_reset_reaches_consumers_that_are_there(scene: Scene) -> None:
     """By the next pull in 5.x, by a request of the broker in 4.9."""

@@ -5,6 +5,8 @@ import json
 import time
 from collections import defaultdict
 
+import pytest
+
 from compat_tests import probe
 from compat_tests.java_client import Json, PushConsumer, message, text
 from compat_tests.scene import Scene, poll
@@ -76,6 +78,7 @@ def test_each_key_is_consumed_in_order(scene: Scene) -> None:
     assert by_key == [f"k3/{step}" for step in range(20)]
 
 
+@pytest.mark.both_releases
 def test_order_holds_while_a_group_changes(scene: Scene) -> None:
     topic, group = scene.topic(queues=4), scene.unique("group")
     keys = [f"k{n}" for n in range(12)]

@@ -36,6 +36,7 @@ def test_pull_from_any_offset(scene: Scene) -> None:
     assert (odd["status"], bodies(odd), odd["next_offset"]) == ("FOUND", ["m1", "m3"], 5)
 
 
+@pytest.mark.both_releases
 def test_pull_with_nothing_to_find(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     queue, consumer = scene.queue(topic, 0), scene.pull_consumer(scene.unique("group"))
@@ -129,6 +130,7 @@ def test_admin_sees_the_offsets(scene: Scene) -> None:
     ]
 
 
+@pytest.mark.both_releases
 def test_lite_consumer_subscribes(scene: Scene) -> None:
     needs(LITE_PULL_MESSAGE, scene)
     topic, group = scene.topic(queues=4), scene.unique("group")
@@ -144,6 +146,7 @@ def test_lite_consumer_subscribes(scene: Scene) -> None:
     assert [text(item) for item in consumer.poll_until(1)] == ["later"]
 
 
+@pytest.mark.both_releases
 def test_lite_consumer_assigns_seeks_and_commits(scene: Scene) -> None:
     needs(LITE_PULL_MESSAGE, scene)
     topic, group = scene.topic(queues=2), scene.unique("group")

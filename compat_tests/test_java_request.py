@@ -42,6 +42,7 @@ def wait_for_reply(scene: Scene, said: str) -> None:
     poll(is_stored, f"{said} is stored")
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_request_is_replied_to(scene: Scene, mode: str) -> None:

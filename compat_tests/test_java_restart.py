@@ -77,6 +77,7 @@ def test_messages_and_offsets_survive(mortal_scene: Scene, end: str) -> None:
     assert (broker.store / "abort").exists()
 
 
+@pytest.mark.both_releases
 def test_a_waiting_consumer_survives(mortal_scene: Scene) -> None:
     """Takes half a minute with the 4.9.7 client: it waits for the answer of its last pull."""
     scene, broker = mortal_scene, mortal_scene.broker
@@ -151,6 +152,7 @@ def test_the_oldest_messages_are_gone(mortal_scene: Scene, aged: Aged) -> None:
     assert reader.search_offset(queue, 0) == aged.min_offset
 
 
+@pytest.mark.both_releases
 def test_consume_from_last(mortal_scene: Scene, aged: Aged) -> None:
     """A group that never was begins at the end, as this queue no longer has its beginning."""
     scene = mortal_scene

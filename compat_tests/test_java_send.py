@@ -21,6 +21,7 @@ def position(item: Json) -> tuple[int, int]:
     return queue["queue_id"], item["queue_offset"]
 
 
+@pytest.mark.both_releases
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_sent_messages_are_where_the_results_say(scene: Scene, mode: str) -> None:
     topic = scene.topic(queues=4)
@@ -60,6 +61,7 @@ def test_oneway_messages_arrive(scene: Scene) -> None:
     assert {text(item) for item in scene.read(topic, 20)} == {f"m{n}" for n in range(20)}
 
 
+@pytest.mark.both_releases
 def test_a_batch_is_many_messages_in_one_queue(scene: Scene, origin: Origin) -> None:
     topic = scene.topic(queues=4)
     producer = scene.producer()
@@ -86,6 +88,7 @@ def test_a_batch_is_many_messages_in_one_queue(scene: Scene, origin: Origin) -> 
         assert item["properties"]["UNIQ_KEY"] == ids[number]
 
 
+@pytest.mark.both_releases
 def test_a_batch_without_a_queue_is_spread_by_batches(scene: Scene) -> None:
     topic = scene.topic(queues=2)
     producer = scene.producer()
@@ -100,6 +103,7 @@ def test_a_batch_without_a_queue_is_spread_by_batches(scene: Scene) -> None:
         assert bodies[start : start + 3] == [f"{batch}.{n}" for n in range(3)]
 
 
+@pytest.mark.both_releases
 def test_keys_tags_flag_and_properties_come_back(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     properties = {
@@ -153,6 +157,7 @@ def test_bodies_of_all_sizes(scene: Scene, compressible: bool) -> None:
         assert received[-1]["store_size"] < MAX_BODY_BYTES / 2
 
 
+@pytest.mark.both_releases
 def test_compressed_bodies(scene: Scene) -> None:
     """What the client can do: the 4.9.7 producer has no switch for anything but zlib."""
     kinds = ["ZLIB"] if scene.jvm.release == "4.9.7" else ["ZLIB", "LZ4", "ZSTD"]
@@ -181,6 +186,7 @@ def test_uncompressed_large_body(scene: Scene) -> None:
     assert compression_of(item) == 0
 
 
+@pytest.mark.both_releases
 def test_the_first_message_creates_its_topic(scene: Scene) -> None:
     topic = scene.unique("created")
     producer = scene.producer()

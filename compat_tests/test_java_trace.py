@@ -42,6 +42,7 @@ def traces(scene: Scene, key: str) -> list[Json]:
         return []
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(240)
 def test_traces_are_written_and_found(trace_scene: Scene) -> None:
     scene = trace_scene

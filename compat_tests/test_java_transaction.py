@@ -55,6 +55,7 @@ def bodies(messages: list[Json]) -> list[str]:
     return sorted(text(item) for item in messages)
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(180)
 def test_commit_and_rollback(transaction_scene: Scene) -> None:
     scene = transaction_scene
@@ -93,6 +94,7 @@ def test_commit_and_rollback(transaction_scene: Scene) -> None:
     assert bodies(scene.read(topic, 4)) == ["m0", "m2", "m4", "m6"]
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(240)
 def test_the_producer_is_asked(transaction_scene: Scene) -> None:
     """Until it says what became of it; and what it never says goes to a topic of its own."""

@@ -57,6 +57,7 @@ def test_each_key_is_consumed_in_order(scene: Scene, ours: Make) -> None:
     assert consumer.locked() == {0, 1, 2, 3}
 
 
+@pytest.mark.both_releases
 def test_java_and_ours_exclude_each_other(scene: Scene, ours: Make) -> None:
     topic, group = scene.topic(queues=4), scene.unique("group")
     java = scene.push_consumer(topic, group, orderly=True)
@@ -147,6 +148,7 @@ def test_what_fails_too_often_in_order_is_a_dead_letter(scene: Scene, ours: Make
 # ---------------------------------------------------------------------- whatever Java has sent
 
 
+@pytest.mark.both_releases
 @pytest.mark.parametrize("kind", ["push", "orderly", "lite"])
 def test_whatever_java_sends_reaches_ours(scene: Scene, ours: Make, kind: str) -> None:
     topic = scene.topic(queues=1)
@@ -224,6 +226,7 @@ def test_broadcasting_reaches_each_of_ours_and_goes_on_by_the_file_of_offsets(
     assert path.with_name("offsets.json.bak").exists()
 
 
+@pytest.mark.both_releases
 def test_broadcasting_goes_on_by_the_file_of_offsets_of_the_other(
     scene: Scene, ours: Make, work_folder: Path
 ) -> None:
@@ -254,6 +257,7 @@ def test_broadcasting_goes_on_by_the_file_of_offsets_of_the_other(
 # -------------------------------------------------------------------------------- lite and groups
 
 
+@pytest.mark.both_releases
 def test_lite_pull_shares_with_java_and_commits(
     scene: Scene, ours: Make, origin: Origin, jvm: ClientJvm
 ) -> None:
@@ -359,6 +363,7 @@ def test_sql_is_filtered_by_the_broker(
 # -------------------------------------------------------------------------------- administrators
 
 
+@pytest.mark.both_releases
 @pytest.mark.parametrize("kind", ["push", "orderly", "lite"])
 def test_mqadmin_sees_our_consumers(scene: Scene, ours: Make, kind: str) -> None:
     topic, group = scene.topic(queues=2), scene.unique("group")

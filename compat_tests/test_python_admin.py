@@ -142,6 +142,7 @@ def test_messages_are_found(scene: Scene, admin: Any) -> None:
     assert (twin.tags, twin.body) == ("a", b"m1")
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(240)
 def test_a_java_consumer_is_seen_and_sent_back(scene: Scene, admin: Any) -> None:
     topic, group = scene.topic(queues=2), scene.unique("admin-group")

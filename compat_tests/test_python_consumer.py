@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from compat_tests.java_client import message, text
 from compat_tests.scene import Scene, poll
 
@@ -65,6 +67,7 @@ def test_python_goes_on_where_java_stopped_and_the_reverse(scene: Scene, tmp_pat
     assert {text(item) for item in last.wait_for(20)} == third
 
 
+@pytest.mark.both_releases
 def test_python_and_java_share_the_queues_of_a_group(scene: Scene, tmp_path: Any) -> None:
     topic, group = scene.topic(queues=4), scene.unique("group")
     producer = scene.producer()

@@ -79,6 +79,7 @@ def test_every_way_to_send_reaches_java(scene: Scene) -> None:
     assert received["batch 3"]["tags"] == "b"
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_java_reads_what_is_compressed(scene: Scene, kind: CompressionType) -> None:
@@ -127,6 +128,7 @@ def test_asking_java(scene: Scene) -> None:
     assert reply.topic == "DefaultCluster_REPLY_TOPIC"
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(180)
 def test_answering_java(scene: Scene) -> None:
     from txrocketmq.client import PushConsumer  # noqa: PLC0415 - for this scenario alone
@@ -184,6 +186,7 @@ def test_transactions(scene: Scene, asking_broker: Broker) -> None:
     scene.close()
 
 
+@pytest.mark.both_releases
 @pytest.mark.timeout(180)
 def test_traces_are_as_the_original_writes_them(scene: Scene) -> None:
     topic, traces = scene.topic(queues=1), scene.topic("traces", queues=1)

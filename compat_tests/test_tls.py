@@ -54,6 +54,7 @@ def encrypted(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
 # ------------------------------------------------------------------------------ permissive servers
 
 
+@pytest.mark.both_releases
 def test_whatever_is_sent_arrives(encrypted: Scene, scene: Scene) -> None:
     """With a consumer that encrypts, and one that does not."""
     topic = encrypted.topic(queues=2)

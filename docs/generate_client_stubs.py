@@ -3,6 +3,8 @@
 
 Their classes are made when they are imported, of the classes of the core (client/faces/faces.py),
 which type checkers and editors cannot follow. A stub says the same for them, docstrings included.
+The stubs are not kept in the repository: `scripts/environment` makes them for a checkout, and
+`make dist` for archives.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ class NamesrvConfig(MetricsConfig):
     """The idle time in seconds after which a connection is closed; 0 means never."""
     max_bytes_held_for_peers: int = setting(268_435_456, live=True, least=33_554_432)
     """How many bytes may be held for all connections together: unfinished frames, requests that are
-    not served yet, and answers that are not read. Beyond that, those with the most are not read
-    from any more, and after some seconds, or at a quarter more, they are closed."""
+    not served yet or wait for messages, answers that are not read, and the state of TLS (24 KiB or
+    more for a connection). Beyond that, those with the most are not read from any more, and after
+    some seconds, or at a quarter more, they are closed."""
     enable_shutdown_gracefully: bool = setting(False, live=True)
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""

@@ -7,14 +7,16 @@ BrokerHousekeepingService, and of the scan for brokers in NamesrvController.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from twisted.logger import Logger
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_events import Event, MinIdChanged, TwoOfOneId
+from txrocketmq.namesrv.routes.route_table import RouteTable
+from txrocketmq.namesrv.turns import Own, Turns
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.host.life import AtStop, Gauge, Life, Tick
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
@@ -25,6 +27,8 @@ from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 FIRST_SCAN_MS: Final = 5_000
+_TOLD_AT_ONCE: Final = 16
+"""How many events of brokers are told at once."""
 TWO_MS: Final = 600_000
 """How often, in ms, there is a warning that two brokers have one name and id."""
 
@@ -39,13 +43,18 @@ class BrokerHousekeeping:
         table: RouteTable,
         configuration: Configuration,
         steady_clock: Callable[[], int],
+        turns: Turns,
         connect: Callable[[], Connections],
     ) -> None:
         self._table = table
         self._configuration = configuration
         self._steady_ms = steady_clock
+        self._turns = turns
         self._connect = connect
         self._connections: Connections | None = None
+        self._events: deque[Event] = deque()
+        """What happened to brokers and was not told yet."""
+        self._is_tidying = self._is_expiring = False
         self._two = Seldom(1, TWO_MS)
 
     def life(self) -> Life:
@@ -75,25 +84,61 @@ class BrokerHousekeeping:
         return self._configuration.get(NamesrvConfig)
 
     def expire(self, steady_ms: int) -> None:
-        """Forgets brokers that have been silent for too long, and closes their connections."""
-        for live in self._table.expire(steady_ms):
-            if isinstance(live.channel, TcpPeer):
-                live.channel.close()
-        self.tell()
+        """Begins to look for brokers that have been silent, and closes their connections."""
+        if not self._is_expiring:
+            self._is_expiring = True
+            self._turns.run(self._expiring(steady_ms), _failed)
+
+    def _expiring(self, steady_ms: int) -> Own:
+        try:
+            for live in self._table.expiring(steady_ms):
+                if live is not None:
+                    self.tell()
+                    if isinstance(live.channel, TcpPeer):
+                        live.channel.close()
+                yield
+        finally:
+            self._is_expiring = False
+        return True
 
     def _disconnected(self, peer: Peer, _: int) -> None:
         self._table.channel_closed(peer)
         self.tell()
 
     def tell(self) -> None:
-        """Logs what happened to brokers, and notifies the brokers concerned."""
-        for event in self._table.take_events():
-            if isinstance(event, TwoOfOneId):
-                self._warn_of_two(event)
-                continue
-            log.info("{event}", event=event)
-            if isinstance(event, MinIdChanged):
-                self._tell_brokers(event)
+        """Tells what happened to brokers, and cleans up after those that left.
+
+        A part of it is done at once. What is left when thousands have left together is done in
+        turns with all requests.
+        """
+        at_once = 0 if self._events else _TOLD_AT_ONCE
+        self._events += self._table.take_events()
+        for _ in range(min(at_once, len(self._events))):
+            self._tell_of(self._events.popleft())
+        if not self._is_tidying and (self._events or self._table.is_to_clean):
+            self._is_tidying = True
+            self._turns.run(self._tidying(), _failed)
+
+    def _tidying(self) -> Own:
+        try:
+            while self._events or self._table.is_to_clean:
+                yield from self._table.cleaning()
+                self._events += self._table.take_events()
+                while self._events:
+                    self._tell_of(self._events.popleft())
+                    yield
+        finally:
+            self._is_tidying = False
+        return True
+
+    def _tell_of(self, event: Event) -> None:
+        """Logs an event, and notifies the brokers concerned."""
+        if isinstance(event, TwoOfOneId):
+            self._warn_of_two(event)
+            return
+        log.info("{event}", event=event)
+        if isinstance(event, MinIdChanged):
+            self._tell_brokers(event)
 
     def _warn_of_two(self, event: TwoOfOneId) -> None:
         """Warns every ten minutes, although both brokers register twice a minute."""
@@ -120,3 +165,7 @@ class BrokerHousekeeping:
     def _close(self) -> None:
         if self._connections is not None:
             self._connections.close()
+
+
+def _failed(error: Exception) -> None:
+    log.error("what is left of brokers that went cannot be removed: {error!r}", error=error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from txrocketmq.remoting.host.life import Life, Opening
 from txrocketmq.remoting.process.kept_json import read_kept
@@ -18,6 +19,8 @@ from txrocketmq.remoting.serialize.json import encode_body
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """The namespace of topics whose queues are in a fixed order: topic to "broker:queues;..."."""
 
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""How long the file may become. It is encoded and written while everybody waits."""
 
 _ADVICE = (
     "Repair the file or restore a copy. Without it and its .bak, the key-values are lost, which"
@@ -89,8 +92,14 @@ class KvConfig:
 
     def _replace(self, namespace: str, values: dict[str, str]) -> None:
         table = {**self._table, namespace: values}
+        text = encode_body({"configTable": table})
+        if len(text) > MAX_BYTES and len(values) >= len(self._table.get(namespace, ())):
+            raise KvConfigError(
+                f"{self.path.name} would have {len(text)} bytes, and has at most {MAX_BYTES}:"
+                " delete key-values that nobody needs"
+            )
         try:
-            write_replacing(self.path, encode_body({"configTable": table}))
+            write_replacing(self.path, text)
         except OSError as error:
             raise KvConfigError(f"cannot write {self.path}: {error.strerror}") from None
         self._table = table

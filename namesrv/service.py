@@ -22,7 +22,7 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host.clock import Clock
@@ -65,8 +65,9 @@ class NameServer:
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
         )
+        self._turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         self.housekeeping = BrokerHousekeeping(
-            self.table, self.configuration, self.clock.steady_ms, self._connect
+            self.table, self.configuration, self.clock.steady_ms, self._turns, self._connect
         )
         self.lives = Lives(
             [self.kv.life(), self.housekeeping.life()],
@@ -141,13 +142,12 @@ class NameServer:
     def registry(self) -> Registry:
         """Makes the registry of everything that a name server serves."""
         started_ms = self.clock.steady_ms()
-        turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
+        turns = self._turns
+        tell = self.housekeeping.tell
         return Registry(
-            RegisterProcessor(
-                self.table, self.kv, self.configuration, self.housekeeping.tell, turns
-            ),
+            RegisterProcessor(self.table, self.kv, self.configuration, tell, turns),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
-            TopicProcessor(self.table, self.configuration, _note, turns),
+            TopicProcessor(self.table, self.configuration, _note, tell, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
 

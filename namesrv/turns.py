@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -27,6 +27,9 @@ _A_REQUEST: Final = 1_024
 
 Steps = Generator[None, None, Reply[Any]]
 """Serves a request, with a pause after each small step."""
+Own = Generator[None, None, bool]
+"""Work of the server itself; what it returns has no meaning, but is not None."""
+T = TypeVar("T")
 
 
 class Turns:
@@ -43,7 +46,11 @@ class Turns:
         self._timer = timer
         self._peers: dict[Peer, deque[tuple[Steps, PendingReply, int]]] = {}
         """The requests of each peer that are not answered yet, in their order."""
-        self._in_turn: deque[Peer] = deque()
+        self._in_turn: deque[Peer | None] = deque()
+        """Those whose turn comes next; None is the server itself."""
+        self._own: deque[tuple[Own, Callable[[Exception], None]]] = deque()
+        """What the server does by itself, which has its turns like the requests of a peer."""
+        self._is_due = False
         self._bytes: dict[Peer, int] = {}
         self._all_bytes = 0
 
@@ -69,13 +76,38 @@ class Turns:
         pending = PendingReply(is_work=True)
         if waiting is None:
             waiting = self._peers[peer] = deque()
-            self._in_turn.append(peer)
-            if len(self._in_turn) == 1:
-                self._later(self._go_on)
+            self._add(peer)
         waiting.append((steps, pending, size_bytes))
         return pending
 
-    def _slice(self, steps: Steps) -> Reply[Any] | None:
+    def run(self, steps: Own, failed: Callable[[Exception], None]) -> None:
+        """Takes steps that nobody waits for, in turns with all requests."""
+        self._own.append((steps, failed))
+        if len(self._own) == 1:
+            self._add(None)
+
+    def _add(self, peer: Peer | None) -> None:
+        self._in_turn.append(peer)
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._later(self._go_on)
+
+    def _run_own(self) -> bool:
+        """Takes some steps of the server's own work; returns whether there are more."""
+        steps, failed = self._own[0]
+        try:
+            is_over = self._slice(steps) is not None
+        except Exception as error:  # noqa: BLE001 - it ends this work, and nothing else
+            is_over = True
+            failed(error)
+        if is_over:
+            self._own.popleft()
+        return bool(self._own)
+
+    def _slice(self, steps: Generator[None, None, T]) -> T | None:
         timer = self._timer
         end_s = timer() + SLICE_S
         try:
@@ -83,33 +115,45 @@ class Turns:
             while timer() < end_s:
                 next(steps)
         except StopIteration as end:
-            answer: Reply[Any] = end.value
+            answer: T = end.value
             return answer
         return None
 
     def _go_on(self) -> None:
+        self._is_due = False
         peer = self._in_turn.popleft()
+        if peer is not None:
+            self._serve(peer)
+            return
+        if self._run_own():
+            self._in_turn.append(None)
+        if self._in_turn:
+            self._wake()
+
+    def _serve(self, peer: Peer) -> None:
+        """Goes on with the first request of a peer."""
         waiting = self._peers[peer]
-        if not peer.connected:
-            while waiting:
-                waiting[0][0].close()
-                self._done(peer)
-        else:
-            steps, pending, _ = waiting[0]
-            outcome: Reply[Any] | Exception | None
+        outcome: Reply[Any] | Exception | None = None
+        steps, pending, _ = waiting[0]
+        if peer.connected:
             try:
                 outcome = self._slice(steps)
             except Exception as error:  # noqa: BLE001 - it is the answer
                 outcome = error
             if outcome is not None:
                 self._done(peer)
-                pending.resolve(outcome)
+        else:
+            while waiting:
+                waiting[0][0].close()
+                self._done(peer)
         if waiting:
             self._in_turn.append(peer)
         else:
             del self._peers[peer], self._bytes[peer]
         if self._in_turn:
-            self._later(self._go_on)
+            self._wake()
+        if outcome is not None:
+            pending.resolve(outcome)  # last: whatever comes of it, the others have their turns
 
     def _done(self, peer: Peer) -> None:
         _, _, size_bytes = self._peers[peer].popleft()

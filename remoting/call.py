@@ -86,6 +86,12 @@ class Peer(Protocol):
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         """Sends a request that has no answer."""
 
+    def begin_wait(self) -> None:
+        """Counts that a request waits until something happens, and takes memory meanwhile."""
+
+    def end_wait(self) -> None:
+        """Counts that such a request has been answered."""
+
     def begin_work(self) -> None:
         """Counts that work is under way for an answer which comes later, and may be long."""
 

@@ -271,6 +271,10 @@ class Dispatcher:
         out_bytes = at = 0
         runs, count = self._runs, len(commands)
         now_ms = self._now_ms()
+        if count == 1 and not self.guards:  # it needs nothing of what follows
+            only = runs.get(commands[0].code)
+            if only is not None:
+                out, at = self._serve_run(only, peer, commands, now_ms)
         while at < count:
             command = commands[at]
             handler = runs.get(command.code)
@@ -344,7 +348,7 @@ class Dispatcher:
 
     def _serve_run(
         self, handler: RunHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int
-    ) -> tuple[Sequence[Buffer], int]:
+    ) -> tuple[list[Buffer], int]:
         """Returns the answers of a run, and the number of those that were served."""
         self.served = peer, commands[0]
         if self.times is not None:
@@ -362,7 +366,7 @@ class Dispatcher:
         peer: Peer,
         commands: list[RemotingCommand],
         now_ms: int,
-    ) -> tuple[Sequence[Buffer], int]:
+    ) -> tuple[list[Buffer], int]:
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
@@ -404,14 +408,16 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            is_work = answer.is_work and not answer.done
-            if is_work:
-                peer.begin_work()
+            end: Callable[[], None] | None = None
+            if not answer.done:
+                begin = peer.begin_work if answer.is_work else peer.begin_wait
+                end = peer.end_work if answer.is_work else peer.end_wait
+                begin()
 
             def answer_late(outcome: Reply[Any] | Exception) -> None:
                 self._answer_late(peer, command, outcome, started_ms)
-                if is_work:
-                    peer.end_work()
+                if end is not None:
+                    end()
 
             answer.then(answer_late)
             return ()

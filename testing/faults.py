@@ -163,6 +163,11 @@ class LateOutlet:
         self._waiting_bytes -= sum(map(len, kept))
         self._inner.write(kept)
 
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the outlet behind takes for itself."""
+        return self._inner.state_bytes
+
     def pause(self) -> None:
         """Pauses the outlet behind."""
         self._inner.pause()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import examples, failures
+from tests import durations, examples, failures
 
 examples.register()
 
@@ -23,6 +23,7 @@ GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Resets signals to what they mean at a terminal, also for runs under nohup or a script."""
+    durations.register(config)
     failures.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

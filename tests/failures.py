@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits what failures print, and shows why attempts failed that were run again.
+"""Limits what failures print.
 
 Where tests run unattended (CI is set), pytest cuts nothing: two long lists that differ give
-thousands of lines, in the report and again in the summary. And it shows only the name of an attempt
-that was run again. A conftest puts these hooks into effect with `register`.
+thousands of lines, in the report and again in the summary. A conftest puts this hook into effect
+with `register`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,11 @@ MAX_LINES: Final = 60
 """The most lines of an assertion's text."""
 MAX_SUMMARY_LINES: Final = 10
 """The most lines of a failure in the summary."""
-MAX_SECTION_LINES: Final = 40
-"""The most lines of each log and output of an attempt that was run again."""
 MAX_COLUMNS: Final = 400
-MAX_ATTEMPTS: Final = 20
-"""So many attempts are shown in full, and only the end of the others."""
 
 
 def register(config: pytest.Config) -> None:
-    """Puts the hooks into effect once, whichever conftest comes first."""
+    """Puts the hook into effect once, whichever conftest comes first."""
     if not config.pluginmanager.has_plugin(NAME):
         config.pluginmanager.register(sys.modules[__name__], NAME)
 
@@ -66,23 +62,3 @@ def pytest_runtest_makereport(
         if crash is not None:
             crash.message = "\n".join(bounded(crash.message.splitlines(), MAX_SUMMARY_LINES))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints why attempts failed that were run again."""
-    attempts: list[pytest.TestReport] = terminalreporter.stats.get("rerun", [])
-    if attempts:
-        terminalreporter.write_sep("=", "why tests were run again")
-    for number, report in enumerate(attempts):
-        phase = "" if report.when == "call" else f", {report.when}"
-        attempt = getattr(report, "rerun", 0) + 1
-        terminalreporter.write_sep("_", f"{report.nodeid}: attempt {attempt}{phase}")
-        lines = report.longreprtext.splitlines()
-        if number >= MAX_ATTEMPTS:
-            lines = lines[-MAX_SUMMARY_LINES:]
-        for line in lines:
-            terminalreporter.write_line(line)
-        for title, text in report.sections if number < MAX_ATTEMPTS else ():
-            terminalreporter.write_sep("-", title)
-            for line in bounded(text.splitlines()[-MAX_SECTION_LINES:], MAX_SECTION_LINES):
-                terminalreporter.write_line(line)

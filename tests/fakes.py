@@ -39,6 +39,7 @@ class FakePeer:
         self.told: list[tuple[Call[Any, Any], Header, bytes]] = []
         self.pending: list[PendingReply] = []
         self.answer: Reply[Any] | Exception | None = None
+        self.waits = 0
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         self.written += buffers
@@ -55,6 +56,12 @@ class FakePeer:
 
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         self.told.append((call, header, body))
+
+    def begin_wait(self) -> None:
+        self.waits += 1
+
+    def end_wait(self) -> None:
+        self.waits -= 1
 
     def begin_work(self) -> None:
         self.works += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished, told
 from txrocketmq.broker.work.life import Life, WalkBeat
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -63,7 +63,8 @@ class TopicRoutes:
 
         def answered(outcome: Reply[Any] | Exception) -> None:
             self._take(topic, outcome)
-            self._run(_tell(self._waiting.pop(topic), self._queues.get(topic)))
+            queues = self._queues.get(topic)
+            self._run(told(partial(then, queues) for then in self._waiting.pop(topic)))
 
         self._ask(topic).then(answered)
 
@@ -91,13 +92,6 @@ class TopicRoutes:
             return
         if topic in self._queues or len(self._queues) < MAX_TOPICS:
             self._queues[topic] = readable_queues(topic, route)
-
-
-def _tell(waiting: list[Callable[[Queues | None], None]], queues: Queues | None) -> Steps[None]:
-    """Calls one after another."""
-    for then in waiting:
-        then(queues)
-        yield
 
 
 def readable_queues(topic: str, route: TopicRouteData) -> Queues:

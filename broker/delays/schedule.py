@@ -220,10 +220,13 @@ class Schedule:
         Progress is noted before listeners are called, so that an error there repeats nothing.
         """
         least, known = self._store.min_offset(SCHEDULE_TOPIC, level - 1), self._offsets.get(level)
-        start = max(known or 0, least)
-        if known is not None and known < least:
-            count = least - known - len(self._done.get(level, ()))
-            self._store.jumps.found(Jump(DELAYS, SCHEDULE_TOPIC, level - 1, known, least, count))
+        at = known or 0
+        start = max(at, least)
+        if at < least:
+            count, is_known = least - at - len(self._done.get(level, ())), known is not None
+            self._store.jumps.found(
+                Jump(DELAYS, SCHEDULE_TOPIC, level - 1, at, least, count, is_known=is_known)
+            )
         done = self._done.setdefault(level, set())
         units = self._units(level, min(start, top), now_ms, now_ms - steady_ms)
         self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong

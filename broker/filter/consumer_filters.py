@@ -200,10 +200,10 @@ class ConsumerFilters:
         texts: list[str] = []
         for group, subscriptions in told:
             for each in subscriptions:
-                text, known = each.sub_string, self.get(each.topic, group)
-                if each.expression_type != SQL92 or not 0 < len(text) <= MAX_CHARS:
+                if each.expression_type != SQL92:
                     continue
-                if self.expressions.is_kept(text):
+                text, known = each.sub_string, self.get(each.topic, group)
+                if not 0 < len(text) <= MAX_CHARS or self.expressions.is_kept(text):
                     continue
                 if known is not None and each.sub_version <= known.client_version:
                     continue

@@ -23,7 +23,7 @@ from txrocketmq.broker.filter.operators import (
     Properties,
     evaluate,
 )
-from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.store.disk.steps import Steps, finished, told
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import ResponseCode
@@ -203,6 +203,7 @@ class Expressions:
 
     def _compile_all(self) -> Steps[None]:
         """Compiles what waits, one expression after the other, and tells who waits for it."""
+        failed: Exception | None = None
         while self._waiting:
             text = next(iter(self._waiting))
             steps, self._begun = self._begun, None
@@ -214,10 +215,13 @@ class Expressions:
             except Exception as error:  # noqa: BLE001 - nobody is to wait for ever
                 found = ExpressionError(f"it cannot be compiled: {error}")
             self._keep(text, found)
-            for go_on in self._waiting.pop(text):
-                go_on()
-                yield
+            try:
+                yield from told(self._waiting.pop(text))
+            except Exception as error:  # noqa: BLE001 - the other expressions are still waited for
+                failed = failed or error
         self._is_busy = False
+        if failed is not None:
+            raise failed
 
     def _keep(self, text: str, found: Found) -> Found:
         if text not in self._kept:

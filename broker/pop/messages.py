@@ -22,11 +22,11 @@ from typing import Final
 from txrocketmq.broker.intake.transforms.inner_batch import count_entries
 from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
 from txrocketmq.broker.store.log.inner_batch import count_of
-from txrocketmq.broker.store.queues.light_queues import is_light, places
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.light_queues import is_light, light_offset
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,
@@ -61,16 +61,9 @@ def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
     """The offsets, in a queue of the topic, of the messages in slices of the log."""
     found = records_of(buffers)
     if is_light(topic):
-        return [_light_offset(topic, record) for record in found]
+        decoded = (decode_message(record, decompress_body=False)[0] for record in found)
+        return [light_offset(message, topic) for message in decoded]
     return [_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in found]
-
-
-def _light_offset(topic: str, record: memoryview) -> int:
-    """The record's offset in a light queue; its own queue offset if it was sent to that queue."""
-    message = decode_message(record, decompress_body=False)[0]
-    dispatch = message.properties.get(names.INNER_MULTI_DISPATCH)
-    offsets = message.properties.get(names.INNER_MULTI_QUEUE_OFFSET)
-    return dict(places(message.topic, dispatch, offsets)).get(topic, message.queue_offset)
 
 
 def one_by_one(got: GetResult, offset: int, max_count: int) -> GetResult:

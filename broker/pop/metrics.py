@@ -8,7 +8,7 @@ group and topic, so they are forgotten with the group or topic. Java: PopMetrics
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, TypeVar
+from typing import Any, Final, cast
 
 from txrocketmq.broker.pop.records import Key
 
@@ -18,8 +18,7 @@ ACK: Final = "ACK"
 MOST: Final = 20_000
 """How many keys each counter has at most, since an ack may name any group. Others are not
 counted."""
-
-K = TypeVar("K", bound=tuple[str, ...])
+_Keys = dict[str, dict[tuple[str, ...], None]]
 
 
 class PopMetrics:
@@ -34,18 +33,21 @@ class PopMetrics:
         record."""
         self.brought_back: Counter[tuple[str, str, str]] = Counter()
         """Messages that were brought back; the key ends with the store's status."""
+        self._keys: tuple[_Keys, _Keys] = ({}, {})
+        """The keys of all counters by group, and by topic, so that one that goes costs only what
+        it has."""
 
     def wrote(self, key: Key, kind: str, status: str) -> None:
         """Counts a check point, or an ack for it, that was put."""
-        _count(self.written, (key.group, key.topic, kind, status))
+        self._count(self.written, (key.group, key.topic, kind, status))
 
     def has_read(self, key: Key, kind: str, queue_id: int) -> None:
         """Counts a record that was read from a queue of the revive topic."""
-        _count(self.read, (key.group, key.topic, str(queue_id), kind))
+        self._count(self.read, (key.group, key.topic, str(queue_id), kind))
 
     def retried(self, key: Key, status: str) -> None:
         """Counts a message that was put into a retry topic."""
-        _count(self.brought_back, (key.group, key.topic, status))
+        self._count(self.brought_back, (key.group, key.topic, status))
 
     def forget_topic(self, topic: str) -> None:
         """Forgets the counts of a topic that was deleted."""
@@ -55,12 +57,19 @@ class PopMetrics:
         """Forgets the counts of a group that was deleted."""
         self._forget(0, group)
 
-    def _forget(self, at: int, name: str) -> None:
-        for counts in (self.written, self.read, self.brought_back):
-            for key in [key for key in counts if key[at] == name]:
-                del counts[key]
-
-
-def _count(counts: Counter[K], key: K) -> None:
-    if key in counts or len(counts) < MOST:
+    def _count(self, counts: Counter[Any], key: tuple[str, ...]) -> None:
+        if key not in counts:
+            if len(counts) >= MOST:
+                return
+            for keys, name in zip(self._keys, key[:2], strict=True):
+                keys.setdefault(name, {})[key] = None
         counts[key] += 1
+
+    def _forget(self, at: int, name: str) -> None:
+        for key in self._keys[at].pop(name, ()):
+            for counts in (self.written, self.read, self.brought_back):
+                counts.pop(cast("Any", key), None)
+            of_other = self._keys[1 - at].get(key[1 - at], {})
+            of_other.pop(key, None)
+            if not of_other:
+                self._keys[1 - at].pop(key[1 - at], None)

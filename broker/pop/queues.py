@@ -259,8 +259,10 @@ class PopQueues:
         largest_bytes = self._store.config.max_message_size + _ROOM_BYTES
         return popped.count > 0 and popped.size_bytes + largest_bytes > MAX_BODY_BYTES
 
-    def _jumped(self, topic: str, group: str, queue_id: int, at: int, to: int) -> None:
-        self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
+    def _jumped(
+        self, topic: str, group: str, queue_id: int, at: int, to: int, *, is_known: bool = True
+    ) -> None:
+        self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group, is_known))
 
     def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
         config = self._config
@@ -282,6 +284,8 @@ class PopQueues:
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
             offset = self._first(topic, queue_id, wanted.init_mode, only_in_memory=only_in_memory)
+            if topic.startswith(RETRY_PREFIX):
+                self._jumped(topic, group, queue_id, 0, offset, is_known=False)
             self._offsets.commit(group, topic, queue_id, offset)
         return max(offset, self._check_points.latest_offset(topic, group, queue_id))
 

@@ -282,8 +282,11 @@ class Revive:
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
         offset, least = queue.next_offset, store.min_offset(name, queue_id)
         if offset < least:
-            if queue.kept != NOT_FOUND or offset:
-                store.jumps.found(Jump(REVIVAL, name, queue_id, offset, least, least - offset))
+            is_known = queue.kept != NOT_FOUND or offset > 0
+            count = least - offset
+            store.jumps.found(
+                Jump(REVIVAL, name, queue_id, offset, least, count, is_known=is_known)
+            )
             offset = queue.next_offset = least
         count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
         if count <= 0 or self._count >= MAX_WAITING:

@@ -79,7 +79,8 @@ class BrokerConfig(MetricsConfig):
     """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
     auto_create_limit: int = setting(100_000, live=True, least=1)
     """How many topics there may be before sends to unknown topics are refused instead of creating
-    more, and how many groups before heartbeats and pulls are. Administrators can create more."""
+    more, and how many groups before heartbeats and pulls are. Retry topics and dead-letter topics
+    are counted by themselves: as many of each are created. Administrators can create more."""
     cluster_topic_enable: bool = setting(True)
     """Whether the topic that is named like the cluster can be read and written."""
     broker_topic_enable: bool = setting(True)
@@ -133,8 +134,9 @@ class BrokerConfig(MetricsConfig):
     """The idle time in seconds after which a connection is closed; 0 means never."""
     max_bytes_held_for_peers: int = setting(268_435_456, live=True, least=33_554_432)
     """How many bytes may be held for all connections together: unfinished frames, requests that are
-    not served yet, and answers that are not read. Beyond that, those with the most are not read
-    from any more, and after some seconds, or at a quarter more, they are closed."""
+    not served yet or wait for messages, answers that are not read, and the state of TLS (24 KiB or
+    more for a connection). Beyond that, those with the most are not read from any more, and after
+    some seconds, or at a quarter more, they are closed."""
     enable_shutdown_gracefully: bool = setting(False, live=True)
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""

@@ -48,15 +48,42 @@ class ConsumerGroup:
     message_model: str = CLUSTERING
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     members: dict[Peer, Client] = field(default_factory=dict)
+    """Changed by `add` and `remove` only."""
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+    _by_id: dict[str, dict[Peer, None]] = field(default_factory=dict)
+    """The connections of the members with each client id."""
 
     def client_ids(self) -> list[str]:
         """The client ids of the members, sorted and without duplicates."""
-        return sorted({client.client_id for client in self.members.values()})
+        return sorted(self._by_id)
 
     def find(self, client_id: str) -> Client | None:
         """Returns the member with this client id; None if there is none."""
-        return next((c for c in self.members.values() if c.client_id == client_id), None)
+        peer = next(iter(self._by_id.get(client_id, ())), None)
+        return None if peer is None else self.members[peer]
+
+    def add(self, client: Client) -> bool:
+        """Adds a member, or notes its heartbeat; returns whether its connection or id is new."""
+        known = self.members.get(client.peer)
+        is_new = known is None or known.client_id != client.client_id
+        if is_new:
+            self._forget(known)
+            self._by_id.setdefault(client.client_id, {})[client.peer] = None
+        self.members[client.peer] = client
+        return is_new
+
+    def remove(self, peer: Peer) -> bool:
+        """Removes a member; returns whether there was one."""
+        known = self.members.pop(peer, None)
+        self._forget(known)
+        return known is not None
+
+    def _forget(self, known: Client | None) -> None:
+        if known is not None:
+            peers = self._by_id[known.client_id]
+            del peers[known.peer]
+            if not peers:
+                del self._by_id[known.client_id]
 
     def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Replaces older subscriptions by those of a heartbeat, and removes those that it lacks.
@@ -158,10 +185,8 @@ class Consumers:
         group.consume_type = consume_type
         group.message_model = message_model
         group.consume_from_where = consume_from_where
-        known = group.members.get(client.peer)
-        group.members[client.peer] = client
         self._of_peers.add(client.peer, group_name)
-        changed = known is None or known.client_id != client.client_id
+        changed = group.add(client)
         if subscriptions is not None and group.subscribe(subscriptions):
             changed = True
         if changed:
@@ -205,7 +230,7 @@ class Consumers:
     def _remove(self, group: ConsumerGroup, peer: Peer) -> bool:
         """Removes the member on a connection; returns whether there was one."""
         self._of_peers.remove(peer, group.name)
-        return group.members.pop(peer, None) is not None
+        return group.remove(peer)
 
     def _left(self, group: ConsumerGroup) -> None:
         if not group.members and self._groups.get(group.name) is group:

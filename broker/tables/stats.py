@@ -110,13 +110,16 @@ class BrokerStats:
         self._topics: dict[str, tuple[StatsItem, StatsItem, bool]] = {}
         self._groups: dict[tuple[str, str], tuple[StatsItem, StatsItem, bool]] = {}
         self._items: dict[tuple[str, str], StatsItem] = {}
+        self._keys_of: dict[str, list[tuple[str, str]]] = {}
+        """By topic: the keys of its items, so that deleting it looks at no others."""
         self.sizes: dict[str, Histogram] | None = None
         """The sizes of each topic's messages; None as long as nobody needs them."""
-        self._dead: dict[tuple[str, str], int] = {}
-        self.put_total = self._item(BROKER_PUT_NUMS, cluster, steady_ms)
-        self.get_total = self._item(BROKER_GET_NUMS, cluster, steady_ms)
-        self._user_put = self._user_get = 0
+        self._dead: dict[str, dict[str, int]] = {}
+        """Dead letters by topic and group."""
         self._steady_ms = steady_ms
+        self.put_total = self._new_item(BROKER_PUT_NUMS, cluster)
+        self.get_total = self._new_item(BROKER_GET_NUMS, cluster)
+        self._user_put = self._user_get = 0
         self._due = {
             _MINUTE_SAMPLE_MS: steady_ms,
             _HOUR_SAMPLE_MS: steady_ms,
@@ -133,8 +136,8 @@ class BrokerStats:
         entry = self._topics.get(topic)
         if entry is None:
             entry = self._topics[topic] = (
-                self._item(TOPIC_PUT_NUMS, topic, self._steady_ms),
-                self._item(TOPIC_PUT_SIZE, topic, self._steady_ms),
+                self._item(TOPIC_PUT_NUMS, topic),
+                self._item(TOPIC_PUT_SIZE, topic),
                 self._is_system(topic),
             )
         nums, size, system = entry
@@ -156,10 +159,9 @@ class BrokerStats:
             topic, group = _counted(topic), _counted(group)
             entry = self._groups.get((topic, group))
         if entry is None:
-            key = f"{topic}@{group}"
             entry = self._groups[topic, group] = (
-                self._item(GROUP_GET_NUMS, key, self._steady_ms),
-                self._item(GROUP_GET_SIZE, key, self._steady_ms),
+                self._item(GROUP_GET_NUMS, topic, group),
+                self._item(GROUP_GET_SIZE, topic, group),
                 self._is_system(topic),
             )
         nums, size, system = entry
@@ -174,8 +176,7 @@ class BrokerStats:
 
     def sent_back(self, group: str, topic: str) -> None:
         """Counts a message that a consumer sent back."""
-        key = f"{_counted(topic)}@{_counted(group)}"
-        self._item(SNDBCK_PUT_NUMS, key, self._steady_ms).add(1)
+        self._item(SNDBCK_PUT_NUMS, _counted(topic), _counted(group)).add(1)
 
     def sized(self, topic: str, sizes: Sequence[int]) -> None:
         """Counts the sizes of stored messages; only to be called while `sizes` is not None."""
@@ -188,7 +189,8 @@ class BrokerStats:
 
     def died(self, group: str, topic: str) -> None:
         """Counts a message of the topic that became a dead letter of the group."""
-        self._dead[topic, group] = self._dead.get((topic, group), 0) + 1
+        of_topic = self._dead.setdefault(topic, {})
+        of_topic[group] = of_topic.get(group, 0) + 1
 
     # --------------------------------------------------------------- queries
 
@@ -236,7 +238,11 @@ class BrokerStats:
 
     def dead_letters(self) -> list[tuple[str, str, int]]:
         """Returns topic, group and number of dead letters since the start."""
-        return [(*key, count) for key, count in list(self._dead.items())]
+        return [
+            (topic, group, count)
+            for topic, groups in self._dead.items()
+            for group, count in groups.items()
+        ]
 
     # ------------------------------------------------------------------ time
 
@@ -272,23 +278,26 @@ class BrokerStats:
     def remove_topic(self, topic: str) -> Steps[None]:
         """Forgets the counters of a topic that was deleted."""
         self._topics.pop(topic, None)
+        self._dead.pop(topic, None)
         if self.sizes is not None:
             self.sizes.pop(topic, None)
-        for key in [each for each in self._dead if each[0] == topic]:
-            del self._dead[key]
-        for count, key in enumerate(list(self._items)):
-            name, owner = key
-            is_its = owner == topic or owner.startswith(topic + "@")
-            if is_its and name not in {BROKER_PUT_NUMS, BROKER_GET_NUMS}:
-                self._items.pop(key, None)
-                self._groups.pop((topic, owner[len(topic) + 1 :]), None)
+        for count, key in enumerate(self._keys_of.pop(topic, ()), 1):
+            self._items.pop(key, None)
+            self._groups.pop((topic, key[1][len(topic) + 1 :]), None)
             if count % _ITEMS_A_STEP == 0:
                 yield
 
-    def _item(self, name: str, key: str, steady_ms: int) -> StatsItem:
-        item = self._items.get((name, key))
+    def _item(self, name: str, topic: str, group: str | None = None) -> StatsItem:
+        """Returns a counter of a topic, or of a group in it, which is made if there is none."""
+        key = name, topic if group is None else f"{topic}@{group}"
+        item = self._items.get(key)
         if item is None:
-            item = self._items[name, key] = StatsItem()
-            for window in (item.minute, item.hour, item.day):
-                item.sample(window, steady_ms)
+            item = self._new_item(*key)
+            self._keys_of.setdefault(topic, []).append(key)
+        return item
+
+    def _new_item(self, name: str, key: str) -> StatsItem:
+        item = self._items[name, key] = StatsItem()
+        for window in (item.minute, item.hour, item.day):
+            item.sample(window, self._steady_ms)
         return item

@@ -7,6 +7,7 @@ Counterpart of TopicConfigManager and TopicValidator.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from txrocketmq.broker.tables.attributes import (
     has_batch_queues,
     unserved_in,
 )
-from txrocketmq.broker.work.drafts import Drafts
+from txrocketmq.broker.tables.drafts import Drafts
 from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
@@ -56,6 +57,17 @@ _MAX_GROUP_LENGTH = 120
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
+
+
+_KINDS = {"": "topics", RETRY_PREFIX: "retry topics", DLQ_PREFIX: "dead-letter topics"}
+"""What may be created on demand, each kind up to autoCreateLimit, by the prefix of the names."""
+
+
+def _kind(name: str) -> str:
+    """The kind of a topic."""
+    if not name.startswith("%"):
+        return ""
+    return next((each for each in (RETRY_PREFIX, DLQ_PREFIX) if name.startswith(each)), "")
 
 
 def validate_topic(name: str) -> str | None:
@@ -118,6 +130,8 @@ class Topics:
         self.saving = Saving(file, self._snapshot)
         self._encoded = EncodedTable(_encode_topic)
         self._topics: dict[str, TopicConfig] = {}
+        self._counts: Counter[str] = Counter()
+        """How many topics there are of each kind."""
         self.data_version = DataVersion(timestamp=now_ms())
         self.drafts = Drafts()
         """Topics, and groups, that are made once a message for them is stored."""
@@ -125,6 +139,7 @@ class Topics:
         self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
             self._topics[topic.topic_name or ""] = topic
+        self._count()
         self._system.update(self._topics)
         self.get = self._get if has_light_queues else self._topics.get  # asked for each message
 
@@ -140,9 +155,13 @@ class Topics:
             self._file.is_stale = not self._topics.keys() <= table.keys()
             for name, value in table.items():
                 self._topics[name] = TopicConfig.from_json(value)
+            self._count()
             self._is_lost = not table or bool(self._file.warning)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def _count(self) -> None:
+        self._counts = Counter(map(_kind, self._topics))
 
     def restore(
         self,
@@ -215,14 +234,18 @@ class Topics:
         topic = self._topics.get(name)
         return topic is not None and topic.order
 
-    @property
-    def why_full(self) -> str:
-        """Why no topics are created on demand any more; empty when they are."""
-        limit = self._config.auto_create_limit
-        if len(self._topics) < limit:
+    def why_full(self, name: str) -> str:
+        """Why no topic of this name is created on demand any more; empty when it is.
+
+        Retry topics, dead-letter topics and all others each have the same limit, so that no kind
+        takes the room of another.
+        """
+        limit, kind = self._config.auto_create_limit, _kind(name)
+        count = self._counts[kind] + sum(_kind(each) == kind for each in self.drafts.topics)
+        if name in self._topics or name in self.drafts.topics or count < limit:
             return ""
         return (
-            f"the broker has {len(self._topics)} topics and creates no more by itself"
+            f"the broker has {count} {_KINDS[kind]} and creates no more by itself"
             f" (autoCreateLimit={limit}): delete some, create this one, or raise the limit"
         )
 
@@ -244,9 +267,7 @@ class Topics:
             return None
         if default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable:
             return None
-        drafted = self.drafts.topics
-        count = len(self._topics) + len(drafted)
-        if name not in drafted and count >= self._config.auto_create_limit:
+        if self.why_full(name):
             return None
         queues = max(0, min(queue_nums, model.write_queue_nums))
         return self._draft(
@@ -261,11 +282,17 @@ class Topics:
             ),
         )
 
-    def draft_in_send_back(self, name: str, queue_nums: int, sys_flag: int = 0) -> TopicConfig:
-        """Returns a retry or dead-letter topic for a message, drafted if it is missing."""
+    def draft_in_send_back(
+        self, name: str, queue_nums: int, sys_flag: int = 0
+    ) -> TopicConfig | None:
+        """Returns a retry or dead-letter topic for a message, drafted if it is missing; None if
+        there are too many.
+        """
         existing = self._topics.get(name)
         if existing is not None:
             return existing
+        if self.why_full(name):
+            return None
         return self._draft(name, _topic(name, queue_nums, sys_flag=sys_flag))
 
     def _draft(self, name: str, topic: TopicConfig) -> TopicConfig:
@@ -324,6 +351,7 @@ class Topics:
         """Deletes a topic; returns False when there was none."""
         if self._topics.pop(name, None) is None:
             return False
+        self._counts[_kind(name)] -= 1
         self._changed(name)
         self.saving.begin()
         return True
@@ -355,6 +383,7 @@ class Topics:
             self._file.is_stale = True
 
     def _put(self, name: str, topic: TopicConfig) -> TopicConfig:
+        self._counts[_kind(name)] += name not in self._topics
         self._topics[name] = topic
         self._changed(name)
         return topic

@@ -118,7 +118,9 @@ class Dequeue:
         for _ in range(_WALK):
             at = slot.next_pos
             if at < max(log.files.min_offset, 0):
-                slot.next_pos = NONE  # the beginning of the chain has expired
+                if at != NONE:  # the beginning of the chain has expired
+                    self._tell_expired(slot, at)
+                slot.next_pos = NONE
                 return True
             file = log.files.find(at)
             if file is not None:
@@ -132,6 +134,17 @@ class Dequeue:
             (slot.takings_back if unit.takes_back else slot.left).append(at)
             slot.next_pos = unit.prev_pos
         return True
+
+    def _tell_expired(self, slot: _DueSlot, position: int) -> None:
+        """Tells how many messages of a chain the timer log has lost, as the commit log had lost
+        their records before.
+        """
+        counted = self._timers.wheel.slot(slot.due_ms)
+        found = len(slot.left) - len(slot.takings_back)
+        count = 0 if counted is None else counted.num - found
+        if count > 0:
+            for heard in self._delivery.on_unreadable:
+                heard(count, position)
 
     def _units(self, positions: array[int]) -> list[tuple[int, TimerUnit]] | None:
         """The oldest units of a batch of limited size; None if their messages have to be read from

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.get.jumps import TIMERS, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
@@ -79,7 +80,8 @@ class Enqueue:
         timers, messages = self._timers, self._messages
         if timers.config.timer_stop_enqueue:
             return False
-        offset = max(timers.queue_offset, messages.min_offset(TIMER_TOPIC, QUEUE_ID))
+        self._skip_lost()
+        offset = timers.queue_offset
         try:
             units = self._units(offset)
         except NotInMemory as cold:
@@ -117,6 +119,18 @@ class Enqueue:
         timers.queue_offset = end
         timers.changes += 1
         return refused is None
+
+    def _skip_lost(self) -> None:
+        """Goes on behind messages that the log has lost before they were examined."""
+        timers, messages = self._timers, self._messages
+        at, least = timers.queue_offset, messages.min_offset(TIMER_TOPIC, QUEUE_ID)
+        if at >= least:
+            return
+        count = least - at - sum(each < least for each in self._done)
+        is_known = timers.has_progress or at > 0
+        messages.jumps.found(Jump(TIMERS, TIMER_TOPIC, QUEUE_ID, at, least, count, "", is_known))
+        timers.queue_offset = least
+        timers.changes += 1
 
     def _units(self, offset: int) -> list[Unit]:
         """The units of the next messages of the queue; raises NotInMemory when the messages are not

@@ -67,6 +67,8 @@ class TimerStore:
         self.queue_offset = 0
         """Messages before this offset of the timer topic's queue are finished, or in the timer
         log."""
+        self.has_progress = False
+        """Whether there was a progress to go on from."""
         self.known: set[int] = set()
         """The log offsets of messages that are in the timer log although the queue is not read up
         to them."""
@@ -99,8 +101,9 @@ class TimerStore:
                 )
             self._reset(now_ms)
             return
+        self.has_progress = True
         self.read_ms = self.wheel.floored(min(progress.read_ms, self.write_ms))
-        self.queue_offset = min(max(progress.queue_offset, least), most)
+        self.queue_offset = min(progress.queue_offset, most)
         if not is_whole or self._lacks_its_beginning():
             self.warnings.append(self._broken("has files of another size, or lacks some"))
             self._reset(now_ms, progress)
@@ -139,10 +142,13 @@ class TimerStore:
         )
 
     def _reset(self, now_ms: int, progress: TimerProgress | None = None) -> None:
-        """Moves timer log and wheel aside, and begins with the queue's first message."""
-        self._settled = (0, 0)
+        """Moves timer log and wheel aside, and begins with the queue's first message.
+
+        What the log lost before it was read is not passed over here: the reader has to tell it.
+        """
+        self._settled, unread = (0, 0), 0
         if progress is not None:
-            self._settled = progress.queue_offset, self.read_ms
+            self._settled, unread = (progress.queue_offset, self.read_ms), progress.queue_offset
         self.log.close()
         self.wheel.remove()
         if self._files.entries(self.log.files.directory):
@@ -150,7 +156,7 @@ class TimerStore:
         self.log.load()
         self.known.clear()
         self.waiting = 0
-        self.queue_offset = self._queue_range()[0]
+        self.queue_offset = min(unread, self._queue_range()[0])
         self.changes += 1
 
     def reset_when_broken(self, now_ms: int) -> None:

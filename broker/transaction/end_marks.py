@@ -56,6 +56,9 @@ class Ended:
 
     def lost(self, count: int) -> None:
         """Takes this many op messages that the log has lost, or as many as there is room for."""
+        if not self._last_named:
+            self.op_offset += count
+            return
         room = max(self._max_marks - len(self._last_named), 0)
         self._last_named += array("q", [-1]) * min(count, room)
 

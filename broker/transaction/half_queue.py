@@ -43,6 +43,8 @@ class HalfQueue:
         self._store = store
         self._offsets = offsets
         self._kept = self._in_file()
+        self._unknown: set[str] = set()
+        """The topics without progress when the reader began: it begins at the first message."""
         self.ended = Ended(*self._begin())
         self._copies: Copies | None = None
         """Looks for copies; None before all op messages were read, and when it is done."""
@@ -62,12 +64,10 @@ class HalfQueue:
         """Returns where to begin in both queues, by the saved progress and by where they end."""
         topics, queue_id = (TRANS_HALF_TOPIC, TRANS_OP_TOPIC), self.queue_id
         found = []
-        for topic, kept in zip(topics, self._kept, strict=True):
-            least, most = (
-                self._store.min_offset(topic, queue_id),
-                self._store.max_offset(topic, queue_id),
-            )
-            found.append(least if kept == NOT_FOUND else min(kept, most))
+        pairs = list(zip(topics, self._kept, strict=True))
+        self._unknown = {topic for topic, kept in pairs if kept == NOT_FOUND}
+        for topic, kept in pairs:
+            found.append(min(max(kept, 0), self._store.max_offset(topic, queue_id)))
         return found[0], found[1]
 
     def begin_round(self) -> None:
@@ -159,7 +159,8 @@ class HalfQueue:
             self.ended.done_before(least)
 
     def _jumped(self, kind: str, topic: str, at: int, to: int, count: int) -> None:
-        self._store.jumps.found(Jump(kind, topic, self.queue_id, at, to, count))
+        is_known = at > 0 or topic not in self._unknown
+        self._store.jumps.found(Jump(kind, topic, self.queue_id, at, to, count, is_known=is_known))
 
     def next_open(self, offset: int) -> int:
         """The first half message at this offset or later that has not ended; or the top."""

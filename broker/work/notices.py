@@ -17,6 +17,7 @@ from txrocketmq.broker.store.get.jumps import (
     OP_MESSAGES,
     POPPED,
     REVIVAL,
+    TIMERS,
     Jump,
 )
 from txrocketmq.remoting.message.topics import (
@@ -108,6 +109,7 @@ _JUMPERS: Final = {
     HALF_MESSAGES: "the check of transactions",
     OP_MESSAGES: "the check of transactions",
     REVIVAL: "the revival of popped messages",
+    TIMERS: "the reader of timer messages",
     GROUP: "the group {group}",
 }
 _CONSEQUENCES: Final = {
@@ -116,7 +118,11 @@ _CONSEQUENCES: Final = {
     OP_MESSAGES: "producers may be asked about transactions that have ended",
     REVIVAL: "messages that they name and that were not acknowledged do not come back",
     GROUP: "it does not get them",
+    TIMERS: "they are not delivered",
 }
+
+
+_DOUBT: Final = ", unless that was done before: no progress was saved"
 
 
 def jumped(jump: Jump, more: int) -> None:
@@ -138,7 +144,7 @@ def jumped(jump: Jump, more: int) -> None:
         return
     log.warn(
         "{who} continues at offset {to} of queue {queue} of {topic}, not at {first}: the log has"
-        " lost {count} messages in between; {why}{others}",
+        " lost {count} messages in between; {why}{doubt}{others}",
         who=_JUMPERS[jump.kind].format(group=jump.group, level=jump.queue_id + 1),
         to=jump.to_offset,
         queue=jump.queue_id,
@@ -146,6 +152,7 @@ def jumped(jump: Jump, more: int) -> None:
         first=jump.from_offset,
         count=jump.number,
         why=_CONSEQUENCES[jump.kind],
+        doubt="" if jump.is_known else _DOUBT,
         others=others,
     )
 

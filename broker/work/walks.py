@@ -54,6 +54,8 @@ class Walks:
         self.timer = timer
         self.in_thread: InThread = at_once
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
+        self._is_due = False
+        """Whether the next slice is to come: a step may itself begin another walk."""
         self._reading = 0
         """The number of walks that wait for the disk."""
 
@@ -91,7 +93,7 @@ class Walks:
         pending = PendingReply()
         pending.then(ended)
         self._under_way.append((_answering(steps), pending))
-        if len(self._under_way) == 1:
+        if len(self._under_way) == 1 and not self._is_due:
             self._go_on()
 
     def begin(self, steps: Steps[T], ended: Callable[[T | Exception], None]) -> bool:
@@ -118,10 +120,39 @@ class Walks:
             self._add(begun, PendingReply())
         return isinstance(found, Reply)
 
+    def soon(self, walk: Walk) -> Answer:
+        """Returns the reply of a request that is short as a rule, or the promise of it.
+
+        Unlike `answer` it refuses nothing, and a short one does not wait for other walks. Raises
+        what the first steps raise.
+        """
+        pending = PendingReply(is_work=True)
+
+        def ended(outcome: Answer | Exception) -> None:
+            if isinstance(outcome, PendingReply):
+                outcome.then(pending.resolve)
+            else:
+                pending.resolve(outcome)
+
+        self.begin(walk, ended)
+        outcome = pending.outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return pending if outcome is None else outcome
+
     def _add(self, walk: Walk, pending: PendingReply) -> None:
         self._under_way.append((walk, pending))
-        if len(self._under_way) == 1:
-            self._later(self._go_on)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._under_way and not self._is_due:
+            self._is_due = True
+            self._later(self._turn)
+
+    def _turn(self) -> None:
+        self._is_due = False
+        if self._under_way:
+            self._go_on()
 
     def _read(self, read: ColdRead, walk: Walk, pending: PendingReply) -> None:
         """Has the read done in a thread; then the walk goes on."""
@@ -154,6 +185,9 @@ class Walks:
         return read
 
     def _go_on(self) -> None:
+        self._is_due = False
+        if not self._under_way:
+            return
         walk, pending = self._under_way.popleft()
         outcome: Answer | ColdRead | Exception | None
         try:
@@ -162,8 +196,7 @@ class Walks:
             outcome = error
         if outcome is None:
             self._under_way.append((walk, pending))
-        if self._under_way:
-            self._later(self._go_on)
+        self._wake()
         if isinstance(outcome, ColdRead):
             self._read(outcome, walk, pending)
         elif isinstance(outcome, PendingReply):

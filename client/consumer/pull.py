@@ -178,7 +178,7 @@ class PullLoop:
                 )
             broker_id = answer.suggest_which_broker_id
             if reply.code == ResponseCode.SUCCESS:
-                messages = wanted_messages(reply.body_bytes, queue.broker_name, self._subscription)
+                messages = wanted_messages(reply.body_bytes, queue, self._subscription)
                 life.saw(messages)
                 taken = self._listener(queue, messages) if messages else None
                 if taken is not None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from txrocketmq.namesrv.registration import read
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.registration import read
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode

@@ -2,16 +2,16 @@
 """Lists of topics, deleting topics, and the write permission of a broker.
 
 206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that are disabled by the configuration are
-answered SYSTEM_ERROR "disable", and long ones are made in several turns. Java:
-DefaultRequestProcessor.
+answered SYSTEM_ERROR "disable". Long ones are made in several turns: the topics are those of one
+moment, and each has the queues that it has when it is looked at. Java: DefaultRequestProcessor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Steps, Turns
 from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -21,6 +21,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
 from txrocketmq.remoting.protocol import route, topic
 from txrocketmq.remoting.protocol.body.route import QueueData, TopicRouteData
+from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -38,7 +39,7 @@ from txrocketmq.remoting.settings.config_file import Configuration
 
 class TopicProcessor:
     """Serves what administrators ask and do about topics; `note` is called with a line for each
-    change.
+    change, and `changed` when the table may have something to clean up.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class TopicProcessor:
         table: RouteTable,
         configuration: Configuration,
         note: Callable[[str], None],
+        changed: Callable[[], None],
         turns: Turns,
     ) -> None:
         self._table = table
         self._configuration = configuration
         self._note = note
+        self._changed = changed
         self._turns = turns
 
     @serves(topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
@@ -69,11 +72,12 @@ class TopicProcessor:
         return self._list(request.peer, lambda queues: not names.isdisjoint(queues))
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-    def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the names of clusters and brokers, which are topics too, and a broker to ask for
         more.
         """
-        return Reply(body=self._table.system_topics().encode())
+        address, names = self._table.system_topics_in_turns()
+        return self._turns.answer(request.peer, _listed(names, address))
 
     @serves(topic.GET_UNIT_TOPIC_LIST)
     def unit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
@@ -95,6 +99,7 @@ class TopicProcessor:
         """Deletes a topic, everywhere or in a cluster."""
         name, cluster = request.header.topic, request.header.cluster_name or None
         self._table.delete_topic(name, cluster)
+        self._changed()
         where = f"cluster {cluster}" if cluster else "all clusters"
         self._note(f"{request.peer.remote_address} deleted the topic {name} in {where}")
         return Reply()
@@ -149,9 +154,9 @@ class TopicProcessor:
         return self._turns.answer(peer, _listed(self._table.topics_in_turns(wanted)))
 
 
-def _listed(names: Iterator[list[str]]) -> Steps:
+def _listed(names: Iterable[Sequence[str]], broker: str | None = None) -> Steps:
     """Answers a TopicList, which is put together from pieces."""
-    before, after = encode_around({"topicList": HOLE})
+    before, after = encode_around({**TopicList(broker_addr=broker).to_json(), "topicList": HOLE})
     pieces: list[bytes] = []
     opening = before + b"["
     for some in names:

@@ -81,9 +81,13 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
         self._in_flight: dict[int, InFlight] = {}
-        self.error: FrameError | None = None
+
+    @property
+    def error(self) -> FrameError | None:
         """Set once the peer has sent bytes that are no frame; the connection must then be
-        closed."""
+        closed.
+        """
+        return self.decoder.error
 
     @property
     def in_flight(self) -> int:
@@ -92,10 +96,7 @@ class Connection:
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
         """Takes bytes that arrived; returns the peer's requests, and resolves what is answered."""
-        decoder = self.decoder
-        commands = decoder.receive(data)
-        if decoder.error is not None:
-            self.error = decoder.error
+        commands = self.decoder.receive(data)
         for command in commands:
             if command.flag & RESPONSE_FLAG:
                 return [c for c in commands if not self._answered(c)]

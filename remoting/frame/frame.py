@@ -62,6 +62,7 @@ class FrameDecoder:
         """How many bytes are kept: those of an unfinished frame, and those that were not looked at
         yet."""
         self._max_frame_bytes = max_frame_bytes
+        self._most_bytes = max_frame_bytes - 4
         self._portion_commands = range(portion_commands)
         self._portion_bytes = portion_bytes
         self._chunks: list[bytes] = []
@@ -78,7 +79,7 @@ class FrameDecoder:
         if self.held_bytes:
             data, at = self._joined(data)
         commands: list[RemotingCommand] = []
-        size, most_bytes = len(data), self._max_frame_bytes - 4
+        size, most_bytes = len(data), self._most_bytes
         stop = size - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
@@ -103,7 +104,7 @@ class FrameDecoder:
             command.body = data[header_end:end]
             commands.append(command)
             at = end
-        if at < size:
+        if at != size:
             if at + 8 <= size:
                 self._leave(data, at)
             else:

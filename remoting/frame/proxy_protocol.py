@@ -91,6 +91,36 @@ def _port(text: str) -> int:
     return port
 
 
+class Beginning:
+    """The beginning of a connection, which may be a header.
+
+    Only the first bytes can be one: what follows comes from the client, who must not pretend to be
+    another.
+    """
+
+    def __init__(self) -> None:
+        self._begun: bytes | None = b""
+        """What has arrived of a header; None once it cannot come any more."""
+
+    def behind_header(self, data: bytes) -> tuple[bytes, ProxyHeader | None]:
+        """Returns what has arrived behind the header, if there is one, and the header once.
+
+        Nothing is returned as long as the header is not complete. Raises FrameError.
+        """
+        if self._begun is None:
+            return data, None
+        data = self._begun + data
+        header = None
+        if may_begin_header(data):
+            header = read_header(data)
+            if header is None:
+                self._begun = data
+                return b"", None
+            data = data[header.length_bytes :]
+        self._begun = None
+        return data, header
+
+
 def _binary(data: bytes) -> ProxyHeader | None:
     if len(data) < _HEAD.size:
         return None

@@ -29,10 +29,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.http import NOT_FOUND, OK, SERVICE_UNAVAILABLE
 from twisted.web.resource import IResource, Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import NOT_DONE_YET, Request
 from zope.interface import implementer
 
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.visitors import Visitors
 from txrocketmq.remoting.primitives.plain_text import plain
 
 SLICE_MS: Final = 2
@@ -47,6 +48,9 @@ _CONTROL: Final = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 """Control characters, which names may contain and which a terminal would obey."""
 _CHUNK_BYTES: Final = 64 * 1024
 """About how many bytes are written at once."""
+MOST_TEXTS: Final = 4
+"""How many texts are kept until all have read them. If there are more, those who are still reading
+the oldest are too slow."""
 _TEXT: Final = b"text/plain; charset=utf-8"
 
 
@@ -86,9 +90,9 @@ class Exporter:
         root.putChild(b"health", _Page(lambda request: _tell(request, OK, "alive")))
         root.putChild(b"ready", _Page(lambda request: _tell_ready(request, why_not_ready())))
         root.putChild(b"", _Page(lambda request: _tell(request, OK, "/metrics /health /ready")))
-        self._site: Any = Site(root)
-        self._site.noisy = False
-        self._site.displayTracebacks = False
+        self._site: Any = Visitors(root, clock.reactor)
+        self._read: list[list[_Chunks]] = []
+        """Those who read each of the last texts."""
 
     def listen(self, port: int, interface: str) -> int:
         """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
@@ -126,9 +130,20 @@ class Exporter:
             return
         self._tell_left_out(text.left_out)
         waiting, self._waiting = self._waiting, []
-        for request in waiting:
-            if not request._disconnected:
-                _Chunks(self._clock, request, text.chunks())
+        chunks = text.chunks()
+        self._read = [
+            readers for readers in self._read if any(not each.is_over for each in readers)
+        ]
+        while len(self._read) >= MOST_TEXTS:
+            for each in self._read.pop(0):
+                each.abort()
+        self._read.append(
+            [
+                _Chunks(self._clock, request, chunks)
+                for request in waiting
+                if not request._disconnected
+            ]
+        )
 
     def _tell_left_out(self, left_out: Mapping[str, int]) -> None:
         for name in left_out.keys() - self._told:
@@ -313,18 +328,18 @@ class _Chunks:
         self._clock = clock
         self._request = request
         self._left = iter(chunks)
-        self._is_paused = self._is_over = False
+        self._is_paused = self.is_over = False
         request.setHeader(b"Content-Type", CONTENT_TYPE_LATEST.encode())
         request.setHeader(b"Content-Length", str(sum(map(len, chunks))).encode())
         request.registerProducer(self, True)
         self._write()
 
     def _write(self) -> None:
-        if self._is_paused or self._is_over:
+        if self._is_paused or self.is_over:
             return
         chunk = next(self._left, None)
         if chunk is None or self._request.method == b"HEAD":
-            self._is_over = True
+            self._end()
             self._request.unregisterProducer()
             self._request.finish()
             return
@@ -343,4 +358,13 @@ class _Chunks:
 
     def stopProducing(self) -> None:
         """Stops, because the client has gone."""
-        self._is_over = True
+        self._end()
+
+    def abort(self) -> None:
+        """Ends the connection, unless all was written."""
+        if not self.is_over:
+            self._end()
+            self._request.loseConnection()
+
+    def _end(self) -> None:
+        self.is_over, self._left = True, iter(())

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final
 
 from txrocketmq.remoting.message.message import MessageQueue
 
 VIRTUAL_NODES: Final = 10
 """How many places each client has on the ring of `consistent_hash`."""
+
+_CLIENTS_A_STEP: Final = 8
+_QUEUES_A_STEP: Final = 32
 
 Strategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 """Takes a client id, all queues and all client ids (sorted), and returns that client's queues."""
@@ -52,19 +55,40 @@ def consistent_hash(
 
     When a member comes or goes, only few queues change hands.
     """
+    steps = consistent_hash_in_steps(client_id, queues, client_ids)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        found: list[MessageQueue] = end.value
+        return found
+
+
+def consistent_hash_in_steps(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> Generator[None, None, list[MessageQueue]]:
+    """Does the same as `consistent_hash`, with a pause after each small step."""
     if client_id not in client_ids:
         return []
     ring: dict[int, str] = {}
-    for each in client_ids:
+    for count, each in enumerate(client_ids, 1):
         for node in range(VIRTUAL_NODES):
             ring[_ring_hash(f"{each}-{node}")] = each
+        if count % _CLIENTS_A_STEP == 0:
+            yield
     places = sorted(ring)
 
     def owner(queue: MessageQueue) -> str:
         at = bisect_left(places, _ring_hash(str(queue)))
         return ring[places[at if at < len(places) else 0]]
 
-    return [queue for queue in queues if owner(queue) == client_id]
+    its: list[MessageQueue] = []
+    for count, queue in enumerate(queues, 1):
+        if owner(queue) == client_id:
+            its.append(queue)
+        if count % _QUEUES_A_STEP == 0:
+            yield
+    return its
 
 
 def _ring_hash(text: str) -> int:

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeAlias
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.compression import (
     DEFAULT_MAX_BYTES,
     CompressionError,
@@ -28,6 +27,7 @@ from txrocketmq.remoting.message.compression import (
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.java_numbers import integer
 from txrocketmq.remoting.primitives.packing import fixed
 

@@ -28,6 +28,8 @@ TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 SUB_ALL: Final = "*"
 """The expression that accepts every message."""
+MOST_TAGS: Final = 10_000
+"""How many tags a subscription may have that somebody sends; reading so many takes some 10 ms."""
 
 _SEPARATOR: Final = "||"
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
@@ -234,6 +236,10 @@ def _items(value: Mapping[str, Any], name: str, kind: type[_T]) -> Iterable[_T]:
     if found is None:
         return ()
     if isinstance(found, list):
+        if len(found) > MOST_TAGS:
+            raise SubscriptionError(
+                f"{name} of a subscription has {len(found)} items, and {MOST_TAGS} are allowed"
+            )
         if kind is int:  # the Go client sends them as texts
             found = [int(i) if isinstance(i, str) and _WHOLE.fullmatch(i) else i for i in found]
         items = [item for item in found if _is(item, kind)]

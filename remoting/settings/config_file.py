@@ -21,7 +21,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from txrocketmq.remoting.header import camel_case
 
@@ -341,7 +341,11 @@ class Configuration:
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
         """Returns those of these keys that nobody knows."""
         known = {each for cls in self._parts for each in known_keys(cls)}
-        return [UnknownKey(key, _nearest(key, known)) for key in values if key not in known]
+        unknown = [key for key in values if key not in known]
+        return [
+            UnknownKey(key, _nearest(key, known) if at < _MOST_GUESSES else None)
+            for at, key in enumerate(unknown)
+        ]
 
     def without_effect(self, values: Iterable[str]) -> list[str]:
         """Returns those of these keys that the original knows and that change nothing here."""
@@ -363,8 +367,7 @@ class Configuration:
         ]
         taken = {key: values[key] for key in values if not self._is_so(key, values[key])}
         if not at_start:
-            for key in taken:
-                self._check_live(key)
+            self._check_live(taken)
         for part, changes in changed:
             for name, value in changes.items():
                 object.__setattr__(part, name, value)
@@ -383,28 +386,42 @@ class Configuration:
                 return bool(_typed(type(part), {key: text})[spec.name] == getattr(part, spec.name))
         return self._properties.get(key) == text
 
-    def _check_live(self, key: str) -> None:
-        """Raises ConfigError unless the setting may change while the server runs."""
+    def _check_live(self, keys: Collection[str]) -> None:
+        """Raises ConfigError unless all of the settings may change while the server runs."""
+        left = dict.fromkeys(keys, "")
         for cls in self._parts:
-            spec = _fields(cls).get(key)
-            if spec is not None and spec.metadata.get("live"):
-                return
-            if key in ignored_keys(cls, {key: ""}):
-                return
-            if spec is not None:
-                raise ConfigError(
-                    f"{key} cannot change while the server runs: set it in the configuration file"
-                    " and restart"
-                )
-        raise ConfigError(str(self.unknown([key])[0]))
+            fields, idle = _fields(cls), ignored_keys(cls, left)
+            for key in [key for key in left if key in fields and key not in idle]:
+                if not fields[key].metadata.get("live"):
+                    raise ConfigError(
+                        f"{key} cannot change while the server runs: set it in the configuration"
+                        " file and restart"
+                    )
+                del left[key]
+            for key in idle:
+                left.pop(key, None)
+        for unknown in self.unknown(left):
+            raise ConfigError(str(unknown))
 
 
-def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
-    return {
-        spec.metadata.get("java") or camel_case(spec.name): spec
-        for spec in dataclasses.fields(cls)
-        if spec.init
-    }
+_FIELDS: Final[dict[type, Mapping[str, dataclasses.Field[Any]]]] = {}
+_HINTS: Final[dict[type, Mapping[str, Any]]] = {}
+
+
+def _fields(cls: type) -> Mapping[str, dataclasses.Field[Any]]:
+    if cls not in _FIELDS:
+        _FIELDS[cls] = {
+            spec.metadata.get("java") or camel_case(spec.name): spec
+            for spec in dataclasses.fields(cls)
+            if spec.init
+        }
+    return _FIELDS[cls]
+
+
+def _hints(cls: type) -> Mapping[str, Any]:
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls)
+    return _HINTS[cls]
 
 
 def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
@@ -416,7 +433,7 @@ def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
     for each in unserved:
         if each.key in values:
             each.check(values[each.key])
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     return {
         spec.name: _checked(spec, key, _parsed(key, values[key], hints[spec.name]))
         for key, spec in _fields(cls).items()
@@ -464,6 +481,10 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return LIST_SEPARATOR.join(value)
     return str(value)
+
+
+_MOST_GUESSES: Final = 2
+"""For how many unknown keys of one change it is looked up which key is meant; each takes 1 ms."""
 
 
 def _nearest(key: str, known: Iterable[str]) -> str | None:

@@ -32,6 +32,10 @@ PIECE_BYTES: Final = 256 * 1024
 class Outlet(Protocol):
     """The way of outgoing bytes to the transport, and of arriving bytes to the peer."""
 
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the outlet takes for itself, besides the bytes that wait."""
+
     def write(self, buffers: Sequence[Buffer]) -> bool:
         """Sends the buffers in order, after all that was written before.
 
@@ -111,6 +115,8 @@ class Backlog:
 class TransportOutlet:
     """An outlet over any transport of Twisted."""
 
+    state_bytes = 0
+
     def __init__(self, transport: Any) -> None:
         self._transport = transport
         self._is_buffered = isinstance(transport, FileDescriptor)
@@ -125,7 +131,7 @@ class TransportOutlet:
         else:
             self._kept.add(buffers)
             self._hand_over()
-        return not self._is_buffered and not self._kept
+        return not self._is_buffered and not self._kept.size_bytes
 
     def pause(self) -> None:
         """Keeps what is written from now on."""
@@ -191,6 +197,11 @@ class GatheringOutlet:
             self._leave()
         return False
 
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the outlet behind takes for itself."""
+        return self._inner.state_bytes
+
     def pause(self) -> None:
         """Pauses the outlet behind, which then keeps what it is handed."""
         self._inner.pause()
@@ -234,7 +245,7 @@ class SocketOutlet(TransportOutlet):
     def write(self, buffers: Sequence[Buffer]) -> bool:
         """Hands the buffers to the socket, and to the transport what the socket does not take."""
         transport = self._transport
-        if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept:
+        if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept.size_bytes:
             buffers = self._send_now(buffers)
             if not buffers:
                 return True

@@ -26,17 +26,13 @@ from txrocketmq.remoting.call import Buffer, Call, PendingReply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import RemotingError, SendError, TlsError
 from txrocketmq.remoting.frame.connection import Connection, InFlight, Seal
-from txrocketmq.remoting.frame.proxy_protocol import may_begin_header, read_header
+from txrocketmq.remoting.frame.proxy_protocol import Beginning
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import and_more
 from txrocketmq.remoting.transport.address import address_text, host_bytes
-from txrocketmq.remoting.transport.outlet import (
-    Choose,
-    GatheringOutlet,
-    Outlet,
-    plain_outlet,
-)
+from txrocketmq.remoting.transport.held_bytes import PARKED_BYTES, PARKED_TOGETHER
+from txrocketmq.remoting.transport.outlet import Choose, GatheringOutlet, Outlet, plain_outlet
 from txrocketmq.remoting.transport.peer_state import (
     CLOSING,
     NEW,
@@ -107,10 +103,14 @@ class TcpPeer(Protocol):
         self.turns = ENDLESS if shared is None else shared.turns
         self.held_bytes = 0
         """How many bytes are held for it, as its budget was told."""
-        self._light_reads = 0
-        """How many reads there were, less those that make up for long turns."""
-        self._works = 0
-        """For how many answers that come later work is under way."""
+        self._recounts = False  # whether that may change with each read
+        self._reads = 0
+        """How many reads there were. The clock is not read for each of them: `idle_ms` finds out
+        whether there were more since it was called."""
+        self._reads_noted = 0
+        self._made_up_reads = 0
+        """How many of them only make up for long turns."""
+        self._works = 0  # for how many answers that come later work is under way
         self._budget = None if shared is None else shared.held
         self._clock = clock
         self._gathers = gathers
@@ -126,17 +126,14 @@ class TcpPeer(Protocol):
         self._state: State = NEW
         self._outlet: Outlet
         self._choose = choose
-        self._header: bytes | None = b""
-        """What has arrived of a header of the PROXY protocol; None once it cannot come any more."""
+        self._beginning = Beginning()
+        self._parked = 0
         self._seldom = None if shared is None else shared.seldom
         self._held: list[RemotingCommand] = []
         """Requests that are decoded and not served; there may be more in the decoder."""
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
         would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
-        self._has_spoken = False
-        """Whether something has arrived since `idle_ms` was called, so that the clock is not read
-        for each arrival."""
         self._last_active_ms = 0
         self.remote_address = self.local_address = ""
         self.remote_host = self.local_host = b""
@@ -190,6 +187,18 @@ class TcpPeer(Protocol):
         if self._state.is_connected:
             self.write(self._connection.oneway(call, header, body))
 
+    def begin_wait(self) -> None:
+        """Counts the memory of a request that waits until something happens."""
+        self._parked += 1
+        if self._parked % PARKED_TOGETHER == 0:
+            self._recount()
+
+    def end_wait(self) -> None:
+        """Counts that such a request has been answered."""
+        self._parked -= 1
+        if self._parked % PARKED_TOGETHER == PARKED_TOGETHER - 1:
+            self._recount()
+
     def begin_work(self) -> None:
         """Serves nothing more while work is under way for MOST_WORKS answers."""
         self._works += 1
@@ -239,8 +248,8 @@ class TcpPeer(Protocol):
 
     def idle_ms(self, steady_ms: int) -> int:
         """Returns for how many ms nothing has arrived, to within the time between two calls."""
-        if self._has_spoken:
-            self._has_spoken = False
+        if self._reads != self._reads_noted:
+            self._reads_noted = self._reads
             self._last_active_ms = steady_ms
         return steady_ms - self._last_active_ms
 
@@ -267,41 +276,38 @@ class TcpPeer(Protocol):
             self._outlet = GatheringOutlet(self._outlet, self._clock.at_end_of_turn)
 
     def dataReceived(self, data: bytes) -> None:
-        self._has_spoken = True
+        # Each read goes this way: `turns.begins` and `turns.ends` are written out.
         turns = self.turns
         turns.began_s = began_s = turns.timer()
+        self._reads += 1
         try:
             if self._choose is not None:
-                data = self._behind_header(data)
+                data = self._begin(self._choose, data)
                 if not data:
                     return
-                choose, self._choose = self._choose, None
-                self._outlet = choose(self._outlet, data)
             said = self._outlet.take(data)
         except RemotingError as error:
             self._refuse(error)
             turns.ends()
             return
         if self._state is OPEN and turns.spent_s < TURN_S:
-            connection = self._connection
-            commands = connection.receive(said)
+            decoder = self._decoder
+            commands = self._connection.receive(said)
             served = self._serve(self, commands, self._may_go_on) if commands else 0
-            if served < len(commands) or self._decoder.is_behind:
+            if served < len(commands) or decoder.is_behind:
                 self._serve_on(commands[served:])
-            elif connection.error is not None:
-                self._refuse(connection.error, stranger(data))
+            elif decoder.error is not None:
+                self._refuse(decoder.error, stranger(data))
         elif self._state is OPEN or self._state.holds:
             self._decoder.keep(said)
             if self._state is OPEN and self._decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
-        # As `turns.begins` and `turns.ends`, but this is the way of each read.
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
-        self._light_reads += 1
         if spent_s > turns.noted_s:
             turns.find_out()
-        if self.held_bytes or self._decoder.held_bytes:
+        if self._recounts or self._decoder.held_bytes:
             self._recount()
 
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
@@ -316,7 +322,7 @@ class TcpPeer(Protocol):
 
     def is_known(self) -> bool:
         """Returns whether it is known for reads that cost little."""
-        return self._light_reads >= LIGHT_READS
+        return self._reads - self._made_up_reads >= LIGHT_READS
 
     def take_turn(self) -> None:
         """Serves what is held, for as long as it may; then the peer is read from again."""
@@ -325,7 +331,8 @@ class TcpPeer(Protocol):
 
     def took_long(self) -> None:
         """Is known for little only after more reads, if at all."""
-        self._light_reads = min(self._light_reads, MOST_LIGHT_READS) - LONG_TURN
+        remembered = self._reads - MOST_LIGHT_READS
+        self._made_up_reads = max(self._made_up_reads, remembered) + LONG_TURN
 
     def give_up(self) -> None:
         """Ends the connection, whose place in its stream is lost."""
@@ -347,7 +354,7 @@ class TcpPeer(Protocol):
 
     def has_sent(self) -> None:
         """Counts what is held, because the transport has sent some of it."""
-        if self.held_bytes:
+        if self._recounts:
             self._recount()
 
     # --------------------------------------------------------- IPushProducer
@@ -383,6 +390,16 @@ class TcpPeer(Protocol):
         """Returns the outlet before anything has arrived, given the one that does not encrypt."""
         return plain
 
+    def _begin(self, choose: Choose, data: bytes) -> bytes:
+        """Has the first bytes choose the outlet; returns what is behind a header."""
+        data, header = self._beginning.behind_header(data)
+        if header is not None and header.host:
+            self.remote_address = address_text(header.host, header.port)
+        if data:
+            self._choose, self._outlet = None, choose(self._outlet, data)
+            self._recounts = self._outlet.state_bytes > 0
+        return data
+
     def _happened(self, event: Event) -> bool:
         """Changes the state as the event demands; returns whether it is another one now."""
         before, self._state = self._state, TRANSITIONS[self._state][event]
@@ -406,10 +423,10 @@ class TcpPeer(Protocol):
 
     def _serve_on(self, commands: list[RemotingCommand]) -> None:
         """Serves commands and what the decoder still has, as long as it may; holds the rest."""
-        connection, decoder = self._connection, self._decoder
+        decoder = self._decoder
         while (commands or decoder.is_behind) and self._may_go_on():
             if not commands:
-                commands = connection.receive(b"")
+                commands = self._connection.receive(b"")
             if commands:
                 commands = commands[self._serve(self, commands, self._may_go_on) :]
         if commands or decoder.is_behind:
@@ -418,8 +435,8 @@ class TcpPeer(Protocol):
             if self._state is OPEN:
                 self._wait(LITTLE_BYTES + 1)
             self._recount()
-        elif connection.error is not None:
-            self._refuse(connection.error)
+        elif decoder.error is not None:
+            self._refuse(decoder.error)
 
     def _may_go_on(self) -> bool:
         return self._state is OPEN and self.turns.goes_on()
@@ -448,32 +465,15 @@ class TcpPeer(Protocol):
             return
         size_bytes = 0
         if self._state.is_connected:
-            size_bytes = self._outlet.unsent_bytes() + self._decoder.held_bytes
+            outlet = self._outlet
+            size_bytes = outlet.unsent_bytes() + outlet.state_bytes + self._decoder.held_bytes
             for command in self._held:
                 size_bytes += HELD_COMMAND_BYTES + len(command.body)
+            self._recounts = size_bytes > 0
+            size_bytes += self._parked // PARKED_TOGETHER * PARKED_BYTES
         before, self.held_bytes = self.held_bytes, size_bytes
         if size_bytes != before:
             self._budget.changed(self, before, size_bytes)
-
-    def _behind_header(self, data: bytes) -> bytes:
-        """Returns what has arrived behind the header of a load balancer, if there is a header.
-
-        Only the first bytes can be one: what follows comes from the client, who must not pretend to
-        be another. Raises RemotingError.
-        """
-        if self._header is None:
-            return data
-        data = self._header + data
-        if may_begin_header(data):
-            header = read_header(data)
-            if header is None:
-                self._header = data
-                return b""
-            if header.host:
-                self.remote_address = address_text(header.host, header.port)
-            data = data[header.length_bytes :]
-        self._header = None
-        return data
 
     def _refuse(self, error: RemotingError, why: str = "") -> None:
         if self._state is CLOSING:

@@ -40,7 +40,7 @@ from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
 from txrocketmq.remoting.transport.strangers import Shared
 from txrocketmq.remoting.transport.tls.encryption import Encryption
-from txrocketmq.remoting.transport.turns import Turns
+from txrocketmq.remoting.transport.turns import TURN_S, Turns
 
 MAX_IDLE_MS = 120_000
 """A connection on which nothing arrives for so many ms is closed
@@ -105,7 +105,7 @@ class ServerSocket(tcp.Server):
     def doRead(self) -> Any:
         """Reads once; the name and the values that are returned are those of Twisted."""
         turns = self.protocol.turns
-        if turns.is_over:
+        if turns.spent_s >= TURN_S:
             if not turns.waits(self):
                 turns.join(self, self._unread_bytes(), is_known=self.protocol.is_known())
             return None

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.spark.arrow import arrays, schema
 from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.arrow.gather import Positions, utf8

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.threads import asked
 from txrocketmq.spark.arrow.walk import Buffer, Stop, walk
 from txrocketmq.spark.log.boundaries import next_record
 from txrocketmq.spark.log.resync import whole_bytes
@@ -37,6 +38,9 @@ _ASKED_AT_ONCE: Final = 8
 """The number of queues of a remote store that are asked at once."""
 _NEAR_BYTES: Final = 1 << 20
 """A remote log is walked over this distance, rather than that one more queue is asked."""
+_FREE_ROUNDS: Final = 16
+_ROUND_BYTES: Final = 8 << 20
+"""After so many rounds of questions, each next one has to spare so much more of the walk."""
 _PROBE_BYTES: Final = 64 << 10
 _PROBED_BYTES: Final = 4096
 """Bytes that are read at each probed place, of which there is one every _PROBE_BYTES."""
@@ -177,8 +181,10 @@ def _newest_remote(store: Store, queues: Sequence[Queue]) -> list[tuple[int, int
     step = -(-len(queues) // _ASKED_AT_ONCE) or 1
     found: list[tuple[int, int]] = []
     for first in range(step):
-        found += _places(queue.last_unit(about) for queue in queues[first::step])
-        if found and about - max(found)[0] <= _NEAR_BYTES:
+        some = queues[first::step]
+        found += _places(asked(lambda each: each.last_unit(about), some, is_remote=True))
+        newest = max(found)[0] if found else store.min_offset()
+        if about - newest <= _NEAR_BYTES + max(0, first - _FREE_ROUNDS) * _ROUND_BYTES:
             break
     return sorted(found, reverse=True)
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.arrow.threads import asked
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.log.log_end import newest_units
 from txrocketmq.spark.log.losses import lose, loss_text
 from txrocketmq.spark.planning.split import QueuePicks
-from txrocketmq.spark.store.deleted_topics import are_known_from
+from txrocketmq.spark.store.deleted_topics import all_known_from
 from txrocketmq.spark.store.queue_files import UNITS, Queue
 from txrocketmq.spark.store.store import Store
 
@@ -58,7 +59,8 @@ def still_stand(split: QueuePicks) -> bool:
     if any(store.queue(topic, queue_id) is None for topic, queue_id in split.queues):
         return False
     topics = {topic for topic, _ in split.queues}
-    return all(are_known_from(store.queues_of(topic), split.start) for topic in topics)
+    of_topics = [store.queues_of(topic) for topic in topics]
+    return all_known_from(of_topics, split.start) <= split.start
 
 
 def _between(
@@ -66,22 +68,27 @@ def _between(
 ) -> Iterator[NDArray[Any]]:
     """Yields the units of these queues in pieces of limited size, and reports what is lost."""
     store, start, end = split.store, split.start, split.end
-    ranges = [(queue, *indexes(queue, start, end, wanted)) for queue in queues]
+    is_remote = store.files.is_remote
+    spans = asked(lambda each: indexes(each, start, end, wanted), queues, is_remote=is_remote)
+    ranges = [(queue, *span) for queue, span in zip(queues, spans, strict=True)]
     middle = (start + end) // 2
     if sum(last - first for _, first, last in ranges) > _MOST_UNITS and start < middle:
         yield from _between(queues, split._replace(end=middle), wanted, fail=fail, is_old=is_old)
         yield from _between(queues, split._replace(start=middle), wanted, fail=fail, is_old=is_old)
         return
-    found = []
-    for queue, first, last in ranges:
-        if first < last:
-            units = queue.units(first, last)
-            starts, ends = units["queue_offset"], units["queue_offset"] + units["count"]
-            known = int((np.minimum(ends, last) - np.maximum(starts, first)).sum())
-            if known < last - first:
-                lose(_missing_text(store, queue, first, last, last - first - known), fail=fail)
-            at = units["physical_offset"]
-            found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
+
+    def wanted_units(taken: tuple[Queue, int, int]) -> NDArray[Any]:
+        queue, first, last = taken
+        units = queue.units(first, last)
+        starts, ends = units["queue_offset"], units["queue_offset"] + units["count"]
+        known = int((np.minimum(ends, last) - np.maximum(starts, first)).sum())
+        if known < last - first:
+            lose(_missing_text(store, queue, first, last, last - first - known), fail=fail)
+        at = units["physical_offset"]
+        return units[(at >= start) & (at < end) & tagged(queue, units, wanted)]
+
+    taken = [(queue, first, last) for queue, first, last in ranges if first < last]
+    found = asked(wanted_units, taken, is_remote=is_remote)
     # Retention deletes files of the log first, and then those of queues that refer to them.
     least = store.min_offset()
     if start < least:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.arrow.errors import OptionError, UnsupportedLayout
-from txrocketmq.spark.arrow.threads import in_threads
+from txrocketmq.spark.arrow.threads import asked, in_threads
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
 from txrocketmq.spark.log.log_end import end_of_log
 from txrocketmq.spark.log.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
@@ -32,7 +32,7 @@ from txrocketmq.spark.options.offsets import EARLIEST, LATEST, Offsets, queue_te
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.planning.known_names import check_queues, check_topics
 from txrocketmq.spark.planning.picks import dispatched
-from txrocketmq.spark.planning.queue_amounts import Amount, LogPart, amount_of
+from txrocketmq.spark.planning.queue_amounts import Amount, LogPart, amount_of, some_of
 from txrocketmq.spark.planning.split import (
     CoveredPicks,
     LogRange,
@@ -42,7 +42,7 @@ from txrocketmq.spark.planning.split import (
     joined,
 )
 from txrocketmq.spark.store.broker_names import check_brokers
-from txrocketmq.spark.store.deleted_topics import known_from
+from txrocketmq.spark.store.deleted_topics import all_known_from
 from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.store.store import Segment, Store, resolve
 
@@ -68,10 +68,6 @@ class Extent:
     start: int
     end: int
     wanted: RecordFilter
-
-    def of_log(self) -> Extent:
-        """Returns the extent without light queues."""
-        return replace(self, wanted=self.wanted.of_log)
 
 
 class _Known(NamedTuple):
@@ -104,6 +100,7 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     Raises OptionError for offsets that make no sense, DataLossError for what is gone,
     UnsupportedLayout when queues have to be compared that are not in files.
     """
+    stores = in_threads(lambda store: store.at_once(all_queues=True), stores)
     check_brokers(stores, options)
     check_queues(stores, options)
     check_topics(stores, options)
@@ -169,11 +166,13 @@ def _queue_bounds(
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
     of_each = {queue for queue in named if _names_only_each(queue, store, starting, ending)}
-    return {
-        (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), ends, fail=fail)
-        for topic, queue_id in sorted(named)
-        if (topic, queue_id) not in of_each or store.queue(topic, queue_id) is not None
-    }
+    here = [queue for queue in sorted(named) if queue not in of_each or store.queue(*queue)]
+    bounds = asked(
+        lambda queue: _bounds(store, *queue, (starting, ending), ends, fail=fail),
+        here,
+        is_remote=store.files.is_remote,
+    )
+    return dict(zip(here, bounds, strict=True))
 
 
 def _names_only_each(
@@ -198,7 +197,7 @@ def _bounds(
     place = queue_text(topic, store.broker_name, queue_id)
     if queue is None:
         raise OptionError(f"offsets are given for {place}, which {store.uri} does not have")
-    first, end = queue.min_index(ends[0]), queue.max_index(ends[1])
+    first, end = queue.min_index(*ends), queue.max_index(ends[1])
     low = asked[0].of_queue(topic, store.broker_name, queue_id)
     high = asked[1].of_queue(topic, store.broker_name, queue_id)
     if low > end:
@@ -229,18 +228,10 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    if extent.wanted.selection.reads_light_queues and extent.store.queue_kind != "files":
-        return [*_with_light_queues(_ranges(extent, segments, options))]
-    light = [
-        split for topic in _light_topics(extent) for split in _light_picks(topic, extent, options)
-    ]
-    extent, asked = extent.of_log(), asked.of_log()
-    if extent.wanted.selection.topics == frozenset():
-        return light
     known = _known_queues(asked, options)
     if known is not None:
-        return [*light, *_picks(extent, asked, known, segments, options)]
-    return [*light, *_by_log(segments, extent, options)]
+        return _picks(extent, asked, known, segments, options)
+    return _by_log(segments, extent, options)
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -255,8 +246,6 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     they do not prove is read from the log.
     """
     ranges = log_ranges(extent, options)
-    if extent.wanted.selection.reads_light_queues:
-        return [*_with_light_queues(ranges)]
     little = None
     if extent.wanted.names_queues or extent.wanted.conditions_name_queues:
         little = _little(extent, options, _ASKING_LOCALLY_BYTES)
@@ -265,10 +254,6 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     return [
         CoveredPicks(each.store, each.start, each.end, each.first_is_boundary) for each in ranges
     ]
-
-
-def _with_light_queues(ranges: Sequence[LogRange]) -> list[LogRange]:
-    return [each._replace(with_light_queues=True) for each in ranges]
 
 
 def _within_times(extent: Extent, options: SourceOptions, *, by_conditions: bool = False) -> Extent:
@@ -326,12 +311,12 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
     ]
 
 
-def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
+def _known_queues(extent: Extent, options: SourceOptions) -> _Known | None:
     """Returns what the queues know of the messages in topics that the options name.
 
     Returns None if the options name none, or if it is cheaper to read the log.
     """
-    wanted, store = asked.wanted, asked.store
+    wanted, store = extent.wanted, extent.store
     by_log = not wanted.selection.logical or options.verify == "store"
     if by_log or not wanted.names_queues or store.queue_kind != "files":
         return None
@@ -341,21 +326,25 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     if not names:  # a topic that was deleted may be wanted as well
         return None
     # Before the queues are listed: a queue made after that has nothing before this place.
-    end = min(dispatched(store), asked.end)
-    of_topics = [store.queues_of(name) for name in names]
-    start = max(map(known_from, of_topics))
-    queues = _wanted_queues([queue for queues in of_topics for queue in queues], asked)
-    amount = _amount(queues, asked)
-    return _Known(start, end, queues, amount) if _is_little(amount, asked) else None
+    end = min(dispatched(store), extent.end)
+    of_topics = asked(store.queues_of, sorted(names), is_remote=store.files.is_remote)
+    start = all_known_from([some_of(each) for each in of_topics], extent.start)
+    queues = _wanted_queues([queue for queues in of_topics for queue in queues], extent)
+    amount = _amount(queues, extent)
+    return _Known(start, end, queues, amount) if _is_little(amount, extent) else None
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
-    """Returns the queues that may hold what is wanted; light ones repeat messages of others."""
+    """Returns the queues that may hold what is wanted.
+
+    Light ones repeat messages of others, so they are among them only if the options ask for them.
+    """
+    wanted = extent.wanted
     return [
         each
         for each in queues
-        if not each.topic.startswith(LMQ_PREFIX)
-        and extent.wanted.wants_queue(each.topic, each.queue_id)
+        if (not each.topic.startswith(LMQ_PREFIX) or wanted.selection.is_light(each.topic))
+        and wanted.wants_queue(each.topic, each.queue_id)
     ]
 
 
@@ -393,34 +382,24 @@ def _by_log(segments: Sequence[Segment], extent: Extent, options: SourceOptions)
     return [*_ranges(extent, segments, options)] if covered is None else covered
 
 
-def _light_topics(extent: Extent) -> list[str]:
-    """Returns the names of the light queues that are wanted."""
-    selection = extent.wanted.selection
-    if not selection.reads_light_queues or selection.light_queues:
-        return sorted(selection.light_queues)
-    return sorted({each.topic for each in extent.store.queues() if selection.is_light(each.topic)})
-
-
-def _light_picks(topic: str, extent: Extent, options: SourceOptions) -> list[Split]:
-    """Returns splits for a light queue, whose messages nothing else names."""
-    extent = replace(extent, wanted=extent.wanted.of_light_queue(topic))
-    queues = [
-        each
-        for each in extent.store.queues_of(topic)
-        if extent.wanted.wants_queue(topic, each.queue_id)
-    ]
-    return _by_queues(queues, _amount(queues, extent), extent, options)
-
-
 def _by_queues(
     queues: Sequence[Queue], amount: Amount, extent: Extent, options: SourceOptions
 ) -> list[Split]:
-    if not queues or extent.start >= extent.end:
+    """Returns splits that read the units of queues, each light one by itself."""
+    if extent.start >= extent.end:
         return []
-    pieces = _pieces(-(-amount.bytes // _PICKS_BYTES), amount, options)
-    names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    parts = even_parts(extent.start, extent.end, pieces)
-    return [QueuePicks(extent.store, low, high, names) for low, high in parts]
+    groups: dict[str, list[Queue]] = {}
+    for each in queues:
+        light_queue = each.topic if each.topic.startswith(LMQ_PREFIX) else ""
+        groups.setdefault(light_queue, []).append(each)
+    found: list[Split] = []
+    for group in groups.values():
+        of_group = amount if len(groups) == 1 else _amount(group, extent)
+        pieces = _pieces(-(-of_group.bytes // _PICKS_BYTES), of_group, options)
+        names = tuple((queue.topic, queue.queue_id) for queue in group)
+        parts = even_parts(extent.start, extent.end, pieces)
+        found += [QueuePicks(extent.store, low, high, names) for low, high in parts]
+    return found
 
 
 def _covered_picks(
@@ -453,6 +432,8 @@ def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -
     """
     store, size = extent.store, extent.end - extent.start
     if options.verify == "store" or store.queue_kind != "files":
+        return None
+    if extent.wanted.selection.reads_light_queues:  # their messages are in the queues of others
         return None
     asking_bytes = _ASKING_BYTES if store.files.is_remote else asking_locally_bytes
     if asking_bytes and store.has_more_queues_than(size // (asking_bytes * 2)):

@@ -2,12 +2,15 @@
 """How much of a log queues name: what a plan has to know of each of perhaps 20,000 queues.
 
 Of a local queue everything comes from one look at its files: which units lie in the range, and the
-last ones of them as a sample. Of a remote one it is estimated by the first units of the last file.
-Queues are looked at in several threads, since each look waits for the disk or the network.
+last ones of them as a sample. Of a remote one it is estimated by the first units of the last file,
+and of very many queues some stand for all: how a read is cut into tasks depends on the estimate,
+but not what it reads. Queues are looked at in several threads, since each look waits for the disk
+or the network.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +24,7 @@ from txrocketmq.broker.store.formats.formats import (
 )
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.primitives.packing import dtype
-from txrocketmq.spark.arrow.threads import in_threads
+from txrocketmq.spark.arrow.threads import asked, in_threads
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.planning.picks import has_tag, tagged
 from txrocketmq.spark.store.queue_files import Queue, Span
@@ -34,6 +37,8 @@ tags.
 """
 _SAMPLES: Final = 100_000
 """Units looked at in all queues together, but at least one in each."""
+_MOST_REMOTE: Final = 1024
+"""So many of the long queues of a remote store are looked at, and as many of the others."""
 _CHUNK: Final = 64
 """So many queues are looked at by a thread at once."""
 
@@ -57,6 +62,8 @@ class LogPart(NamedTuple):
 
 def amount_of(queues: Sequence[Queue], part: LogPart) -> Amount:
     """Returns how much of a part of the log the queues name."""
+    if part.store.files.is_remote:
+        return _of_remote(queues, part)
     most = max(1, min(_SAMPLE_UNITS, _SAMPLES // max(1, len(queues))))
     chunks = [queues[at : at + _CHUNK] for at in range(0, len(queues), _CHUNK)]
     found = in_threads(lambda chunk: _of_some(chunk, part, most), chunks)
@@ -67,9 +74,6 @@ def _of_some(queues: Sequence[Queue], part: LogPart, most: int) -> Amount:
     found: list[Amount] = []
     spans: list[Span] = []
     for queue in queues:
-        if queue.files.is_remote:
-            found.append(_estimated(queue, part))
-            continue
         bounds = part.wanted.offsets(queue.topic, queue.queue_id)
         span = queue.span(part.start, part.end, bounds.low, bounds.high, most)
         if span.sample is None or not _has_hashes(queue, span.sample, part.wanted):
@@ -86,6 +90,26 @@ def _has_hashes(queue: Queue, sample: bytes, wanted: RecordFilter) -> bool:
         return True
     codes = np.frombuffer(sample, _UNIT)["tags_code"]
     return queue.topic != SCHEDULE_TOPIC and bool((codes > CONSUME_QUEUE_EXT_ADDRESS_MAX).all())
+
+
+def some_of(queues: Sequence[Queue]) -> Sequence[Queue]:
+    """Returns all queues, or of very many remote ones some, which are always the same."""
+    if len(queues) <= _MOST_REMOTE or not queues[0].files.is_remote:
+        return queues
+    return random.Random(0).sample(queues, _MOST_REMOTE)
+
+
+def _of_remote(queues: Sequence[Queue], part: LogPart) -> Amount:
+    # The listings tell which queues are long. What there is may be in a few of these.
+    is_long = [queue.file_count() > 1 for queue in queues]
+    total = Amount(0, 0)
+    for kind in (True, False):
+        group = [queue for queue, its in zip(queues, is_long, strict=True) if its is kind]
+        some = some_of(group)
+        found = _sum(asked(lambda each: _estimated(each, part), some, is_remote=True))
+        times = len(group) / max(1, len(some))
+        total = _sum([total, Amount(int(found.messages * times), int(found.bytes * times))])
+    return total
 
 
 def _estimated(queue: Queue, part: LogPart) -> Amount:

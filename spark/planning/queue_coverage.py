@@ -27,6 +27,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.threads import asked
 from txrocketmq.spark.columns.decode import BadRecord
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.log.log_reader import Found, read_log, read_picks
@@ -215,6 +216,7 @@ class _AllQueues:
 
     def __init__(self, split: CoveredPicks, wanted: RecordFilter) -> None:
         self._wanted = wanted
+        self._is_remote = split.store.files.is_remote
         queues = [each for each in split.store.queues() if not each.topic.startswith(LMQ_PREFIX)]
         block = max(_FEWEST_UNITS, _MOST_AHEAD // max(len(queues), 1))
         self._cursors = [(each, _Cursor(each, split.start, block)) for each in queues]
@@ -223,8 +225,8 @@ class _AllQueues:
     def within(self, start: int, end: int) -> _Units:
         """Returns the units of records that start in [start, end); both must never decrease."""
         found = [self._given]
-        for queue, cursor in self._cursors:
-            rows = cursor.before(end)
+        of_each = asked(lambda each: each[1].before(end), self._cursors, is_remote=self._is_remote)
+        for (queue, _), rows in zip(self._cursors, of_each, strict=True):
             if len(rows):
                 mask = _mask(queue, rows, self._wanted)
                 found.append(_Units(rows["physical_offset"], rows["size"], mask))

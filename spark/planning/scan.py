@@ -92,12 +92,12 @@ def _found(
     pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
-        if split.light_queue is not None or still_stand(split):
+        light = split.light_queue
+        wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
+        if still_stand(split):
             yield from _picked(options, split, wanted, pace, is_old=is_old)
             return
         split = LogRange(split.store, split.start, split.end, first_is_boundary=False)
-    if not (isinstance(split, LogRange) and split.with_light_queues):
-        wanted = wanted.of_log
     if isinstance(split, CoveredPicks):
         yield from read_covered(split, wanted, window_bytes=options.window_bytes, pace=pace)
         return
@@ -122,7 +122,6 @@ def _picked(
     is_old: bool,
 ) -> Iterator[Found]:
     light = split.light_queue
-    wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
     for units in units_of(
         split, wanted, fail_on_data_loss=options.fail_on_data_loss, is_old=is_old
     ):

@@ -42,15 +42,16 @@ def joined(files: Iterable[tuple[int, int]], most: int | None = None) -> Iterato
 
 
 class LogRange(NamedTuple):
-    """The records that start in [start, end) of a commit log; offsets are bytes."""
+    """The records that start in [start, end) of a commit log; offsets are bytes.
+
+    Wanted light queues are read along with it: see `spark.light_queues`.
+    """
 
     store: Store
     start: int
     end: int
     first_is_boundary: bool
     """Whether a record or a blank is known to begin at `start`; otherwise one is searched for."""
-    with_light_queues: bool = False
-    """Whether wanted light queues are read along with it: see `spark.light_queues`."""
 
 
 class QueuePicks(NamedTuple):

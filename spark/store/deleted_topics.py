@@ -6,6 +6,7 @@ deletes the files. Reads give these messages as all others, whatever else they a
 large the log is: the log decides what the rows are, and not what happened to a topic later. So
 queues may stand for the log only where they know all messages of a topic. That is from the first
 message on that any of its queues has, since an earlier topic of that name lost all of them at once.
+A light queue is a topic in this, too.
 
 Java: DefaultMessageStore.deleteTopics, which leaves no trace; a broker of txrocketmq leaves a file
 in the folder `deleted`, see broker/store/queues/deleted_topics.py.
@@ -13,9 +14,10 @@ in the folder `deleted`, see broker/store/queues/deleted_topics.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
+from txrocketmq.spark.arrow.threads import asked
 from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.store.store import Store
 
@@ -24,22 +26,33 @@ EVERYTHING: Final = 1 << 63
 """An offset behind every log."""
 
 
-def known_from(queues: Iterable[Queue]) -> int:
+def known_from(queues: Sequence[Queue]) -> int:
     """Returns the place in the log from which on the queues of a topic know all of its messages.
 
     It is EVERYTHING for a topic whose queues have none.
     """
-    places = [queue.first_physical() for queue in queues]
-    return min((place for place in places if place is not None), default=EVERYTHING)
+    return all_known_from([queues])
 
 
-def are_known_from(queues: Iterable[Queue], start: int) -> bool:
-    """Returns whether the queues of a topic know all of its messages from this place on.
+def all_known_from(topics: Sequence[Sequence[Queue]], start: int = -1) -> int:
+    """Returns from where on the queues of each topic know all of its messages.
 
-    That is what known_from tells, but asks no more queues than it has to.
+    It does not matter where that is if it is not after `start`, so no more queues are asked than it
+    takes to know this. It does no harm to give only some queues of a topic: the place may be a
+    later one then.
     """
-    places = (queue.first_physical() for queue in queues)
-    return any(place is not None and place <= start for place in places)
+    found = [EVERYTHING] * len(topics)
+    open_topics = list(range(len(topics)))
+    at, count = 0, 1
+    while open_topics:
+        some = [(number, each) for number in open_topics for each in topics[number][at:][:count]]
+        is_remote = any(queue.files.is_remote for _, queue in some[:1])
+        places = asked(lambda each: each[1].first_physical(), some, is_remote=is_remote)
+        for (number, _), place in zip(some, places, strict=True):
+            found[number] = min(found[number], EVERYTHING if place is None else place)
+        at, count = at + count, count * 8
+        open_topics = [n for n in open_topics if found[n] > start and at < len(topics[n])]
+    return max(found, default=EVERYTHING)
 
 
 class DeletedTopics:

@@ -38,7 +38,7 @@ _CHUNK_BYTES: Final = 4 << 20
 """The unit in which a read tells what was in the page cache from what was not."""
 _MAX_READ_BYTES: Final = 64 << 20
 """The largest file that `read` takes whole: configuration, never a log."""
-_OPEN_REMOTE_FILES: Final = 8
+_OPEN_REMOTE_FILES: Final = 64
 _PARALLEL_READS: Final = 8
 """How many reads run at once; each spends most of its time waiting for the network."""
 _NO_SUCH_FLAG: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})

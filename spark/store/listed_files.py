@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Final
 
-from txrocketmq.spark.store.files import Entry, Files, Piece, Tree
+from txrocketmq.spark.store.files import Entry, Files, NumberedFile, Piece, Tree, numbered
 
 _BLOCK_BYTES: Final = 8000
 """How much is read around a small read: 400 units of a consume queue."""
+_Numbered = list[NumberedFile]
 _KEPT_BLOCKS: Final = 4096
 """How many of these blocks are kept: 32 MB at most."""
 
@@ -31,6 +32,7 @@ class ListedFiles:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._listed: dict[str, list[Entry] | None] = {}
+        self._numbered: dict[str, _Numbered] = {}
         self._blocks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._lock = Lock()
 
@@ -43,13 +45,28 @@ class ListedFiles:
     def list(self, path: str) -> list[Entry]:
         if path not in self._listed:
             try:
-                self._listed[path] = self._files.list(path)
+                self._listed[path] = None if self._is_gone(path) else self._files.list(path)
             except FileNotFoundError:
                 self._listed[path] = None
         found = self._listed[path]
         if found is None:
             raise FileNotFoundError(f"{path}: no such directory")
         return found
+
+    def numbered(self, path: str) -> _Numbered:
+        """Returns the numbered files of a directory, in order, without empty ones."""
+        if path not in self._numbered:
+            self._numbered[path] = numbered(path, self.list(path))
+        return self._numbered[path]
+
+    def _is_gone(self, path: str) -> bool:
+        """Whether the listing of a directory above it tells that there is no such directory."""
+        parent, name = posixpath.split(path)
+        while parent != path:
+            if parent in self._listed:
+                return all(each.name != name for each in self._listed[parent] or ())
+            path, (parent, name) = parent, posixpath.split(parent)
+        return False
 
     def look_through(self, path: str) -> None:
         """Lists all directories below this one at once, for callers that need most of them."""

@@ -79,13 +79,13 @@ class Queue:
     ext_path: str | None = None
     is_batch: bool = False
 
-    def min_index(self, min_physical: int) -> int:
+    def min_index(self, min_physical: int, log_end: int | None = None) -> int:
         """Returns the queue offset of the first message in a log that begins at `min_physical`.
 
-        If there is none, returns that of the next message to come.
+        If there is none, returns that of the next message to come. See `last_unit` for `log_end`.
         """
         listed = self._listed()
-        found = self._first_in_log(listed, min_physical)
+        found = self._first_in_log(listed, min_physical, log_end)
         return self._end(listed) if found is None else int(found["queue_offset"][0])
 
     def span(
@@ -110,6 +110,10 @@ class Queue:
             last = max(first, min(base + search.first_in_log(end), high))
             from_place = max(first, last - sample) - base
             return Span(first, last, search.raw(from_place, max(from_place, last - base)))
+
+    def file_count(self) -> int:
+        """Returns how many files the queue has."""
+        return len(self._listed())
 
     def max_index(self, log_end: int | None = None) -> int:
         """Returns the queue offset of the next message to come; see `last_unit` for `log_end`."""
@@ -285,10 +289,12 @@ class Queue:
         last = self._raw(file, units - 1, units)
         return int(last["msg_base_offset"][0]) + int(last["batch_size"][0])
 
-    def _first_in_log(self, listed: list[NumberedFile], min_physical: int) -> NDArray[Any] | None:
+    def _first_in_log(
+        self, listed: list[NumberedFile], min_physical: int, log_end: int | None = None
+    ) -> NDArray[Any] | None:
         """Returns the first unit whose record starts there or later, as one row."""
         for file in listed:
-            units = self._written(file)
+            units = self._written(file, log_end)
             place = self._place_in_log(file, units, min_physical)
             if place < units:
                 return self._next_row(file, place, units)

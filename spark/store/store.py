@@ -15,10 +15,12 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Final, Literal
 
 from txrocketmq.remoting.message.message import (
@@ -88,14 +90,18 @@ class Store:
         """Cluster and name of the broker, with a "/": what tells brokers from one another."""
         return f"{self.cluster}/{self.broker_name}"
 
-    def at_once(self) -> Store:
+    def at_once(self, *, all_queues: bool = False) -> Store:
         """Returns the store as it is now, for a caller with many questions: see `listed_files`.
 
-        Each folder of a remote store is listed once then. A local store is returned itself.
+        Each folder of a remote store is listed once then, and those of all queues together if
+        `all_queues` are asked for. A local store is returned itself.
         """
         if not self.files.is_remote or isinstance(self.files, ListedFiles):
             return self
-        return replace(self, files=ListedFiles(self.files))
+        store = replace(self, files=ListedFiles(self.files))
+        if all_queues and self.queue_kind == "files":
+            store.look_through("")
+        return store
 
     @classmethod
     def open(cls, uri: str, *, broker_name: str | None = None, cluster: str | None = None) -> Store:
@@ -135,6 +141,8 @@ class Store:
         """Returns the files of the log as they are now, in order, without empty ones."""
         directory = f"{self.path}/{_COMMIT_LOG}"
         with _told_as(f"{self.uri}/{_COMMIT_LOG}"):
+            if isinstance(self.files, ListedFiles):
+                return self.files.numbered(directory)
             return log_files(self.files, directory)
 
     def gaps(self) -> list[tuple[int, int]]:
@@ -153,10 +161,9 @@ class Store:
 
     def segment_of(self, physical_offset: int) -> Segment | None:
         """Returns the file of the log that holds this offset, if there is one."""
-        for each in self.segments():
-            if each.first_offset <= physical_offset < each.end:
-                return each
-        return None
+        listed = self.segments()
+        at = bisect_right(listed, physical_offset, key=attrgetter("first_offset"))
+        return listed[at - 1] if at and physical_offset < listed[at - 1].end else None
 
     def file_of(self, physical_offset: int) -> str:
         """Returns, for people, the path of the file with this offset, or of the log's directory."""
@@ -208,14 +215,14 @@ class Store:
         """Returns all queues that have files, sorted; none if `queue_kind` is not files."""
         if self.queue_kind != "files":
             return []
-        self._look_through("")
+        self.look_through("")
         return _one_of_each(queue for kind in _QUEUES for queue in self._queues_in(kind))
 
     def has_more_queues_than(self, count: int) -> bool:
         """Returns whether `queues` has more than so many, without listing many more."""
         if self.queue_kind != "files":
             return False
-        self._look_through("")
+        self.look_through("")
         listed = itertools.chain.from_iterable(map(self._queues_in, _QUEUES))
         return next(itertools.islice(listed, count, None), None) is not None
 
@@ -234,14 +241,15 @@ class Store:
         """Returns the queues of a topic that have files, by number."""
         if self.queue_kind != "files" or "/" in topic:
             return []
-        self._look_through(f"/{topic}")
+        self.look_through(f"/{topic}")
         return _one_of_each(queue for kind in _QUEUES for queue in self._queues_of(kind, topic))
 
     def index_files(self) -> list[IndexFile]:
         """Returns the files of the index, oldest first."""
         return index_files(self.files, f"{self.path}/index")
 
-    def _look_through(self, below: str) -> None:
+    def look_through(self, below: str) -> None:
+        """Lists the folders of the queues below this path, "" for all, together if it is remote."""
         if isinstance(self.files, ListedFiles):
             for kind in _QUEUES:
                 if self.files.exists(f"{self.path}/{kind}"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,22 +33,13 @@ def test_light_queues_survive_kills_and_power_cuts(crash_round: Round, flush: st
     ledger = Ledger(Shape(crash_round.seed, light=3))
     settings = {**TINY, **LIGHT, "enable_consume_queue_ext": random.random() < 0.5}
     config = StoreConfig(store_path_root_dir="/store", flush_disk_type=flush, **settings)
-    disk, now_ms = MemoryFiles(), NOW_MS
-    for _ in range(LIVES):
-        life = Life(config, ledger, now_ms, disk)
-        life.start()
-        crash_round.judge(life.judge, life.said)
-        # Were nothing of the log durable, a cut could leave queues without one: that is refused.
-        life.put(1)
-        life.flush()
-        ledger.durable(life.store.flush.flushed_offset)
-        for _ in range(random.randrange(80)):
+
+    def live(life: Life, _: MemoryFiles) -> None:
+        for __ in range(random.randrange(80)):
             life.step(random, deletes_topics=random.random() < 0.1)
         life.set_clock(random.choice(CLOCK_STEPS_MS))
-        end = random.choice(("cut", "cut", "kill", "kill", "stop"))
-        disk = next_disk(disk, life, random, end)
-        now_ms = life.now_ms + 5_000
-    crash_round.acknowledged(ledger)
+
+    live_often(crash_round, config, ledger, live)
 
 
 @pytest.mark.share(0.2)
@@ -58,14 +50,8 @@ def test_many_new_ones_at_once_and_what_is_refused(crash_round: Round) -> None:
     random = crash_round.random
     ledger = Ledger(Shape(crash_round.seed, light=random.choice((40, 150))))
     config = StoreConfig(store_path_root_dir="/store", **{**TINY, **LIGHT})
-    disk, now_ms = MemoryFiles(), NOW_MS
-    for _ in range(LIVES):
-        life = Life(config, ledger, now_ms, disk)
-        life.start()
-        crash_round.judge(life.judge, life.said)
-        life.put(1)
-        life.flush()
-        ledger.durable(life.store.flush.flushed_offset)
+
+    def live(life: Life, disk: MemoryFiles) -> None:
         for number in range(random.randrange(30)):
             life.step(random)
             refused(life, number)
@@ -74,11 +60,34 @@ def test_many_new_ones_at_once_and_what_is_refused(crash_round: Round) -> None:
                 life.put(random.randint(1, 5))
                 disk.room_bytes = None
         assert not [name for name in life.store.topics() if "refused" in name]
-        end = random.choice(("cut", "kill", "kill", "stop"))
+
+    disk = live_often(crash_round, config, ledger, live)
+    assert not [path for path in [*disk.maps, *disk.directories] if "refused" in path]
+
+
+def live_often(
+    crash_round: Round,
+    config: StoreConfig,
+    ledger: Ledger,
+    live: Callable[[Life, MemoryFiles], None],
+) -> MemoryFiles:
+    """Starts one life after the other, and judges each before it goes on; returns the last disk."""
+    random = crash_round.random
+    disk, now_ms = MemoryFiles(), NOW_MS
+    for _ in range(LIVES):
+        life = Life(config, ledger, now_ms, disk)
+        life.start()
+        crash_round.judge(life.judge, life.said)
+        # Were nothing of the log durable, a cut could leave queues without one: that is refused.
+        life.put(1)
+        life.flush()
+        ledger.durable(life.store.flush.flushed_offset)
+        live(life, disk)
+        end = random.choice(("cut", "cut", "kill", "kill", "stop"))
         disk = next_disk(disk, life, random, end)
         now_ms = life.now_ms + 5_000
-    assert not [path for path in [*disk.maps, *disk.directories] if "refused" in path]
     crash_round.acknowledged(ledger)
+    return disk
 
 
 def refused(life: Life, number: int) -> None:

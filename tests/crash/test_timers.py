@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -25,6 +25,7 @@ from txrocketmq.broker.intake.transform import no_transforms
 from txrocketmq.broker.intake.transforms.timer import Timer
 from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.get.jumps import TIMERS
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.timers import timer_wheel
 from txrocketmq.broker.tables.stats import BrokerStats
@@ -32,6 +33,7 @@ from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.message.message import MessageExt, decode_message
+from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 SMALL = """
 mappedFileSizeTimerLog=4096
@@ -81,7 +83,9 @@ def test_brokers_are_killed_while_messages_wait(
 class Life:
     """A store on a disk in memory with its timers, and the time."""
 
-    def __init__(self, disk: MemoryFiles, folder: Path, now_ms: int, random: Random) -> None:
+    def __init__(
+        self, disk: MemoryFiles, folder: Path, now_ms: int, random: Random, **settings: Any
+    ) -> None:
         config = StoreConfig(
             store_path_root_dir="/store",
             mapped_file_size_commit_log=65_536,
@@ -90,6 +94,7 @@ class Life:
             max_index_num=400,
             mapped_file_size_timer_log=4_096,
             timer_roll_window_slot=random.choice((2, 20, 172_800)),
+            **settings,
         )
         self.now_ms = now_ms
         self.store = MessageStore(config, files=disk)
@@ -102,6 +107,8 @@ class Life:
         self._threads: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self._random = random
         self.timers = Timers(disk, intake, metrics, lambda *work: self._threads.append(work))
+        self.skipped = 0
+        """How many messages the log has lost before they were put into the wheel."""
         self.unread: list[tuple[int, int]] = []
         self.said = self.timers.open(now_ms)
         self.timers.on_warning.append(self.said.append)
@@ -127,10 +134,32 @@ class Life:
     def flush(self) -> None:
         self.store.flush.flush_all()
 
-    def served(self) -> list[int]:
-        """Numbers of what consumers see."""
+    def lose(self) -> None:
+        """Makes the log lose all its files but the last one."""
+        read = max(self.timers.wheelwork.queue_offset, self.store.min_offset(TIMER_TOPIC, 0))
+        self.flush()
+        self.store.delete_expired(self.now_ms)
+        self.store.tick(self.now_ms)
+        for _ in self.store.follow_log() or ():
+            pass
+        job = self.store.removals.begin()
+        if job is not None:
+            job.run()
+            self.store.removals.finish(job)
+        self.skipped += max(self.store.min_offset(TIMER_TOPIC, 0) - read, 0)
+
+    def told(self) -> int:
+        """How many messages this life has said to be lost."""
+        left = [each for each in self.said if "have left the store" in each]
+        counts = [int(each.split(" ")[0].replace(",", "")) for each in left]
+        counts += [count for count, _ in self.unread]
+        return sum(counts) + self.store.jumps.messages[TIMERS]
+
+    def served(self, first: int = 0) -> list[int]:
+        """Numbers of what consumers see, from an offset on."""
         found: list[int] = []
-        for at, size, _ in self.store.queue_units("T", 0, 0, 1 << 20):
+        first = max(first, self.store.min_offset("T", 0))
+        for at, size, _ in self.store.queue_units("T", 0, first, 1 << 20):
             record = self.store.message_at(at, size)
             if record is not None:  # else a part of the log is gone that was not durable
                 found.append(int(decode_message(record)[0].body))
@@ -179,6 +208,48 @@ def test_power_is_cut_while_messages_wait(
     assert not lost, life.said
     assert set(served) <= set(range(number))
     assert not (is_kept and life.said)
+
+
+@pytest.mark.share(0.2)
+def test_what_the_log_loses_is_told(
+    crash_round: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message is delivered, or is among those that are said to be lost, also after kills."""
+    monkeypatch.setattr(timer_wheel, "SLOTS", SLOTS)
+    monkeypatch.setattr(timer_wheel, "FILE_BYTES", SLOTS * 32)
+    random = crash_round.random
+    disk, number, now_ms, told, seen = MemoryFiles(), 0, NOW_MS, 0, 0
+    came: set[int] = set()
+    skipped = jumped = 0
+    for _ in range(random.randrange(2, 5)):
+        life = Life(disk, tmp_path, now_ms, random, file_reserved_time=0)
+        stands_still = False
+        for _ in range(random.randrange(5, 60)):
+            for _ in range(random.randrange(20)):
+                life.send(number, random.randrange(60_000))
+                number += 1
+            stands_still = random.random() < (0.9 if stands_still else 0.2)
+            if random.random() < 0.1:
+                life.lose()
+            if not stands_still:
+                life.tick(random.choice((100, 100, 900, 5_000)))
+            came.update(life.served(seen))
+            seen = life.store.max_offset("T", 0)
+        told += life.told()
+        skipped, jumped = skipped + life.skipped, jumped + life.store.jumps.messages[TIMERS]
+        now_ms, disk = life.now_ms + random.randrange(20_000), disk.after_kill()
+    life = Life(disk, tmp_path, now_ms, random, file_reserved_time=0)
+    for _ in range(100):
+        life.tick(1_000)
+    came.update(life.served(seen))
+    told += life.told()
+    jumped += life.store.jumps.messages[TIMERS]
+    lost = set(range(number)) - came
+    assert len(lost) <= told
+    assert skipped <= jumped
+    crash_round.figures["acknowledged"] += number
+    crash_round.figures["served"] += len(came)
+    crash_round.figures["expired"] += len(lost)
 
 
 def test_the_rule_finds_what_is_lost_and_what_is_wrong() -> None:

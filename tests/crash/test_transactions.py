@@ -92,11 +92,23 @@ def test_power_fails_between_the_phases(
             decisions.lose_power(broker.store.flush.flushed_offset)
             disk = disk.after_power_cut(random)
         now_ms = broker.parts.now_ms + 5_000
-    broker.settle(random)
+    judge_at_the_end(crash_round, broker)
+
+
+def judge_at_the_end(crash_round: Round, broker: CutBroker) -> list[int]:
+    """Ends all transactions, and judges; returns the numbers of the messages that are served."""
+    broker.settle(crash_round.random)
     served = broker.served()
-    decisions.judge(served, is_settled=True)
+    broker.decisions.judge(served, is_settled=True)
     crash_round.figures["served"] += len(served)
-    crash_round.figures["acknowledged"] += len(decisions.prepared)
+    crash_round.figures["acknowledged"] += len(broker.decisions.prepared)
+    return [number for number, _ in served]
+
+
+def judge_deliveries(crash_round: Round, broker: CutBroker, allowed: Counter[int]) -> None:
+    """Judges at the end; each message may come once, and as often again as is allowed."""
+    for number, count in Counter(judge_at_the_end(crash_round, broker)).items():
+        assert count <= 1 + allowed[number], f"message {number} was delivered {count} times"
 
 
 @pytest.mark.share(0.1)
@@ -123,13 +135,7 @@ def test_short_lives_multiply_nothing(
         now_ms = broker.parts.now_ms + 1_000
         disk = disk.after_kill()
     broker = CutBroker(tmp_path, disk, decisions, now_ms, ASYNC_FLUSH, monkeypatch)
-    broker.settle(random)
-    served = broker.served()
-    decisions.judge(served, is_settled=True)
-    for number, count in Counter(number for number, _ in served).items():
-        assert count <= 1 + allowed[number], f"message {number} was delivered {count} times"
-    crash_round.figures["served"] += len(served)
-    crash_round.figures["acknowledged"] += len(decisions.prepared)
+    judge_deliveries(crash_round, broker, allowed)
 
 
 @pytest.mark.share(0.2)
@@ -163,13 +169,7 @@ def test_writes_fail_now_and_then(
         now_ms = broker.parts.now_ms + 1_000
         disk = disk.after_kill()
     broker = CutBroker(tmp_path, disk, decisions, now_ms, flush, monkeypatch)
-    broker.settle(random)
-    served = broker.served()
-    decisions.judge(served, is_settled=True)
-    for number, count in Counter(number for number, _ in served).items():
-        assert count <= 1 + allowed[number], f"message {number} was delivered {count} times"
-    crash_round.figures["served"] += len(served)
-    crash_round.figures["acknowledged"] += len(decisions.prepared)
+    judge_deliveries(crash_round, broker, allowed)
 
 
 def test_the_rule_finds_what_is_lost_and_what_is_wrong() -> None:

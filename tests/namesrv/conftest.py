@@ -17,8 +17,8 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.registration import Registration
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.registration import Registration
+from txrocketmq.namesrv.routes.route_table import RouteTable
 from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.call import Call, Reply, Request
 from txrocketmq.remoting.codes import MQVersion
@@ -58,7 +58,9 @@ class Names:
         self.registry = Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._changed, self.turns),
             RouteProcessor(self.table, self.kv, self.configuration, NOW_MS, self.turns),
-            TopicProcessor(self.table, self.configuration, self.notes.append, self.turns),
+            TopicProcessor(
+                self.table, self.configuration, self.notes.append, self._changed, self.turns
+            ),
             ConfigProcessor(self.kv, self.configuration, self.notes.append),
         )
 

@@ -13,7 +13,9 @@ from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import registration
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.housekeeping import FIRST_SCAN_MS, TWO_MS, BrokerHousekeeping
-from txrocketmq.namesrv.route_table import BROKER_EXPIRED_MS, RouteTable
+from txrocketmq.namesrv.routes.brokers import BROKER_EXPIRED_MS
+from txrocketmq.namesrv.routes.route_table import RouteTable
+from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.host.life import Life, Tick
 from txrocketmq.remoting.settings.config_file import Configuration
 
@@ -29,8 +31,10 @@ class Scene:
         self.connects = 0
         self.is_closed = False
         self.now_ms = NOW_MS
+        self.later: list[Callable[[], None]] = []
+        turns = Turns(self.later.append, lambda: 0.0)
         self.brokers = BrokerHousekeeping(
-            self.table, configuration, lambda: self.now_ms, self._connect
+            self.table, configuration, lambda: self.now_ms, turns, self._connect
         )
 
     def _connect(self) -> Any:
@@ -51,8 +55,11 @@ class Scene:
         self.brokers.tell()
 
     def lines(self, work: Callable[[], object]) -> list[str]:
+        """What is logged by some work, and in the turns after it."""
         with capturedLogs() as events:
             work()
+            while self.later:
+                self.later.pop(0)()
         return [formatEvent(event) for event in events]
 
 
@@ -114,3 +121,17 @@ def test_two_brokers_of_one_name_are_told_of_every_ten_minutes(scene: Scene) -> 
     assert not any("two brokers" in line for line in scene.lines(both))
     scene.now_ms += TWO_MS
     assert sum("two brokers" in line for line in scene.lines(both)) == 1
+
+
+def test_what_is_left_when_many_leave_is_told_in_turns(scene: Scene) -> None:
+    peer = FakePeer()
+    for number in range(40):
+        scene.register(peer, name=f"b{number}", port=20_000 + number)
+    forgets = scene.life().forgets
+    assert forgets is not None
+    with capturedLogs() as events:
+        forgets(peer, NOW_MS)
+    at_once = len(events)
+    assert 0 < at_once < 40
+    assert at_once + len(scene.lines(lambda: None)) == 40
+    assert scene.table.live_brokers == 0

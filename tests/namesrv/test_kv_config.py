@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from txrocketmq.namesrv import kv_config
 from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError
 
 
@@ -111,3 +112,21 @@ def test_a_value_that_cannot_be_written_does_not_count(path: Path) -> None:
         kv.put("ns", "k", "2")
     assert kv.get("ns", "k") == "1"
     assert "1" in path.read_text("utf-8")
+
+
+def test_the_file_is_not_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_config, "MAX_BYTES", 200)
+    kv = KvConfig(tmp_path / "kv.json")
+    kv.put("n", "a", "x" * 100)
+    before = kv.path.read_bytes()
+    for key in ("a", "b"):
+        with pytest.raises(
+            KvConfigError, match=r"kv\.json would have \d+ bytes, and has at most 200"
+        ):
+            kv.put("n", key, "x" * 190)
+    assert kv.namespace("n") == {"a": "x" * 100}
+    assert kv.path.read_bytes() == before
+    kv.put("n", "b", "y")
+    monkeypatch.setattr(kv_config, "MAX_BYTES", 20)
+    kv.delete("n", "b")
+    assert kv.namespace("n") == {"a": "x" * 100}, "what is too long can become shorter"

@@ -8,7 +8,8 @@ from tests.namesrv.conftest import registration, table_with
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.housekeeping import BrokerHousekeeping
 from txrocketmq.namesrv.metrics import NamesrvMetrics
-from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.namesrv.routes.route_table import RouteTable
+from txrocketmq.namesrv.turns import Turns
 from txrocketmq.remoting.host.exporter import exposition
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.settings.config_file import Configuration
@@ -22,7 +23,9 @@ def never() -> Connections:
 def gauges_of(table: RouteTable) -> list[Gauge]:
     """The gauges of a name server with five connections."""
     configuration = Configuration((NamesrvConfig(),), {})
-    brokers = BrokerHousekeeping(table, configuration, lambda: NOW_MS, never).life()
+    brokers = BrokerHousekeeping(
+        table, configuration, lambda: NOW_MS, Turns(print, lambda: 0.0), never
+    ).life()
     return [*brokers.gauges, Gauge("txrocketmq_namesrv_connections", lambda: 5)]
 
 

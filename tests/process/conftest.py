@@ -17,15 +17,7 @@ from txrocketmq.testing.server import Server
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for "compat_tests"
 
-DEADLINE_S = 30
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs a test that has failed once more, as a process may be late on a busy machine."""
-    folder = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(folder):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+DEADLINE_S = 60
 
 
 class Command:

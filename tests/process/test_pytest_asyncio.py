@@ -96,7 +96,7 @@ def test_nothing_is_left():
 @pytest.mark.parametrize("mode", ["strict", "auto"])
 def test_it_works_beside_pytest_asyncio(tmp_path: Path, mode: str) -> None:
     (tmp_path / "test_beside.py").write_text(TESTS)
-    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]
+    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
     scope = "asyncio_default_fixture_loop_scope=function"  # which is asked for
     command = [sys.executable, "-m", "pytest", "-q", *plugins, f"--asyncio-mode={mode}"]
     done = subprocess.run(

@@ -171,7 +171,9 @@ def test_none_is_no_answer(scene: Scene) -> None:
 def test_an_answer_may_come_later(scene: Scene) -> None:
     scene.processor.answers_later = True
     assert scene.ask(request()) == []
+    assert scene.peer.waits == 1, "it takes memory meanwhile"
     scene.processor.pending.resolve(Reply(code=19, remark="NO_MESSAGE"))
+    assert scene.peer.waits == 0
     (answer,) = scene.answers()
     assert (answer.code, answer.remark, answer.opaque) == (19, "NO_MESSAGE", 7)
 

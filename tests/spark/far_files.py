@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import ClassVar
 
 from txrocketmq.spark.store.files import Entry, LocalFiles, Piece, Tree
 
@@ -16,21 +18,24 @@ class FarFiles(LocalFiles):
 
     is_remote = True
     counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    _lock: ClassVar[Lock] = Lock()
 
     def list(self, path: str) -> list[Entry]:
-        self.counts["list"] += 1
+        self._count(list=1)
         return super().list(path)
 
     def tree(self, path: str) -> Tree:
-        self.counts["tree"] += 1
+        self._count(tree=1)
         return LocalFiles().tree(path)
 
     def read_into(self, path: str, offset: int, view: memoryview) -> int:
-        self.counts["read"] += 1
-        self.counts["bytes"] += len(view)
+        self._count(read=1, bytes=len(view))
         return super().read_into(path, offset, view)
 
     def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
-        self.counts["read"] += len(pieces)
-        self.counts["bytes"] += len(view)
+        self._count(read=len(pieces), bytes=len(view))
         return super().read_pieces(path, pieces, view)
+
+    def _count(self, **more: int) -> None:
+        with self._lock:  # several threads ask
+            self.counts.update(more)

@@ -104,3 +104,12 @@ def test_modules_that_pages_name_exist(
 def test_scripts_are_executable(root: Path) -> None:
     for name in (".ci/run", *(f"scripts/{path.name}" for path in (root / "scripts").iterdir())):
         assert (root / name).stat().st_mode & 0o111, f"{name} is not executable"
+
+
+def test_no_test_is_repeated_until_it_passes(
+    root: Path, repository_files: list[Path], listed: Callable[[list[str]], str]
+) -> None:
+    """A test that fails now and then is mended; see docs/adr/0050-tests-in-half-an-hour.md."""
+    repeats = re.compile(r"--reruns|mark\.flaky|rerunfailures|flaky\(reruns")
+    hits = _hits(root, repository_files, repeats)
+    assert not hits, listed(hits)

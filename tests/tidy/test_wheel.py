@@ -164,12 +164,46 @@ def test_the_wheel_is_complete(wheel: Path, modules: list[Path]) -> None:
     found_by_spark = "spark/pyspark_rocketmq/__init__.py"
     expected = {f"txrocketmq/{module}" for module in modules if str(module) != found_by_spark}
     expected.add(found_by_spark.removeprefix("spark/"))
+    expected |= {f"txrocketmq/client/{face}.pyi" for face in ("aio", "blocking", "tx")}
     expected |= {f"txrocketmq/{part}/py.typed" for part in {module.parts[0] for module in modules}}
     assert expected <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     ours = {"txrocketmq", "pyspark_rocketmq"}
     strangers = {name for name in names if name.split("/")[0] not in ours}
     assert all(".dist-info/" in name for name in strangers), strangers
+
+
+TYPED = """
+from txrocketmq.client import Producer, SendResult, aio, new_message
+
+message = new_message("T", "body")
+with Producer("group", namesrv_addr="127.0.0.1:1") as producer:
+    result: SendResult = producer.send(message)
+    producer.sent(message)  # no such method
+
+async def send(producer: aio.Producer) -> SendResult:
+    reveal_type(await producer.send(message))
+    return producer.send(message)  # not awaited
+
+Producer(7)  # not a name
+"""
+
+
+def test_a_type_checker_knows_the_client_of_the_wheel(environment: Path, tmp_path: Path) -> None:
+    """Its classes are made at run time; what is known of them comes from the stubs."""
+    (tmp_path / "program.py").write_text(TYPED)
+    options = ["--strict", "--config-file", os.devnull, "--python-executable"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, environment / "bin" / "python", "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = [line for line in done.stdout.splitlines() if "note: Maybe" not in line]
+    said = [line.removeprefix("program.py:") for line in lines]
+    assert [line.partition(":")[0] for line in said[:-1]] == ["7", "10", "11", "13"], done.stdout
+    assert 'has no attribute "sent"' in said[0]
+    assert "SendResult" in said[1]
+    assert "[return-value]" in said[2]
+    assert "[arg-type]" in said[3]
 
 
 def _metadata(wheel: Path) -> Message:

@@ -66,8 +66,13 @@ class Retry:
             limit = group.retry_max_times
         if message.reconsume_times <= limit and self._locks.all_expired(name, self._steady_ms()):
             return
+        dead_letters = DLQ_PREFIX + name
+        if self._topics.draft_in_send_back(dead_letters, DLQ_QUEUES) is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"topic[{dead_letters}] not exist, and {self._topics.why_full(dead_letters)}",
+            )
         self._died(name, message.topic)
-        message.topic = DLQ_PREFIX + name
+        message.topic = dead_letters
         message.queue_id = 0
         message.properties[names.DELAY] = "-1"
-        self._topics.draft_in_send_back(message.topic, DLQ_QUEUES)

@@ -41,6 +41,9 @@ from txrocketmq.remoting.settings.edited_properties import edited
 BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
 """Keys that cannot be changed, whatever configBlackList says."""
 
+MOST_BYTES = 20 * 1024
+"""How long the text of changed settings may be; that of all settings has 15 KB."""
+
 
 class AdminConfigProcessor:
     """Shows and changes settings, and deletes what is no longer needed."""
@@ -74,6 +77,11 @@ class AdminConfigProcessor:
     @serves(admin.UPDATE_BROKER_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Changes all of the given settings, or none."""
+        if len(request.body) > MOST_BYTES:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the settings have {len(request.body)} bytes: change at most {MOST_BYTES} at once",
+            )
         try:
             values = read_properties(request.body.decode(errors="replace"))
             refused = BLACK_LIST.union(self._config.config_black_list.split(";"))

@@ -9,7 +9,10 @@ write. Java: AdminBrokerProcessor.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.attributes import AttributeChangeError
 from txrocketmq.broker.tables.clients import Consumers
 from txrocketmq.broker.tables.offset import ConsumerOffsets
@@ -69,8 +72,12 @@ class AdminGroupProcessor:
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
     def update(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Creates or changes a group."""
-        if request.body:
-            self._update([SubscriptionGroupConfig.decode(request.body)])
+        return self._walks.soon(self._update_one(request.body))
+
+    def _update_one(self, body: bytes) -> Walk:
+        if body:
+            wanted = yield from SubscriptionGroupConfig.reading(body)
+            yield from self._update([wanted])
         return self._groups.saving.answer(Reply())
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
@@ -78,17 +85,23 @@ class AdminGroupProcessor:
         """Creates or changes several groups; all names are checked before the first group is
         created.
         """
-        self._update(list(SubscriptionGroupList.decode(request.body).group_config_list))
+        return self._walks.soon(self._update_list(request.body))
+
+    def _update_list(self, body: bytes) -> Walk:
+        wanted = yield from SubscriptionGroupList.reading(body)
+        yield from self._update(wanted.group_config_list)
         return self._groups.saving.answer(Reply())
 
-    def _update(self, wanted: list[SubscriptionGroupConfig]) -> None:
+    def _update(self, wanted: Sequence[SubscriptionGroupConfig]) -> Steps[None]:
         for each in wanted:
             wrong = validate_group(each.group_name or "")
             if wrong is not None:
                 raise ResponseError(ResponseCode.INVALID_PARAMETER, wrong)
+            yield
         try:
             for each in wanted:
                 self._groups.update(each)
+                yield
         except AttributeChangeError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
 

@@ -119,12 +119,17 @@ class AdminTopicProcessor:
 
         The original stops at a topic that is already as requested; here the others are changed.
         """
-        wanted = CreateTopicListRequestBody.decode(request.body).topic_config_list
+        return self._walks.soon(self._update_list(request.body))
+
+    def _update_list(self, body: bytes) -> Walk:
+        wanted = (yield from CreateTopicListRequestBody.reading(body)).topic_config_list
         for each in wanted:
             self._check_name(each.topic_name or "")
             self._check(each)
+            yield
         for each in wanted:
             self._update(each)
+            yield
         return self._topics.saving.answer(Reply())
 
     def _check_name(self, name: str) -> None:

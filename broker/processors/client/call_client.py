@@ -15,16 +15,18 @@ from functools import partial
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.clients import Client, Consumers
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import HeaderError, RequestTimeout, ResponseError
-from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import offset
@@ -35,6 +37,7 @@ from txrocketmq.remoting.protocol.operations.admin import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 CALL_TIMEOUT_MS = 10_000
 STATUS_TIMEOUT_MS = 5_000
@@ -51,6 +54,7 @@ class CallClientProcessor:
         consumers: Consumers,
         store: MessageStore,
         cold_reads: ColdReads,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -58,6 +62,7 @@ class CallClientProcessor:
         self._consumers = consumers
         self._store = store
         self._cold_reads = cold_reads
+        self._walks = walks
 
     @serves(admin.GET_CONSUMER_RUNNING_INFO)
     def running_info(self, request: Request[GetConsumerRunningInfoRequestHeader]) -> PendingReply:
@@ -151,9 +156,13 @@ class CallClientProcessor:
         return pending
 
     @serves(offset.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
-    def status(self, request: Request[GetConsumerStatusRequestHeader]) -> PendingReply:
+    def status(
+        self, request: Request[GetConsumerStatusRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Asks each consumer of a group how far it has come in a topic."""
-        header = request.header
+        return self._walks.answer(self._status(request.header))
+
+    def _status(self, header: GetConsumerStatusRequestHeader) -> Walk:
         group = self._consumers.group(header.group)
         members = list(group.members.values()) if group is not None else []
         if not members:
@@ -162,18 +171,18 @@ class CallClientProcessor:
                 f"No Any Consumer online in the consumer group: [{header.group}]",
             )
         for client in members:
+            yield
             if client.version < MQVersion.V3_0_7_SNAPSHOT:
                 raise ResponseError(
                     ResponseCode.SYSTEM_ERROR,
                     f"the client does not support this feature. version={client.version}",
                 )
         wanted = header.client_addr
-        return self._ask_all(header, [c for c in members if wanted in (None, "", c.client_id)])
+        clients = [c for c in members if wanted in (None, "", c.client_id)]
+        return (yield from self._ask_all(header, clients))
 
-    def _ask_all(
-        self, header: GetConsumerStatusRequestHeader, clients: list[Client]
-    ) -> PendingReply:
-        pending = PendingReply()
+    def _ask_all(self, header: GetConsumerStatusRequestHeader, clients: list[Client]) -> Walk:
+        pending = PendingReply(is_work=True)
         table: dict[str, Mapping[MessageQueue, int]] = {}
         waiting = {id(client) for client in clients}
 
@@ -186,13 +195,23 @@ class CallClientProcessor:
                 except HeaderError:
                     pass  # as one that did not answer
             if not waiting:
-                pending.resolve(Reply(body=GetConsumerStatusBody(consumer_table=table).encode()))
+                self._walks.begin(_tables(table), pending.resolve)
 
         told = GetConsumerStatusRequestHeader(topic=header.topic, group=header.group)
         for client in clients:
             client.peer.invoke(
                 offset.GET_CONSUMER_STATUS_FROM_CLIENT, told, timeout_ms=STATUS_TIMEOUT_MS
             ).then(partial(answered, client))
+            yield
         if not clients:
             pending.resolve(Reply(body=GetConsumerStatusBody().encode()))
         return pending
+
+
+def _tables(table: Mapping[str, Mapping[MessageQueue, int]]) -> Steps[Reply[NoHeader]]:
+    """Puts the answers of all clients together."""
+    body = BodyPieces({**GetConsumerStatusBody().to_json(), "consumerTable": HOLE}, "{}")
+    for client_id, offsets in table.items():
+        body.add(encode_member(client_id, offsets))
+        yield
+    return Reply(body=body.end())

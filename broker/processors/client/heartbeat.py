@@ -2,14 +2,16 @@
 """HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
 
 A heartbeat makes the groups it names, where that is allowed, and their retry topics: at once, since
-consumers ask for the route of their retry topic next. One that names many is taken in turns with
-everything else, and what a client has named by the time that it goes is all it has. Its answer
-says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
+consumers ask for the route of their retry topic next. When there are too many retry topics, it
+makes no new group either, and groups that exist go on without one. One that names many is taken in
+turns with everything else, and what a client has named by the time that it goes is all it has. Its
+answer says that heartbeats without subscriptions are understood (v2), and whether these are
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
 expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
 that brings such a one is taken all the same, and pulls hear of it. A heartbeat with an expression
-that takes long to compile is taken, and answered, when that is done. Java: ClientManageProcessor,
-ConsumerManageProcessor.
+that takes long to compile is taken, and answered, when that is done. What a connection sends
+behind such a heartbeat, another one or that its client leaves, counts after it. Java:
+ClientManageProcessor, ConsumerManageProcessor.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
-from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
     CONSUME_PASSIVELY,
@@ -32,6 +33,7 @@ from txrocketmq.broker.tables.clients import (
 )
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -39,7 +41,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
-from txrocketmq.remoting.message.tags import SQL92, TAG
+from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -71,6 +73,7 @@ class HeartbeatProcessor:
         producers: Producers,
         filters: ConsumerFilters,
         walks: Walks,
+        in_order: InOrder,
     ) -> None:
         self._topics = topics
         self._groups = groups
@@ -78,12 +81,19 @@ class HeartbeatProcessor:
         self._producers = producers
         self._filters = filters
         self._walks = walks
+        self._in_order = in_order
         self._fingerprints: dict[str, int] = {}
 
     @serves(calls.HEART_BEAT)
     def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Takes a heartbeat of a client, with all its producers and consumers."""
-        data = HeartbeatData.decode(request.body)
+        return self._in_order.answer(
+            request.peer, lambda: self._walks.soon(self._heartbeat(request))
+        )
+
+    def _heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Walk:
+        """Reads a heartbeat, compiles the expressions in it, and takes it."""
+        data = yield from HeartbeatData.reading(request.body)
         told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
         texts = deque(self._filters.new_texts(told))
         is_first = True
@@ -94,23 +104,12 @@ class HeartbeatProcessor:
                 with suppress(ExpressionError):
                     self._filters.compile(texts.popleft(), SQL92, at_once=is_first)
                 is_first = False
-            return self._begin(self._take(request, data))
+            return self._walks.soon(self._take(request, data))
 
         return _when_compiled(request, take)
 
-    def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
-        """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
-        pending = PendingReply(is_work=True)
-        self._walks.begin(steps, pending.resolve)
-        outcome = pending.outcome
-        if isinstance(outcome, Exception):
-            raise outcome
-        return pending if outcome is None else outcome
-
-    def _take(
-        self, request: Request[HeartbeatRequestHeader], data: HeartbeatData
-    ) -> Steps[Reply[NoHeader]]:
-        """Registers consumers and producers, one in each step, while their client is there."""
+    def _take(self, request: Request[HeartbeatRequestHeader], data: HeartbeatData) -> Walk:
+        """Registers consumers, their filters and producers, while their client is there."""
         command = request.command
         client = Client(
             request.peer,
@@ -132,6 +131,9 @@ class HeartbeatProcessor:
             if not self._register(client, consumer, without_subscriptions=bare):
                 continue
             self._fingerprints[consumer.group_name] = fingerprint
+            yield
+            if not request.peer.connected:
+                return Reply()
             if bare:
                 changed |= self._misses_subscriptions(consumer.group_name)
             else:
@@ -154,14 +156,18 @@ class HeartbeatProcessor:
         self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
     ) -> bool:
         """Registers a consumer; returns False when its group must not consume."""
-        group = self._groups.find(consumer.group_name)
+        name = consumer.group_name
+        retry_topic = RETRY_PREFIX + name
+        is_full = self._topics.why_full(retry_topic)
+        group = self._groups.get(name) if is_full else self._groups.find(name)
         if group is None:
             return False
-        self._topics.create_in_heartbeat(
-            RETRY_PREFIX + consumer.group_name,
-            group.retry_queue_nums,
-            sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
-        )
+        if not is_full:
+            self._topics.create_in_heartbeat(
+                retry_topic,
+                group.retry_queue_nums,
+                sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
+            )
         self._consumers.register(
             client,
             consumer.group_name,
@@ -182,8 +188,13 @@ class HeartbeatProcessor:
         return group is not None and not group.subscriptions
 
     @serves(calls.UNREGISTER_CLIENT)
-    def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
-        """Removes a client from a group."""
+    def unregister(
+        self, request: Request[UnregisterClientRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
+        """Removes a client from a group, after the heartbeats that it has sent before."""
+        return self._in_order.answer(request.peer, lambda: self._unregister(request))
+
+    def _unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
         header = request.header
         if header.producer_group:
             self._producers.unregister(header.producer_group, request.peer)
@@ -205,25 +216,30 @@ class HeartbeatProcessor:
     @serves(calls.CHECK_CLIENT_CONFIG)
     def check(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Checks whether an expression can be served."""
-        return _when_compiled(request, lambda: self._check(request))
+        return self._walks.soon(self._check_one(request))
 
-    def _check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        if request.body:
-            wanted = CheckClientRequestBody.decode(request.body).subscription_data
-            if wanted is None or wanted.expression_type in (TAG, ""):
-                return Reply()
-            if not self._filters.is_enabled:
-                raise ResponseError(
-                    ResponseCode.SYSTEM_ERROR,
-                    "The broker does not support consumer to filter message by"
-                    f" {wanted.expression_type}",
-                )
-            try:
-                self._filters.compile(wanted.sub_string, wanted.expression_type)
-            except ExpressionError as error:
-                raise ResponseError(
-                    ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
-                ) from None
+    def _check_one(self, request: Request[NoHeader]) -> Walk:
+        if not request.body:
+            return Reply()
+        body = yield from CheckClientRequestBody.reading(request.body)
+        wanted = body.subscription_data
+        if wanted is None or wanted.expression_type in (TAG, ""):
+            return Reply()
+        return _when_compiled(request, lambda: self._check(wanted))
+
+    def _check(self, wanted: SubscriptionData) -> Reply[NoHeader]:
+        if not self._filters.is_enabled:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "The broker does not support consumer to filter message by"
+                f" {wanted.expression_type}",
+            )
+        try:
+            self._filters.compile(wanted.sub_string, wanted.expression_type)
+        except ExpressionError as error:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
+            ) from None
         return Reply()
 
 

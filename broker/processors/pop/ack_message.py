@@ -51,6 +51,8 @@ from txrocketmq.remoting.protocol.pop import (
 
 _LONG_MAX = 2**63 - 1
 _AHEAD_MS = 1_000
+_MOST_ACKS = 100
+"""How many messages are acknowledged in one run, with one write; others then have their turn."""
 _NOT_DURABLE = "too many check points wait to be durable: the disk does not keep up"
 _NOTHING = "the body names no messages that are acknowledged"
 
@@ -83,6 +85,9 @@ class AckMessageProcessor:
         records: list[InnerMessage] = []
         outcomes: list[Key | Exception | None] = []
         for command in run.commands:
+            if len(outcomes) >= _MOST_ACKS:
+                run.end_before(command)
+                break
             try:
                 outcomes.append(self._ack_one(run, command, records))
             except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
@@ -144,12 +149,12 @@ class AckMessageProcessor:
         """Acknowledges messages of many pops."""
         if not request.body:
             raise ResponseError(ResponseCode.NO_MESSAGE, _NOTHING)
-        wanted = BatchAckMessageRequestBody.decode(request.body)
+        return self._walks.soon(self._ack_all(request.body, request.peer, request.now_ms))
+
+    def _ack_all(self, body: bytes, peer: Peer, now_ms: int) -> Walk:
+        wanted = yield from BatchAckMessageRequestBody.reading(body)
         if not wanted.acks:
             raise ResponseError(ResponseCode.NO_MESSAGE, _NOTHING)
-        return self._walks.answer(self._ack_all(wanted, request.peer, request.now_ms))
-
-    def _ack_all(self, wanted: BatchAckMessageRequestBody, peer: Peer, now_ms: int) -> Walk:
         refusal: ResponseError | None = None
         for ack in wanted.acks:
             try:
@@ -172,15 +177,16 @@ class AckMessageProcessor:
             self._store.min_offset(topic, queue_id),
             self._store.max_offset(topic, queue_id),
         )
-        offsets = [each for each in ack.offsets() if least <= each <= most]
-        if len(offsets) > MAX_MESSAGES:
+        distances = ack.within(least, most)
+        count = distances.bit_count()
+        if count > MAX_MESSAGES:
             raise ResponseError(
                 ResponseCode.MESSAGE_ILLEGAL,
-                f"{len(offsets)} messages of one pop are acknowledged; it has {MAX_MESSAGES}"
-                " at most",
+                f"{count} messages of one pop are acknowledged; it has {MAX_MESSAGES} at most",
             )
-        if not offsets:
+        if not distances:
             return
+        offsets = ack.offsets(distances)
         key = Key(topic, group, queue_id, ack.start_offset, ack.pop_time, broker_name)
         if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
             for offset in offsets:

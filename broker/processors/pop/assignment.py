@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from txrocketmq.broker.cluster.topic_routes import Queues, TopicRoutes
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
 from txrocketmq.broker.tables.clients import BROADCASTING, Consumers
 from txrocketmq.broker.tables.message_request_mode import MessageRequestModes
@@ -26,10 +27,16 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
+from txrocketmq.remoting.message.allocate import (
+    STRATEGIES,
+    Strategy,
+    consistent_hash,
+    consistent_hash_in_steps,
+)
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
+from txrocketmq.remoting.protocol.body.base import SHORT_BYTES
 from txrocketmq.remoting.protocol.body.pop import (
     MessageQueueAssignment,
     MessageRequestModeSerializeWrapper,
@@ -41,6 +48,7 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 PULL = "PULL"
 POP = "POP"
+_QUEUES_A_STEP = 16
 
 
 class AssignmentProcessor:
@@ -67,21 +75,11 @@ class AssignmentProcessor:
     @serves(pull.QUERY_ASSIGNMENT)
     def assignment(self, request: Request[NoHeader]) -> PendingReply:
         """Returns the queues of one consumer."""
-        wanted = QueryAssignmentRequestBody.decode(request.body)
+        wanted = QueryAssignmentRequestBody.decode(request.body, SHORT_BYTES)
         pending = PendingReply()
 
         def found(queues: Queues | None) -> None:
-            mode = self._mode(wanted.topic or "", wanted.consumer_group or "")
-            shared = None if queues is None else self._shared(wanted, queues, mode)
-            body = QueryAssignmentResponseBody(
-                message_queue_assignments=None
-                if shared is None
-                else [
-                    MessageQueueAssignment(message_queue=queue, mode=mode.mode)
-                    for queue in dict.fromkeys(shared)
-                ]
-            )
-            pending.resolve(Reply(body=body.encode()))
+            self._walks.begin(self._assigned(wanted, queues), pending.resolve)
 
         topic = wanted.topic or ""
         if is_light(topic) and self._topics.get(topic) is not None:
@@ -90,6 +88,20 @@ class AssignmentProcessor:
         else:
             self._routes.find(topic, found)
         return pending
+
+    def _assigned(
+        self, wanted: QueryAssignmentRequestBody, queues: Queues | None
+    ) -> Steps[Reply[NoHeader]]:
+        mode = self._mode(wanted.topic or "", wanted.consumer_group or "")
+        shared = None if queues is None else (yield from self._shared(wanted, queues, mode))
+        if shared is None:
+            return Reply(body=QueryAssignmentResponseBody().encode())
+        body = BodyPieces({"messageQueueAssignments": HOLE}, "[]")
+        for count, queue in enumerate(dict.fromkeys(shared), 1):
+            body.add(MessageQueueAssignment(message_queue=queue, mode=mode.mode).encode())
+            if count % _QUEUES_A_STEP == 0:
+                yield
+        return Reply(body=body.end())
 
     def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
         """Returns how a group consumes a topic; retry topics are always pulled."""
@@ -109,7 +121,7 @@ class AssignmentProcessor:
         wanted: QueryAssignmentRequestBody,
         queues: Queues,
         mode: SetMessageRequestModeRequestBody,
-    ) -> Queues | None:
+    ) -> Steps[Queues | None]:
         if wanted.message_model == BROADCASTING or not self._config.server_load_balancer_enable:
             return queues
         group = self._consumers.group(wanted.consumer_group or "")
@@ -117,15 +129,17 @@ class AssignmentProcessor:
         if group is None or strategy is None or not wanted.client_id or not queues:
             return None
         if mode.mode == POP:
-            return _shared_for_pop(
-                strategy, wanted.client_id, queues, group.client_ids(), mode.pop_share_queue_num
+            return (
+                yield from _shared_for_pop(
+                    strategy, wanted.client_id, queues, group.client_ids(), mode.pop_share_queue_num
+                )
             )
-        return strategy(wanted.client_id, queues, group.client_ids())
+        return (yield from _allocated(strategy, wanted.client_id, queues, group.client_ids()))
 
     @serves(pull.SET_MESSAGE_REQUEST_MODE)
     def set_mode(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Sets how a group is to consume a topic."""
-        wanted = SetMessageRequestModeRequestBody.decode(request.body)
+        wanted = SetMessageRequestModeRequestBody.decode(request.body, SHORT_BYTES)
         topic, group = wanted.topic or "", wanted.consumer_group or ""
         if topic.startswith(RETRY_PREFIX):
             raise ResponseError(
@@ -157,7 +171,7 @@ class AssignmentProcessor:
 
 def _shared_for_pop(
     strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str], share: int
-) -> Queues:
+) -> Steps[Queues]:
     """The queues of a client that pops, and those of `share` other clients (allocate4Pop)."""
     if share <= 0 or share >= len(client_ids) - 1:
         return [replace(queue, queue_id=-1) for queue in queues]
@@ -167,4 +181,17 @@ def _shared_for_pop(
     if len(client_ids) > len(queues):
         return [queues[at % len(queues)]]
     ids = [client_ids[(at + each) % len(client_ids)] for each in range(share + 1)]
-    return [queue for each in ids for queue in strategy(each, queues, client_ids)]
+    found: list[MessageQueue] = []
+    for each in ids:
+        found += yield from _allocated(strategy, each, queues, client_ids)
+        yield
+    return found
+
+
+def _allocated(
+    strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str]
+) -> Steps[list[MessageQueue]]:
+    """The queues of a client; the only strategy with much to do takes small steps."""
+    if strategy is consistent_hash:
+        return (yield from consistent_hash_in_steps(client_id, queues, client_ids))
+    return strategy(client_id, queues, client_ids)

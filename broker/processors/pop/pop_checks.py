@@ -23,6 +23,8 @@ from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.flags import is_readable
+from txrocketmq.remoting.message.pop import retry_topic
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
@@ -92,6 +94,17 @@ class PopChecks:
                 ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}"
             )
         return group
+
+    def retry_topic(self, topic: str, group: str) -> None:
+        """Checks that messages which are not acknowledged can come back: their retry topic exists,
+        or may be created then.
+        """
+        if topic.startswith(RETRY_PREFIX):
+            return
+        name = retry_topic(topic, group, v2=self._config.enable_retry_topic_v2)
+        why = self._topics.why_full(name)
+        if why:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist, and {why}")
 
     def make_group(self, name: str) -> None:
         """Creates a group if there is none."""

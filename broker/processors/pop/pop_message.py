@@ -112,6 +112,8 @@ class PopMessageProcessor:
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
         group = self._checks.group(header.consumer_group)
         self._checks.invisible_time(header.invisible_time)
+        if not header.order:
+            self._checks.retry_topic(header.topic, header.consumer_group)
         wanted = Wanted(
             header.topic,
             header.consumer_group,

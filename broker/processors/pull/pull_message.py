@@ -42,6 +42,7 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -225,11 +226,14 @@ class PullMessageProcessor:
         return Reply(answer, result.buffers, code, result.status.name)
 
     def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
-        """Notes that a group has missed messages; not of one that is new to the queue."""
+        """Notes that a group has missed messages; not of one that is new to the queue, unless this
+        is its retry topic.
+        """
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         at, to = header.queue_offset, result.next_begin_offset
-        if at > 0 or (at == 0 and self._offsets.query(group, topic, queue_id) >= 0):
-            self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
+        is_known = at > 0 or self._offsets.query(group, topic, queue_id) >= 0
+        if at >= 0 and (is_known or topic == RETRY_PREFIX + group):
+            self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group, is_known))
 
     def _get(
         self,

@@ -58,6 +58,7 @@ _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
+_BYTES_OF_WORK: Final = 4_096
 _MAX_REMEMBERED: Final = 100_000
 """How many ends are remembered, with some 150 bytes each."""
 
@@ -117,10 +118,18 @@ class EndTransactionProcessor:
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
+        self._read_bytes = 0
+        """How long the half messages are that were read in this run."""
+
+    @property
+    def work(self) -> int:
+        """How much work this run had with half messages, which are longer than their ends."""
+        return self._read_bytes // _BYTES_OF_WORK
 
     def begin(self) -> None:
         """Begins a run of requests, whose ends are put together."""
         self._in_run.clear()
+        self._read_bytes = 0
 
     def when_in_memory(
         self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
@@ -172,6 +181,7 @@ class EndTransactionProcessor:
                 " producer will be asked about this one later",
             )
         record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        self._read_bytes += len(record)
         half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(

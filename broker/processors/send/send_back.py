@@ -125,6 +125,11 @@ class SendBackProcessor:
 
     def _draft_topic(self, name: str, queues: int, sys_flag: int = 0) -> None:
         topic = self._topics.draft_in_send_back(name, queues, sys_flag=sys_flag)
+        if topic is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"topic[{name}] not exist, and {self._topics.why_full(name)}",
+            )
         if not is_writable(topic.perm):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"

@@ -150,7 +150,7 @@ class SendChecks:
         if topic is None and retry:
             topic = self.topics.draft_in_send_back(header.topic, 1, sys_flag=sys_flag)
         if topic is None:
-            why = self.topics.why_full
+            why = self.topics.why_full(header.topic)
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic[{header.topic}] not exist, apply first please!"

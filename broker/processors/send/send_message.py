@@ -65,14 +65,12 @@ _PUT_OK: Final = PutStatus.PUT_OK
 _MISSING: Final[Any] = object()
 _END: Final = transaction.END_TRANSACTION.code
 _SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
-_WRITTEN: Final = frozenset({"regionId", "traceOn"})
-"""Settings whose values are written into messages and answers."""
+_WRITTEN: Final = frozenset({"regionId", "traceOn"})  # settings that messages and answers show
 _MOST_WORK: Final = 64
 """How many messages that are not plain are served in one run; others then have their turn."""
 _WORK_OF_A_PLACE: Final = 8
 """For how many of these a new place counts, since its topic and its queue may be new as well."""
-_MAX_DIGITS: Final = 18
-"""A number of at most this many digits certainly fits into a long."""
+_MAX_DIGITS: Final = 18  # a number of so many digits certainly fits into a long
 
 
 class Sent(NamedTuple):
@@ -148,10 +146,6 @@ class SendMessageProcessor:
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
             self._shapes.forget_places()
-        self._ends.begin()
-        drafts = self._topics.drafts
-        if drafts:
-            drafts.clear()
         messages: list[PutMessage] = []
         sent: list[Sent] = []
         if run.now_ms >= config.start_accept_send_request_time_stamp:
@@ -162,20 +156,27 @@ class SendMessageProcessor:
         batch = None
         if messages:
             batch = self._intake.put(messages, run.now_ms)
-            if drafts:
-                drafts.make(batch.refused)
+            if run.work:
+                self._topics.drafts.make(batch.refused)
         ended: list[End] = []
         out = self._answered(run, batch, sent, ended)
         if ended:
             self._ends.close(ended, run.now_ms)
         return out
 
+    def _count(self, run: Run, work: int) -> None:
+        """Counts work in a run; the first is followed by what may need drafts."""
+        if not run.work:
+            self._ends.begin()
+            self._topics.drafts.clear()
+        run.work += work
+
     # Every plain message passes here, so no call is made that can be avoided.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
         """Collects the messages of the commands, or their errors, in order."""
         shape, plain = self._shape, self._plain.of
         own, own_behind = self._own_text, b"\x02" + self._own_text
-        born_name, text_name, rest_of, places, size = shape.parts()
+        born_name, text_name, rest_of, places, size = shape.parts
         # Most messages in a run are born at the same time.
         born_host, store_host, last_born, born_ms = run.peer.remote_host, self._store_host, None, 0
         for command in run.commands:
@@ -194,7 +195,7 @@ class SendMessageProcessor:
                 key = "\0".join(rest_of(ext))
             except (KeyError, TypeError):
                 shape = self._shape = self._shapes.of(ext) or NO_SHAPE
-                born_name, text_name, rest_of, places, size = shape.parts()
+                born_name, text_name, rest_of, places, size = shape.parts
                 key = "\0".join(rest_of(ext))
             try:
                 place = places.get(key, _MISSING)
@@ -231,7 +232,7 @@ class SendMessageProcessor:
 
     def _learn(self, run: Run, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
-        run.work += _WORK_OF_A_PLACE
+        self._count(run, _WORK_OF_A_PLACE)
         place = None
         try:
             header = SendMessageRequestHeader.decode(command.ext_fields)
@@ -294,10 +295,12 @@ class SendMessageProcessor:
     ) -> None:
         """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
+        self._count(run, 1)
         drafts.begin()
-        run.work += 1
         try:
             if command.code == _END:
+                # What was read before counts, too: an end that is refused may have had much to do.
+                run.work = max(run.work, self._ends.work)
                 end = self._ends.read(command, run.now_ms)
                 if end is not None:
                     made = [end.message] if end.message is not None else []
@@ -337,7 +340,6 @@ class SendMessageProcessor:
             messages: list[PutMessage] = []
             its: list[Sent] = []
             ended: list[End] = []
-            self._ends.begin()
             alone = run.alone(command, now_ms)
             if isinstance(outcome, Exception):
                 its.append(Sent(command, 0, 0, instead=outcome))

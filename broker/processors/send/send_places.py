@@ -45,10 +45,11 @@ class Shape:
     `born` and `properties` are the names of the fields that differ from message to message; `rest`
     returns the values of all others. Joined by NUL these are the key into `places`, since one text
     is found faster than a dozen. A place of None is known not to be plain. `size` is the number of
-    names.
+    names, or -1 without names, so that such headers are looked up each time. `parts` has `born`,
+    `properties`, `rest`, `places` and `size`.
     """
 
-    __slots__ = ("_separators", "born", "places", "properties", "rest", "size")
+    __slots__ = ("_separators", "born", "parts", "places", "properties", "rest", "size")
 
     def __init__(self, names: tuple[str, ...], born: str, properties: str) -> None:
         others = [name for name in names if name not in {born, properties}]
@@ -58,16 +59,9 @@ class Shape:
             itemgetter(*others) if others else lambda _: ()
         )
         self.places: dict[str, Place | None] = {}
-        self.size = len(names)
+        self.size = len(names) or -1
+        self.parts = born, properties, self.rest, self.places, self.size
         self._separators = len(others) - 1
-
-    def parts(
-        self,
-    ) -> tuple[
-        str, str, Callable[[Mapping[str, str]], Sequence[str]], dict[str, Place | None], int
-    ]:
-        """Returns `born`, `properties`, `rest`, `places` and `size`."""
-        return self.born, self.properties, self.rest, self.places, self.size
 
     def keep(self, key: str, place: Place | None) -> None:
         """Remembers a place, unless values contain NUL: other values could then have the same
@@ -83,7 +77,6 @@ class Shape:
 NO_SHAPE: Final = Shape((), "", "")
 """Stands for headers that cannot be looked up: their only place is not plain."""
 NO_SHAPE.places[""] = None
-NO_SHAPE.size = -1  # looked up each time
 
 
 class Shapes:

@@ -32,7 +32,7 @@ from txrocketmq.broker.store.formats.scan import (
 from txrocketmq.broker.store.log.dispatch import enters_queue
 from txrocketmq.broker.store.log.log_walk import END, Batch, LogWalk, RecordBatch, Run
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.message.checksum import crc32
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import dtype, fixed, picked
 
 Bytes = NDArray[np.uint8]

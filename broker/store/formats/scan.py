@@ -16,11 +16,11 @@ from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import fixed, picked
 
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6

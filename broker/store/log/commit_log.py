@@ -37,9 +37,9 @@ from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import fixed
 
 _IPV4_HOST_BYTES: Final = record.IPV4_HOST.sizeof()

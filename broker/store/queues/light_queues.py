@@ -24,29 +24,32 @@ from typing import TYPE_CHECKING, Final
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.formats.scan import Record
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.light_queues import QUEUE_ID, is_light, places
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.remoting.message.topics import (
-    LIGHT_SEPARATOR,
-    LMQ_PREFIX,
-    may_enter_light_queues,
-)
+from txrocketmq.remoting.message.topics import LIGHT_SEPARATOR
 
 if TYPE_CHECKING:
     from txrocketmq.broker.store.formats.config import StoreConfig
 
+__all__ = [
+    "MULTI_DISPATCH",
+    "QUEUE_ID",
+    "has_places",
+    "is_light",
+    "is_served",
+    "listed",
+    "offset_in",
+    "offsets_property",
+    "parts_with_places",
+    "places",
+    "places_of",
+]
+
 MULTI_DISPATCH: Final = 1 << 32
 """A bit of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
 queues that its properties list."""
-QUEUE_ID: Final = 0
-_MAX_DIGITS: Final = 18
-"""A number of at most this many digits certainly fits into a Java long."""
 _MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _IN_LOG: Final = re.compile(re.escape(_MARK))
-
-
-def is_light(topic: str) -> bool:
-    """Whether the topic is a light queue (MixAll.isLmq)."""
-    return topic.startswith(LMQ_PREFIX)
 
 
 def is_served(config: StoreConfig) -> bool:
@@ -62,25 +65,6 @@ def listed(text: str | None) -> list[str]:
 def offsets_property(offsets: Iterable[int]) -> bytes:
     """The property INNER_MULTI_QUEUE_OFFSET, encoded."""
     return _MARK + LIGHT_SEPARATOR.join(map(str, offsets)).encode() + b"\x02"
-
-
-def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[str, int]]:
-    """The light queues of a record and its offset in each, given the values of its two
-    properties.
-    """
-    if not dispatch or not offsets or not may_enter_light_queues(topic):
-        return []
-    queues, numbers = dispatch.split(LIGHT_SEPARATOR), offsets.split(LIGHT_SEPARATOR)
-    if len(queues) != len(numbers):
-        return []
-    return [
-        (queue, int(number))
-        for queue, number in zip(queues, numbers, strict=True)
-        if is_light(queue)
-        and number.isascii()
-        and number.isdecimal()
-        and len(number) <= _MAX_DIGITS
-    ]
 
 
 def has_places(record: Record) -> bool:

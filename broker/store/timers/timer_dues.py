@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from txrocketmq.broker.store.disk.files import Files
-from txrocketmq.remoting.message.checksum import crc32
+from txrocketmq.remoting.primitives.checksum import crc32
 
 _VERSION: Final = 1
 

@@ -28,8 +28,8 @@ from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.timers.timer_dues import TimerDues
-from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.record import MAGIC_BLANK
+from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import fixed, picked_rows
 
 _UNIT: Final = fixed(formats.TIMER_LOG_UNIT).struct

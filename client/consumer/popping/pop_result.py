@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.pop import (
     ReceiptHandle,
     ReceiptHandleError,
@@ -60,7 +60,8 @@ def popped_messages(
 ) -> Popped:
     """Decodes the messages of a pop and gives each its handle. Raises MessageDecodeError."""
     everything = SubscriptionData(subscription.topic, SUB_ALL)
-    messages = wanted_messages(body, broker_name, everything)
+    queue = MessageQueue(subscription.topic, broker_name, 0)  # the id matters to light queues only
+    messages = wanted_messages(body, queue, everything)
     starts = _parsed(header.start_offset_info, int)
     taken = _parsed(header.msg_offset_info, _offsets)
     places = [(retry_flag(each.topic), str(each.queue_id)) for each in messages]

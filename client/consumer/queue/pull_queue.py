@@ -126,7 +126,7 @@ class QueuePull:
                 return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)
         messages = []
         if reply.code == ResponseCode.SUCCESS:
-            messages = wanted_messages(reply.body_bytes, queue.broker_name, subscription)
+            messages = wanted_messages(reply.body_bytes, queue, subscription)
             self._life.saw(messages)
         return Pulled(reply.code, answer.next_begin_offset, messages)
 

@@ -2,7 +2,10 @@
 """The result of a pull: the messages that the consumer wants, in the form that it sees.
 
 Brokers filter by the hash of the tag only, and give inner batches away whole; the rest is done
-here. A message that was sent back has the topic it was first sent to.
+here. A message that was sent back has the topic it was first sent to. A message that is read from
+a light queue (LMQ) has its place in that queue, by which consumers count; the original's consumers
+do that for messages that they pop, and otherwise count by the place in the queue that the message
+was sent to, which several messages of one light queue may have.
 
 Java: PullAPIWrapper.processPullResult, DefaultMQPushConsumerImpl.resetRetryAndNamespace.
 """
@@ -15,9 +18,11 @@ from twisted.logger import Logger
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.light_queues import is_light, light_offset
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,
+    MessageQueue,
     decode_message,
     unwrap_inner_batch,
 )
@@ -30,9 +35,9 @@ log = Logger()
 
 
 def wanted_messages(
-    body: bytes, broker_name: str, subscription: SubscriptionData
+    body: bytes, queue: MessageQueue, subscription: SubscriptionData
 ) -> list[MessageExt]:
-    """Returns the messages in the body of a pull that the subscription accepts.
+    """Returns the messages in the body of a pull of a queue that the subscription accepts.
 
     Raises MessageDecodeError for bytes that are no messages.
     """
@@ -43,14 +48,25 @@ def wanted_messages(
             message, offset = decode_message(body, offset)
         except MessageDecodeError as error:
             message, offset = _with_damaged_body(body, offset, error)
-        message.broker_name = broker_name
+        message.broker_name = queue.broker_name
         if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
             found += unwrap_inner_batch(message)
         else:
             found.append(message)
+    if is_light(queue.topic):
+        for message in found:
+            _put_in_light_queue(message, queue)
     if subscription.accepts_all:
         return found
     return [message for message in found if subscription.accepts_tags(message.tags)]
+
+
+def _put_in_light_queue(message: MessageExt, queue: MessageQueue) -> None:
+    """Gives a message its place in the light queue that it is read from."""
+    if names.POP_CK in message.properties or message.topic.startswith(RETRY_PREFIX):
+        return  # what was popped of a retry topic has its place there
+    message.queue_offset = light_offset(message, queue.topic)
+    message.queue_id = queue.queue_id
 
 
 def restore_topic(message: MessageExt) -> None:

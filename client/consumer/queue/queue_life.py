@@ -24,7 +24,6 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, decode_message
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
-from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageRequestHeader
 
 LOOK_MS: Final = 30_000
@@ -71,12 +70,11 @@ class QueueLife:
         self._is_doubted = self._proven is not None
         self._was_missing = False
         self._due_ms = 0
-        self._is_light = queue.topic.startswith(LMQ_PREFIX)
 
     def saw(self, messages: Sequence[MessageExt]) -> None:
         """Remembers the last of these messages, which are of the queue."""
-        if not messages or self._is_light:
-            return  # records in light queues have the offset of another queue
+        if not messages:
+            return
         last = messages[-1]
         seen = Seen(last.queue_offset, last.commit_log_offset, last.store_timestamp)
         self._marks[self._queue] = seen

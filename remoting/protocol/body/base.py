@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -38,13 +38,26 @@ from txrocketmq.remoting.errors import HeaderError, RemotingError
 from txrocketmq.remoting.header import Lazy, camel_case
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.primitives.values import Value, value_class
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
+from txrocketmq.remoting.serialize.json import (
+    MAX_JSON_BYTES,
+    JsonError,
+    decode_body,
+    encode_body,
+)
 
 _LONG_MAX: Final = 2**63 - 1
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
 
+SHORT_BYTES: Final = 16 * 1024
+"""A longer body is read in steps by `Body.reading`."""
+MOST_BYTES: Final = 1024 * 1024
+"""How long a body may be that is read in steps: the parser takes some 6 ms for so much JSON."""
+_ITEMS_A_STEP: Final = 16
+
 Reader = Callable[[Any], Any]
 Writer = Callable[[Any], Any]
+Reading = Callable[[Any], Generator[None, None, Any]]
+"""Reads a value, with a pause after each small step."""
 
 
 class BodyError(HeaderError):
@@ -68,6 +81,8 @@ class _Member:
     read: Reader
     write: Writer | None
     required: bool
+    reading: Reading | None
+    """Reads in steps what may be long; None for all else."""
 
 
 class Body(Value):
@@ -103,8 +118,7 @@ class Body(Value):
 
         Raises BodyError, which names the member, if one is missing or of a wrong type.
         """
-        if not isinstance(value, Mapping):
-            raise BodyError(f"an object is expected, not {value!r:.80}")
+        _check_object(value)
         found: dict[str, Any] = {}
         for each in cls.members:
             item = value.get(each.wire)
@@ -119,15 +133,51 @@ class Body(Value):
                 raise BodyError("is missing", each.wire)
         return cls(**found)
 
+    @classmethod
+    def from_json_in_steps(cls, value: Any) -> Generator[None, None, Self]:
+        """Does the same as `from_json`, with a pause after each small step."""
+        _check_object(value)
+        found: dict[str, Any] = {}
+        for each in cls.members:
+            item = value.get(each.wire)
+            if item is not None:
+                reading = each.reading
+                try:
+                    item = each.read(item) if reading is None else (yield from reading(item))
+                except BodyError as error:
+                    raise error.below(each.wire) from None
+            if item is not None:
+                found[each.name] = item
+            elif each.required:
+                raise BodyError("is missing", each.wire)
+        return cls(**found)
+
     def encode(self) -> bytes:
         """Returns the bytes of this body in a command."""
         return encode_body(self.to_json())
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
+    def decode(cls, data: bytes, max_bytes: int = MAX_JSON_BYTES) -> Self:
         """Returns the body that a command contains. Raises JsonError or BodyError (HeaderError)."""
         try:
-            return cls.from_json(decode_body(data))
+            return cls.from_json(decode_body(data, max_bytes=max_bytes))
+        except BodyError as error:
+            raise error.below(cls.__name__) from None
+        except RecursionError:
+            raise BodyError("is nested too deep", cls.__name__) from None
+
+    @classmethod
+    def reading(cls, data: bytes) -> Generator[None, None, Self]:
+        """Does the same as `decode` for what a stranger has sent: a long body is read in steps.
+
+        Such a body may have MOST_BYTES and has to be plain JSON, as all clients write it; otherwise
+        JsonError is raised.
+        """
+        if len(data) <= SHORT_BYTES:
+            return cls.decode(data)
+        try:
+            value = decode_body(data, max_bytes=MOST_BYTES, only_plain=True)
+            return (yield from cls.from_json_in_steps(value))
         except BodyError as error:
             raise error.below(cls.__name__) from None
         except RecursionError:
@@ -181,7 +231,7 @@ def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:
     read, write = (_enum_reader(names), None) if names else _codec(hint)
     required = declared.default is declared.default_factory is dataclasses.MISSING
     wire = declared.metadata.get("wire") or camel_case(declared.name)
-    return _Member(declared.name, wire, read, write, required)
+    return _Member(declared.name, wire, read, write, required, _reading(hint))
 
 
 def _codec(hint: Any) -> tuple[Reader, Writer | None]:
@@ -205,12 +255,54 @@ def _codec(hint: Any) -> tuple[Reader, Writer | None]:
     raise TypeError(f"a member of a body cannot be {hint}")
 
 
+def _reading(hint: Any) -> Reading | None:
+    """Returns what reads lists, and objects that may have lists in them, in steps."""
+    origin, of = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (inner,) = (option for option in of if option is not NoneType)
+        return _reading(inner)
+    if origin is Sequence:
+        return _sequence_reading(of[0], tuple)
+    if origin is frozenset:
+        return _sequence_reading(of[0], frozenset)
+    if isinstance(hint, type) and issubclass(hint, Body):
+        return hint.from_json_in_steps
+    return None
+
+
+def _sequence_reading(of: Any, make: Callable[[Any], Any]) -> Reading:
+    read, reading = _codec(of)[0], _reading(of)
+
+    def read_all(value: Any) -> Generator[None, None, Any]:
+        _check_list(value)
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(read(item) if reading is None else (yield from reading(item)))
+            except BodyError as error:
+                raise error.below(f"[{index}]") from None
+            if index % _ITEMS_A_STEP == 0:
+                yield
+        return make(items)
+
+    return read_all
+
+
+def _check_object(value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise BodyError(f"an object is expected, not {value!r:.80}")
+
+
+def _check_list(value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        raise BodyError(f"a list is expected, not {value!r:.80}")
+
+
 def _sequence_codec(of: Any, make: Callable[[Any], Any]) -> tuple[Reader, Writer | None]:
     read, write = _codec(of)
 
     def read_all(value: Any) -> Any:
-        if not isinstance(value, (list, tuple)):
-            raise BodyError(f"a list is expected, not {value!r:.80}")
+        _check_list(value)
         items = []
         for index, item in enumerate(value):
             try:
@@ -231,8 +323,7 @@ def _mapping_codec(key: Any, of: Any) -> tuple[Reader, Writer | None]:
     read_key: Reader = _read_queue_key if key is MessageQueue else _PLAIN[key]
 
     def read_all(value: Any) -> dict[Hashable, Any]:
-        if not isinstance(value, Mapping):
-            raise BodyError(f"an object is expected, not {value!r:.80}")
+        _check_object(value)
         items = {}
         for name, item in value.items():
             try:

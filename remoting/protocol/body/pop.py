@@ -38,8 +38,8 @@ class BatchAck(Body):
     invisible_time: int = member(wire="it", default=0)
     bit_set: str | None = member(wire="b", default=None)
 
-    def offsets(self) -> list[int]:
-        """Returns the queue offsets that are acknowledged.
+    def within(self, least: int, most: int) -> int:
+        """Returns the bits of those distances whose queue offsets are within these bounds.
 
         Raises BodyError if the bit set is not base64, or larger than MAX_BIT_SET_BYTES.
         """
@@ -49,9 +49,19 @@ class BatchAck(Body):
             raise BodyError(f"{self.bit_set!r:.80} is not base64", "b") from None
         if len(bits) > MAX_BIT_SET_BYTES:
             raise BodyError(f"{len(bits)} bytes are more than {MAX_BIT_SET_BYTES}", "b")
+        first = max(least - self.start_offset, 0)
+        width = max(most - self.start_offset - first + 1, 0)
+        found = int.from_bytes(bits, "little") >> first
+        if width < found.bit_length():
+            found &= (1 << width) - 1
+        return found << first
+
+    def offsets(self, distances: int) -> list[int]:
+        """Returns the queue offsets of the distances whose bits are set."""
+        size_bytes = (distances.bit_length() + 7) // 8
         return [
             self.start_offset + 8 * index + bit
-            for index, byte in enumerate(bits)
+            for index, byte in enumerate(distances.to_bytes(size_bytes, "little"))
             if byte
             for bit in range(8)
             if byte >> bit & 1

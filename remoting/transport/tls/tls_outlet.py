@@ -19,6 +19,11 @@ from txrocketmq.remoting.transport.outlet import PIECE_BYTES, Backlog, Outlet
 
 _RECORD_BYTES: Final = 16 * 1024
 """The most that one record of TLS holds, which is what one read returns."""
+_FED_BYTES: Final = 32 * 1024
+"""How many bytes are encrypted or decrypted at once. OpenSSL's buffers grow to what they have held
+and never shrink, so what a connection holds for good depends on this."""
+_OWN_BYTES: Final = 24 * 1024
+"""About how much memory OpenSSL takes for a connection, without these two buffers."""
 
 
 def _nobody() -> None:
@@ -48,6 +53,13 @@ class TlsOutlet:
         self._is_deaf = False
         """Whether nothing that arrives counts any more: the peer has ended, or broken the rules."""
         self._kept = Backlog()
+        self._most_came = self._most_left = 0
+        """How many bytes the two buffers of OpenSSL have held at most."""
+
+    @property
+    def state_bytes(self) -> int:
+        """How much memory OpenSSL takes for the connection; it grows buffers by thirds."""
+        return _OWN_BYTES + (self._most_came + self._most_left) * 4 // 3
 
     def begin(self) -> None:
         """Sends the first message of a handshake."""
@@ -95,18 +107,12 @@ class TlsOutlet:
         data = self._inner.take(data)
         if self._is_deaf:
             return b""
-        self._came.write(data)
         said: list[bytes] = []
         was_established = self._is_established
         try:
-            if not was_established:
-                self._tls.do_handshake()
-                self._is_established = True
-            while part := self._tls.read(_RECORD_BYTES):
-                said.append(part)
-            self._is_deaf = True
-        except ssl.SSLWantReadError:
-            pass
+            self._feed(data[:_FED_BYTES], said)
+            for at in range(_FED_BYTES, len(data), _FED_BYTES):
+                self._feed(data[at : at + _FED_BYTES], said)
         except ssl.SSLZeroReturnError:  # what a read returns if we have ended, too
             self._is_deaf = True
         except ssl.SSLError as error:
@@ -121,18 +127,41 @@ class TlsOutlet:
             established()
         return said[0] if len(said) == 1 else b"".join(said)
 
+    def _feed(self, data: bytes, said: list[bytes]) -> None:
+        """Decrypts some bytes that arrived, and adds what they say."""
+        came, tls = self._came, self._tls
+        came.write(data)
+        self._most_came = max(self._most_came, came.pending)
+        try:
+            if not self._is_established:
+                tls.do_handshake()
+                self._is_established = True
+            while part := tls.read(_RECORD_BYTES):
+                said.append(part)
+        except ssl.SSLWantReadError:
+            return
+        self._is_deaf = True
+        raise ssl.SSLZeroReturnError
+
     def _hand_over(self) -> None:
         while self._kept and not self._is_paused and self._is_established and not self._has_ended:
             self._encrypt(self._kept.piece())
 
     def _encrypt(self, buffers: Sequence[Buffer]) -> bool:
         left = memoryview(b"".join(buffers))
+        pieces = []
         while left:
-            left = left[self._tls.write(left) :]
-        return self._flush()
+            left = left[self._tls.write(left[:_FED_BYTES]) :]
+            pieces.append(self._leaving())
+        return not pieces or self._inner.write(pieces)
 
     def _flush(self) -> bool:
-        return not self._leaves.pending or self._inner.write([self._leaves.read()])
+        return not self._leaves.pending or self._inner.write([self._leaving()])
+
+    def _leaving(self) -> bytes:
+        """Takes what is to leave out of OpenSSL's buffer."""
+        self._most_left = max(self._most_left, self._leaves.pending)
+        return self._leaves.read()
 
 
 def _reason(error: ssl.SSLError) -> str:

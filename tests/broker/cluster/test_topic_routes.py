@@ -131,3 +131,19 @@ def test_a_step_asks_for_one_topic() -> None:
     for asked, _ in enumerate(routes.refresh(), 4):
         assert len(servers.asked) == asked
     assert asked == 6
+
+
+def test_one_who_raises_does_not_keep_the_others_waiting() -> None:
+    servers, found = NameServers(), list[Queues | None]()
+    routes = TopicRoutes(servers.ask)
+
+    def fails(_: Queues | None) -> None:
+        raise ValueError("a defect")
+
+    for then in (found.append, fails, found.append, fails, found.append):
+        routes.find("T", then)
+    with pytest.raises(ValueError, match="a defect"):
+        servers.asked[0][1].resolve(route(ONE_QUEUE))
+    assert found == [[QUEUE]] * 3
+    routes.find("T", found.append)
+    assert len(found) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -166,3 +167,24 @@ def test_a_crowd_that_waits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         turns.ask("a > 4")
     with refused(ResponseCode.SYSTEM_BUSY, "2 requests wait for this expression"):
         turns.ask("a > 3")
+
+
+def test_one_who_fails_keeps_nobody_waiting() -> None:
+    """Neither those who wait for the same expression nor those who come later."""
+    turns, heard = Turns(), list[str]()
+
+    def fails() -> None:
+        raise ValueError("a defect")
+
+    for text in ("a = 1", "b = 2"):
+        for then in (fails, partial(heard.append, text)):
+            with pytest.raises(NotCompiled) as waits:
+                turns.expressions.compile(text)
+            waits.value.then(FakePeer(), then)
+    turns.imported()
+    with pytest.raises(ValueError, match="a defect"):
+        finished(turns.steps.pop())
+    assert heard == ["a = 1", "b = 2"]
+    assert turns.ask(" OR ".join(f"a > {number}" for number in range(1_000))) is None
+    finished(turns.steps.pop())
+    assert turns.said == ["a > 0"]

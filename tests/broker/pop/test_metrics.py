@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.counted import lines_of
 from txrocketmq.broker.pop import metrics
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import Key
@@ -44,3 +45,16 @@ def test_names_that_anybody_may_invent_take_limited_room(monkeypatch: pytest.Mon
     counts.wrote(key(group="0"), ACK, "PUT_OK")
     assert [each[0] for each in counts.written] == ["0", "1", "2"]
     assert counts.written["0", "T", ACK, "PUT_OK"] == 2
+
+
+def test_what_goes_costs_what_it_has() -> None:
+    counts = PopMetrics()
+    for number in range(3_000):
+        counts.wrote(key(f"t{number}", f"g{number % 100}"), ACK, "PUT_OK")
+    assert lines_of(lambda: counts.forget_topic("t0")) < 40
+    assert lines_of(lambda: counts.forget_group("g1")) < 40 * 30
+    assert len(counts.written) == 3_000 - 1 - 30
+    for number in range(3_000):
+        counts.forget_topic(f"t{number}")
+    assert not counts.written
+    assert counts._keys == ({}, {})

@@ -13,6 +13,7 @@ from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get import jumps
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.pop import retry_topic
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 RETRY = f"%RETRY%{GROUP}_T"
@@ -224,6 +225,18 @@ def test_a_group_that_has_missed_messages_is_told(scene: Scene) -> None:
     lost_before(scene.parts, "T", 0, 3)
     assert scene.bodies() == ["d"]
     assert told_jumps(scene.parts) == [(jumps.Jump(jumps.GROUP, "T", 0, 2, 3, 1, GROUP), 0)]
+
+
+def test_a_group_is_not_new_to_its_retry_topic(scene: Scene) -> None:
+    retry = retry_topic("T", GROUP, v2=False)
+    scene.parts.topic(retry, 1)
+    for body in "abc":
+        scene.parts.put(retry, body=body.encode())
+    lost_before(scene.parts, retry, 0, 2)
+    assert scene.bodies() == ["c"]
+    assert told_jumps(scene.parts) == [
+        (jumps.Jump(jumps.GROUP, retry, 0, 0, 2, 2, GROUP, is_known=False), 0)
+    ]
 
 
 def test_offsets_that_the_queue_has_not(scene: Scene) -> None:

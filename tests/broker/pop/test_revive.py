@@ -173,6 +173,21 @@ def test_lost_records_of_the_revive_topic_are_told(scene: Scene) -> None:
     assert told_jumps(scene.parts) == [(Jump(REVIVAL, REVIVE_TOPIC, 3, 1, 4, 3), 0)]
 
 
+def test_records_that_it_has_never_read_are_told_too(scene: Scene) -> None:
+    """The broker's reader is not new to a queue of its own, however late it begins."""
+    now_ms = scene.parts.now_ms
+    for offset in range(4):
+        point = check_point(Key("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
+        record = scene.parts.pop.revive_topic.check_point(point, 3, now_ms)
+        scene.parts.intake.take([record], now_ms)
+    lost_before(scene.parts, REVIVE_TOPIC, 3, 3)
+    scene.advance(5_000)
+    assert told_jumps(scene.parts) == [
+        (Jump(REVIVAL, REVIVE_TOPIC, 3, 0, 3, 3, is_known=False), 0),
+    ]
+    assert scene.parts.offsets.query(REVIVE_GROUP, REVIVE_TOPIC, 3) == 3
+
+
 def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[tuple[int, str, str]] = []
     scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))

@@ -27,3 +27,19 @@ def test_a_group_that_has_missed_messages_is_told(parts: Parts) -> None:
         Jump(GROUP, "T", 0, 1, 3, 2, "g"),
         Jump(GROUP, "T", 0, 0, 3, 3, "g"),
     ]
+
+
+def test_a_group_is_not_new_to_its_retry_topic(parts: Parts) -> None:
+    """What is in it was sent back by the group, whether or not it has ever read there."""
+    pulling = Pulling(parts)
+    for topic in ("%RETRY%g", "%RETRY%h"):
+        parts.topic(topic)
+        for _ in range(5):
+            parts.put(topic, 0)
+        lost_before(parts, topic, 0, 3)
+        for _ in range(3):
+            assert facts(pulling.pull(topic=topic, queue_offset=0))[2] == 3
+        pulling.pull(topic=topic, queue_offset=-1)
+    assert told_jumps(parts) == [
+        (Jump(GROUP, "%RETRY%g", 0, 0, 3, 3, "g", is_known=False), 0),
+    ]

@@ -62,7 +62,9 @@ def test_a_heartbeat_without_subscriptions_leaves_them() -> None:
 def test_one_id_on_two_connections_is_one_member() -> None:
     group = ConsumerGroup("g")
     first, second = FakePeer(1), FakePeer(2)
-    group.members = {first: client(first, "b"), second: client(second, "b")}
+    assert group.add(client(first, "b"))
+    assert group.add(client(second, "b"))
+    assert not group.add(client(first, "b"))
     assert group.client_ids() == ["b"]
     assert group.find("b") is group.members[first]
     assert group.find("x") is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.counted import lines_of
 from tests.fakes import NOW_MS
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.tables.stats import BrokerStats, StatsItem, StatsSnapshot
@@ -116,6 +117,22 @@ def test_a_deleted_topic_is_counted_anew(stats: BrokerStats) -> None:
     assert value_of(stats, "TOPIC_PUT_NUMS", "T") == (1, 1)
     assert value_of(stats, "GROUP_GET_NUMS", "TT@g") == (4, 2)
     assert value_of(stats, "BROKER_PUT_NUMS", "C") == (4, 4)
+
+
+def test_a_topic_that_goes_costs_what_it_has_whatever_else_there_is(stats: BrokerStats) -> None:
+    for number in range(3_000):
+        stats.put(f"t{number}", 1, 1)
+        stats.got(f"g{number}", "T", 1, 1)
+        stats.died(f"g{number}", f"t{number}")
+    assert lines_of(lambda: finished(stats.remove_topic("t7"))) < 40
+    assert len(stats.dead_letters()) == 2_999
+    pauses = sum(1 for _ in stats.remove_topic("T"))
+    assert pauses > 300
+    for number in range(3_000):
+        finished(stats.remove_topic(f"t{number}"))
+    assert not stats._keys_of
+    assert not stats._groups
+    assert len(stats._items) == 2, "those of the broker as a whole"
 
 
 def test_sizes_are_counted_where_they_are_wanted(stats: BrokerStats) -> None:

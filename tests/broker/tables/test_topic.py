@@ -332,10 +332,10 @@ def test_no_more_topics_than_the_limit_by_themselves(parts: Parts) -> None:
     topics = parts.topics
     assert [topics.draft_in_send(name, "TBW102", 1, 0) is None for name in "ABA"] == [False] * 3
     assert topics.draft_in_send("C", "TBW102", 1, 0) is None, "two are on their way"
-    assert topics.why_full == ""
+    assert topics.why_full("A") == topics.why_full("%RETRY%g") == ""
     parts.topic("A", 1)
     parts.topic("B", 1)
-    assert f"autoCreateLimit={topics.count}" in topics.why_full
+    assert f"autoCreateLimit={topics.count}" in topics.why_full("C")
     assert topics.draft_in_send("A", "TBW102", 1, 0) is topics.get("A")
     assert topics.draft_in_send("C", "TBW102", 1, 0) is None
     parts.topic("C")
@@ -343,3 +343,39 @@ def test_no_more_topics_than_the_limit_by_themselves(parts: Parts) -> None:
     parts.set(auto_create_limit=topics.count + 1)
     topics.drafts.clear()
     assert topics.draft_in_send("D", "TBW102", 1, 0) is not None
+
+
+def test_each_kind_of_topic_has_its_own_limit(parts: Parts) -> None:
+    topics = parts.topics
+    parts.set(auto_create_limit=2)
+    assert topics.draft_in_send("T", "TBW102", 1, 0) is None
+    for prefix, kind in (("%RETRY%", "2 retry topics"), ("%DLQ%", "2 dead-letter topics")):
+        first, second, third = (f"{prefix}{group}" for group in "abc")
+        topics.create_in_heartbeat(first, 1)
+        assert topics.draft_in_send_back(second, 1) is not None
+        assert topics.draft_in_send_back(second, 1) is not None
+        assert topics.draft_in_send_back(third, 1) is None
+        assert kind in topics.why_full(third)
+        assert topics.draft_in_send_back(first, 1) is topics.get(first)
+        topics.drafts.make(())
+        topics.drafts.clear()
+        assert topics.draft_in_send_back(third, 1) is not None, "no message needed the other"
+        topics.drafts.clear()
+        topics.create_in_heartbeat(second, 1)
+        assert topics.draft_in_send_back(third, 1) is None
+        assert topics.delete(first)
+        assert not topics.delete(first)
+        assert topics.draft_in_send_back(third, 1) is not None
+        topics.drafts.clear()
+
+
+def test_loaded_topics_count(tmp_path: Path) -> None:
+    topics = topics_of(tmp_path)
+    for name in ("%RETRY%a", "%RETRY%b", "%DLQ%a", "T"):
+        topics.create_in_heartbeat(name, 1)
+    topics.create_in_heartbeat("T", 1)
+    topics.saving.write_now()
+    before, loaded = topics._counts, topics_of(tmp_path)
+    loaded.load()
+    assert loaded._counts == before
+    assert (before["%RETRY%"], before["%DLQ%"]) == (2, 1)

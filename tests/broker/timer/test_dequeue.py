@@ -28,3 +28,22 @@ def test_a_slot_of_large_messages(scene: Scene) -> None:
         scene.later(5, b"%d" % n + b"x" * 60_000)
     scene.tick(7 * SECOND_MS)
     assert [body.rstrip(b"x") for body in scene.seen()] == [b"%d" % n for n in range(20)]
+
+
+def test_what_the_timer_log_has_lost_is_told(scene: Scene) -> None:
+    """Its files go with those of the commit log, so a chain may end before its first unit."""
+    count = 200
+    for n in range(count):
+        scene.later(30, b"%d" % n)
+    scene.tick()
+    least = scene.waiting()[count - 20].commit_log_offset
+    expired = scene.timers.wheelwork.log.take_expired(least)
+    assert expired
+    scene.parts.store.removals.add(expired)
+    scene.tick(31 * SECOND_MS)
+    left = len(scene.seen())
+    assert 20 <= left < count
+    assert sum(number for number, _ in scene.unread) == count - left
+    scene.unread.clear()
+    scene.tick(SECOND_MS)
+    assert scene.unread == []

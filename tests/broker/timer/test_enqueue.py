@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.timer.scene import SECOND_MS, Scene
+from txrocketmq.broker.store.get.jumps import TIMERS, Jump
+from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 
 def test_without_room_messages_stay_in_the_queue(
@@ -33,6 +36,39 @@ def test_without_room_messages_stay_in_the_queue(
     assert (scene.timers.enqueue.behind, heard[-1]) == (0, None)
     scene.tick(30 * SECOND_MS)
     assert scene.seen() == [b"a", b"b"]
+
+
+def test_what_the_log_has_lost_is_told(tmp_path: Path) -> None:
+    """Messages that were not put into the wheel before their files expired."""
+    scene = Scene(tmp_path)
+    scene.later(30, b"waits")
+    scene.tick()
+    scene.keep()
+    for body in (b"a", b"b", b"c"):
+        scene.later(30, body)
+    scene.kill()
+    scene = scene.again()
+    lost_before(scene.parts, TIMER_TOPIC, 0, 3)
+    for _ in range(3):
+        scene.tick(SECOND_MS)
+    assert told_jumps(scene.parts) == [(Jump(TIMERS, TIMER_TOPIC, 0, 1, 3, 2), 0)]
+    assert scene.timers.enqueue.behind == 0
+    scene.tick(30 * SECOND_MS)
+    assert scene.seen() == [b"waits", b"c"]
+    scene.close()
+
+
+def test_without_progress_it_begins_at_the_first_message(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for body in (b"a", b"b"):
+        scene.later(30, body)
+    scene.kill()
+    scene = scene.again()
+    lost_before(scene.parts, TIMER_TOPIC, 0, 2)
+    for _ in range(3):
+        scene.tick(SECOND_MS)
+    assert told_jumps(scene.parts) == [(Jump(TIMERS, TIMER_TOPIC, 0, 0, 2, 2, is_known=False), 0)]
+    scene.close()
 
 
 def test_many_wait_without_memory_of_each(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST
 from tests.broker.jumps import lost_before, told_jumps
-from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene, restarted
+from tests.broker.transaction.scene import (
+    COMMIT,
+    INTERVAL_MS,
+    ROLLBACK,
+    UNKNOWN,
+    Scene,
+    killed,
+    restarted,
+)
 from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.transaction.check import MAX_BATCH
@@ -286,8 +294,8 @@ def test_what_the_log_has_lost_is_told_with_its_number(scene: Scene) -> None:
     scene.check()
     assert [asked.body for _, asked in scene.asked(peer)] == [b"4"]
     assert told_jumps(scene.parts) == [
-        (Jump(OP_MESSAGES, TRANS_OP_TOPIC, 0, 0, 1, 1), 0),
-        (Jump(HALF_MESSAGES, TRANS_HALF_TOPIC, 0, 0, 4, 3), 0),
+        (Jump(OP_MESSAGES, TRANS_OP_TOPIC, 0, 0, 1, 1, is_known=False), 0),
+        (Jump(HALF_MESSAGES, TRANS_HALF_TOPIC, 0, 0, 4, 3, is_known=False), 0),
     ]
     assert scene.sync()[0] == 6
 
@@ -313,6 +321,25 @@ def test_progress_from_the_file_may_be_behind_the_log_too(scene: Scene) -> None:
     assert [asked.body for _, asked in scene.asked(peer)] == [b"3", b"4"]
     ((jump, _),) = told_jumps(scene.parts)
     assert (jump.from_offset, jump.to_offset, jump.number) == (1, 3, 2)
+
+
+def test_without_progress_it_begins_at_the_first_message(scene: Scene) -> None:
+    """It may have been killed before it saved any; what was lost meanwhile is told all the same."""
+    peer = scene.joins()
+    halves = [scene.begin(b"%d" % n) for n in range(6)]
+    for n in (1, 2, 4):
+        assert scene.end(halves[n], COMMIT) == OK
+    scene.make_durable()
+    killed(scene)
+    lost_before(scene.parts, TRANS_HALF_TOPIC, 0, 4)
+    lost_before(scene.parts, TRANS_OP_TOPIC, 0, 1)
+    scene.parts.transaction_check.tick(scene.parts.now_ms, scene.steady_ms)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"5"]
+    assert told_jumps(scene.parts) == [
+        (Jump(OP_MESSAGES, TRANS_OP_TOPIC, 0, 0, 1, 1, is_known=False), 0),
+        (Jump(HALF_MESSAGES, TRANS_HALF_TOPIC, 0, 0, 4, 3, is_known=False), 0),
+    ]
 
 
 def test_a_damaged_record_is_passed_over_and_told(scene: Scene) -> None:

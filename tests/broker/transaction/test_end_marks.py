@@ -37,6 +37,15 @@ def test_what_there_is_not_is_not_kept() -> None:
     assert ended.op_offset == 1
 
 
+def test_lost_op_messages_are_no_work_where_nothing_waits_for_them() -> None:
+    ended = Ended(0, 0, max_marks=4)
+    ended.lost(10**12)
+    assert (ended.op_offset, ended.read_offset) == (10**12, 10**12)
+    ended.read([2], 3)
+    ended.lost(2)
+    assert (ended.op_offset, ended.read_offset) == (10**12, 10**12 + 3)
+
+
 def test_what_is_too_far_ahead_waits() -> None:
     ended = Ended(0, 0, max_marks=4)
     assert not ended.read([4], 100)

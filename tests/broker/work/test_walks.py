@@ -241,3 +241,60 @@ def test_what_is_begun_runs_a_slice_at_once_and_the_rest_in_turns() -> None:
         later.pop(0)()
     assert outcomes[2] == 5
     assert str(outcomes[3]) == "a defect"
+
+
+def test_a_walk_may_begin_others() -> None:
+    later: list[Callable[[], None]] = []
+    now_s = iter(range(10_000))
+    walks = Walks(later.append, lambda: next(now_s) * SLICE_S / 2)
+    seen, failed = list[str](), list[Exception]()
+
+    def steps(name: str, count: int, *others: str) -> Steps[None]:
+        for number in range(count):
+            seen.append(name)
+            if number == 1:
+                for other in others:
+                    walks.run(steps(other, 3), failed.append)
+                    walks.begin(steps(other.upper(), 3), lambda _: None)
+            yield
+
+    walks.run(steps("a", 4, "b", "c"), failed.append)
+    while later:
+        assert len(later) == 1, "one turn is wanted at a time"
+        later.pop(0)()
+    assert not failed
+    assert sorted(seen) == sorted("aaaabbbBBBcccCCC")
+
+
+def test_a_walk_that_begins_another_goes_on_in_turns_with_it(scene: Scene) -> None:
+    """Each turn has one slice, however many walks were begun in the last one."""
+    outcomes: list[object] = []
+
+    def outer() -> Walk:
+        for _ in range(3 * STEPS):
+            yield
+        return scene.walks.soon(scene.walk("inner", 3 * STEPS))
+
+    pending = scene.walks.soon(outer())
+    assert isinstance(pending, PendingReply)
+    pending.then(outcomes.append)
+    while scene.later:
+        scene.turn()
+    (reply,) = outcomes
+    assert isinstance(reply, Reply)
+    assert reply.remark == "inner"
+
+
+def test_what_comes_soon_is_answered_at_once_if_it_is_short(scene: Scene) -> None:
+    long = scene.walks.soon(scene.walk("long", 10 * STEPS))
+    assert isinstance(long, PendingReply)
+    short = scene.walks.soon(scene.walk("short", 1))
+    assert isinstance(short, Reply)
+    assert short.remark == "short"
+    with pytest.raises(ValueError, match="a defect"):
+        scene.walks.soon(scene.walk("bad", 1, ValueError("a defect")))
+    scene.walks.soon(scene.walk("late", 10 * STEPS, ValueError("a defect")))
+    while scene.later:
+        scene.turn()
+    assert isinstance(long.outcome, Reply)
+    assert long.outcome.remark == "long"

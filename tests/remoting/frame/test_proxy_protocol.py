@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.errors import FrameError
-from txrocketmq.remoting.frame.proxy_protocol import ProxyHeader, may_begin_header, read_header
+from txrocketmq.remoting.frame.proxy_protocol import (
+    Beginning,
+    ProxyHeader,
+    may_begin_header,
+    read_header,
+)
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 PORTS = st.integers(0, 65_535)
@@ -102,3 +107,20 @@ def test_any_bytes_are_a_header_or_too_few_or_an_error(data: bytes) -> None:
         except FrameError:
             continue
         assert found is None or found.length_bytes <= len(beginning + data)
+
+
+@given(headers(), st.binary(min_size=1, max_size=20), st.data())
+def test_a_beginning_has_one_header_in_whatever_pieces(
+    header: tuple[bytes, ProxyHeader], more: bytes, data: st.DataObject
+) -> None:
+    encoded, said = header
+    cut = data.draw(st.integers(1, len(encoded) - 1))
+    beginning = Beginning()
+    assert beginning.behind_header(encoded[:cut]) == (b"", None)
+    assert beginning.behind_header(encoded[cut:] + more) == (more, said)
+    assert beginning.behind_header(encoded) == (encoded, None), "a client cannot be another"
+
+
+def test_a_beginning_without_a_header_is_what_it_is() -> None:
+    beginning = Beginning()
+    assert beginning.behind_header(b"\0\0\0\x08") == (b"\0\0\0\x08", None)

@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from txrocketmq.remoting.host import exporter as module
 from txrocketmq.remoting.host.clock import Clock
-from txrocketmq.remoting.host.exporter import LEFT_OUT, Exporter, exposition
+from txrocketmq.remoting.host.exporter import LEFT_OUT, MOST_TEXTS, Exporter, exposition
 
 
 class Scene:
@@ -223,3 +223,21 @@ def test_names_are_no_commands_to_a_terminal(name: str, shown: str) -> None:
     assert f'many{{topic="{shown}"}} 0.0' in text
     families = {each.name: each for each in text_string_to_metric_families(text)}
     assert len(families["many"].samples) == 1
+
+
+def test_those_who_read_too_slowly_have_to_go(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow() -> StringTransport:
+        with monkeypatch.context() as patched:
+            patched.setattr(module._Chunks, "_write", lambda _: None)
+            return scene.ask("/metrics")
+
+    wires = [slow() for _ in range(MOST_TEXTS)]
+    for _ in range(3):
+        assert answer(scene.ask("/metrics"))[0] == 200
+    assert [wire.disconnecting for wire in wires] == [True] + [False] * (MOST_TEXTS - 1)
+    slow()
+    assert [wire.disconnecting for wire in wires] == [True] + [False] * (MOST_TEXTS - 1)
+    slow()
+    assert [wire.disconnecting for wire in wires] == [True, True] + [False] * (MOST_TEXTS - 2)

@@ -179,6 +179,7 @@ def test_the_codes_may_be_texts() -> None:
         (JSON | {"subVersion": "5x"}, "subVersion of a subscription must be int: '5x'"),
         (JSON | {"subVersion": True}, "subVersion of a subscription must be int: True"),
         (JSON | {"classFilterMode": 0}, "classFilterMode of a subscription must be bool: 0"),
+        (JSON | {"tagsSet": ["a"] * 10_001}, "10001 items, and 10000 are allowed"),
         (JSON | {"codeSet": 5}, "codeSet of a subscription must be a list of int: 5"),
         (JSON | {"codeSet": [1, "x"]}, "codeSet of a subscription must be a list of int"),
         (JSON | {"tagsSet": [None]}, "tagsSet of a subscription must be a list of str"),

@@ -57,7 +57,7 @@ def test_new_ones_are_served_however_many_known_ones_come(cost_s: float) -> None
     for _ in range(3):
         for each in crowd:
             if each.protocol.state is OPEN:
-                each.protocol._light_reads = LIGHT_READS
+                each.protocol._reads = LIGHT_READS
                 each.tell(*requests(1))
         scene.turn()
         if new.heard():

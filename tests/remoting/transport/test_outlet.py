@@ -102,6 +102,8 @@ def test_what_is_gathered_leaves_when_a_connection_is_closed() -> None:
 class Writes:
     """An outlet that notes each write."""
 
+    state_bytes = 0
+
     def __init__(self) -> None:
         self.all: list[bytes] = []
         self.happened: list[str] = []

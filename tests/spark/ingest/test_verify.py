@@ -81,6 +81,33 @@ def test_topics_that_were_deleted_are_compared_with_the_log(
     assert all("the log" in text for text in texts)
 
 
+@pytest.mark.parametrize("noted", [False, True])
+def test_light_queues_that_were_deleted_are_compared_with_the_log(
+    tmp_path: Path, table: Path, noted: bool
+) -> None:
+    store = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
+    entering = [Draft("Orders", light=("%LMQ%a", "%LMQ%b")), Draft("Orders")] * 20
+    store.put_all(entering)
+    settings = TableSettings(columns=SETTINGS.columns, source=(("topic", "%LMQ%a,%LMQ%b,Orders"),))
+    run([store.root], table, settings=settings)
+    delete_topic(store, "%LMQ%a", noted=noted)
+    delete_topic(store, "%LMQ%b", noted=noted)
+    store.put_all([Draft("Orders", light=("%LMQ%b",))] * 3)
+    store.write_config()
+    run([store.root], table, settings=settings)
+    found = verify(table, store.root)
+    assert found.is_good, found.differences
+    assert (found.messages, found.deleted) == (86, ("%LMQ%a", "%LMQ%b"))
+
+    DeltaTable(table).delete("topic = '%LMQ%a' AND \"queueOffset\" = 3")
+    DeltaTable(table).delete("topic = '%LMQ%b' AND \"queueOffset\" = 1")
+    texts = sorted(map(str, verify(table, store.root).differences))
+    assert [text.partition(" of Default")[0] for text in texts] == [
+        "%LMQ%a queue 0", "%LMQ%b queue 0",
+    ]  # fmt: skip
+    assert all("the log" in text for text in texts)
+
+
 def test_a_topic_that_lost_its_queues_was_not_deleted(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
     shutil.rmtree(store.root / "consumequeue" / "Orders")

@@ -66,6 +66,7 @@ OPTIONS: tuple[dict[str, str], ...] = (
     {"topic": "Few"},
     {"topic": "Few,New"},
     {"topic": f"Few,{LIGHT}"},
+    {"topic": LIGHT},
     {"topicPattern": "%LMQ%.*"},
     {"topicPattern": "[FN].*"},
     {"where": "topic = 'Few' AND queueOffset >= 2"},
@@ -105,6 +106,8 @@ def test_an_old_plan_gives_what_a_new_one_gives(data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(1, 3))):
             if data.draw(st.booleans()) and "startingOffsets" not in options:
                 delete_topic(writer, "Few")
+            if data.draw(st.booleans()):
+                delete_topic(writer, LIGHT)
             writer.put_all(data.draw(_DRAFTS))
             writer.put(Draft("New", 0, bytes(9)))
             if data.draw(st.booleans()) and len(list((writer.root / "commitlog").iterdir())) > 1:
@@ -183,6 +186,20 @@ def test_a_topic_that_was_deleted_since(writer: StoreWriter) -> None:
     before = plan.rows()
     shutil.rmtree(writer.root / "consumequeue/Few")
     assert plan.rows() == Plan(writer.root, topic="Few").rows() == before, "the log has them"
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_light_queue_that_was_deleted_since(tmp_path: Path, made_again: bool) -> None:
+    writer = StoreWriter(tmp_path / "s", segment_bytes=4096)
+    light = Draft("Many", body=bytes(80), light=(LIGHT,))
+    writer.put_all([light, *[Draft("Many", body=bytes(80))] * 9] * 4)
+    plan = Plan(writer.root, topic=LIGHT)
+    before = plan.rows()
+    assert len(before) == 4
+    delete_topic(writer, LIGHT)
+    if made_again:
+        writer.put(light)
+    assert plan.rows()[:4] == before, "the log has them"
 
 
 @pytest.mark.parametrize("is_later", [False, True])

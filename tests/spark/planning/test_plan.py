@@ -5,16 +5,19 @@ import logging
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.arrow.errors import DataLossError, OptionError, UnsupportedLayout
+from txrocketmq.spark.log import log_end
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.planning import plan
+from txrocketmq.spark.planning import plan, queue_amounts
 from txrocketmq.spark.planning.plan import Extent, extents_of, splits, splits_of
 from txrocketmq.spark.planning.split import FILE_BYTES, CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store.queue_files import Queue
@@ -361,3 +364,23 @@ def test_prepared_records_are_in_no_queue(tmp_path: Path) -> None:
     writer.put(Draft("Other"))
     assert len(_splits(writer, topic="Half")) == 1, "they look like those of a deleted topic"
     assert len(_splits(writer, topic="Half", view="physical")) == 1
+
+
+@pytest.mark.parametrize("queues", [40, 400])
+def test_a_plan_asks_a_remote_store_no_more_than_so_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queues: int
+) -> None:
+    """However many queues it has; folders are listed all at once."""
+    writer = StoreWriter(tmp_path / "broker-a", queue_units=500)
+    writer.put_all(Draft(f"T{number % 4}", number // 4 % (queues // 4)) for number in range(1200))
+    writer.write_config()
+    monkeypatch.setattr(queue_amounts, "_MOST_REMOTE", 20)
+    for options in ({}, {"topic": "T0"}, {"topic": "T0,T1,T2"}, {"topicPattern": "T[0-2]"}):
+        monkeypatch.setattr(log_end, "_known", {})
+        far = FarFiles()
+        chosen = _options(writer, **options)
+        store = replace(Store.open(str(writer.root)), files=far)
+        (extent,) = extents_of([store], chosen)
+        assert splits(extent, chosen)
+        assert far.counts["list"] + far.counts["tree"] <= 6
+        assert far.counts["read"] <= 160

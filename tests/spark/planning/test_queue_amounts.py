@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter, drafts
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
 from txrocketmq.spark.options.options import SourceOptions
@@ -105,6 +107,22 @@ def test_a_queue_costs_one_listing_and_one_open_file(
         assert asked["list"] == 50
         assert asked["open"] == 50
         assert asked["read"] <= 50 * 3
+
+
+def test_some_of_many_remote_queues_stand_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But those of several files, which may have most of the messages, are not among the others."""
+    writer = StoreWriter(tmp_path / "s", segment_bytes=1 << 20, queue_units=100)
+    writer.put_all(Draft("Long") for _ in range(1500))
+    writer.put_all(Draft(f"T{number % 300}") for number in range(900))
+    far = FarFiles()
+    part = _part(writer.root, 0, writer.end)
+    store = replace(part.store, files=far).at_once()
+    monkeypatch.setattr(queue_amounts, "_MOST_REMOTE", 30)
+    found = amount_of(store.queues(), part._replace(store=store))
+    assert 2200 <= found.messages <= 2600
+    assert far.counts["read"] <= 31 * 2
 
 
 def test_nothing_is_in_no_queue(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.spark.deletions import delete_topic
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.options.options import SourceOptions
@@ -18,7 +20,12 @@ from txrocketmq.spark.planning import plan
 from txrocketmq.spark.planning.plan import extents_of, splits, stores_of, stream_splits
 from txrocketmq.spark.planning.scan import Scan
 from txrocketmq.spark.planning.split import CoveredPicks, LogRange, QueuePicks
-from txrocketmq.spark.store.deleted_topics import EVERYTHING, DeletedTopics, known_from
+from txrocketmq.spark.store.deleted_topics import (
+    EVERYTHING,
+    DeletedTopics,
+    all_known_from,
+    known_from,
+)
 from txrocketmq.spark.store.store import Store
 
 TOPICS = ("A", "B", "Many")
@@ -120,6 +127,53 @@ def test_rows_are_the_same_whatever_else_is_asked_for(
             assert places(root, subExpression="T") == wanted
 
 
+_LIGHT_STEPS = st.lists(
+    st.builds(
+        Draft,
+        topic=st.sampled_from((*"ABMM", "%LMQ%a")),
+        body=st.just(b"x" * 90),
+        properties=st.just({"TAGS": "T"}),
+        light=st.sampled_from(((), (), (), ("%LMQ%b",), ("%LMQ%b", "%LMQ%c"))),
+    )
+    | st.sampled_from(("delete A", "delete %LMQ%a", "delete %LMQ%b")),
+    max_size=30,
+)
+
+
+@settings(max_examples=examples(20))
+@given(_LIGHT_STEPS)
+def test_rows_of_light_queues_are_the_same_too(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Draft | str]
+) -> None:
+    root = tmp_path_factory.mktemp("s") / "broker-a"
+    writer = StoreWriter(root, segment_bytes=1024)
+    for step in [*steps, Draft("M", properties={"TAGS": "T"})]:
+        if isinstance(step, Draft):
+            writer.put(step)
+        else:
+            delete_topic(writer, step.removeprefix("delete "))
+    writer.write_config()
+    for topics in ({"%LMQ%a"}, {"%LMQ%b"}, {"%LMQ%b", "%LMQ%c"}, {"A", "%LMQ%b"}, {"A", "M"}):
+        wanted = sorted(
+            (topic, each.physical_offset)
+            for each in writer.stored
+            for topic in topics
+            if topic in (each.draft.topic, *each.draft.light)
+        )
+        named = ",".join(sorted(topics))
+        every: list[dict[str, str]] = [
+            {"topic": named},
+            {"topic": named, "subExpression": "T"},
+            {"topic": named, "maxRecordsPerPartition": "2"},
+            {"topic": f"{named},B", "where": "topic <> 'B'"},
+        ]
+        if all(topic.startswith("%LMQ%") for topic in topics):
+            every.append({"topicPattern": named.replace(",", "|")})
+        for options in every:
+            assert places(root, **options) == wanted, options
+            assert streamed_places(root, **options) == wanted, options
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> StoreWriter:
     writer = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
@@ -134,6 +188,18 @@ def test_what_queues_know(writer: StoreWriter) -> None:
     assert known_from(store.queues_of("B")) == EVERYTHING
     writer.put_all([Draft("B", 1), Draft("B", 0)])
     assert known_from(store.queues_of("B")) == writer.stored[30].physical_offset
+
+
+def test_of_many_queues_no_more_are_asked_than_it_takes(writer: StoreWriter) -> None:
+    far = FarFiles()
+    store = replace(Store.open(str(writer.root)), files=far).at_once()
+    topics = [store.queues_of(topic) for topic in TOPICS]
+    newest, later = (writer.stored[number].physical_offset for number in (2, 5))
+    assert all_known_from(topics, later) <= later
+    assert far.counts["read"] == 3, "one of each topic"
+    assert all_known_from(topics) == newest
+    assert all_known_from([*topics, []]) == all_known_from([*topics, []], later) == EVERYTHING
+    assert far.counts["read"] == 6
 
 
 @pytest.mark.parametrize("noted", [False, True])

@@ -32,6 +32,18 @@ def test_each_folder_is_listed_once(tmp_path: Path) -> None:
     assert far.counts == {"list": 2, "tree": 2}
 
 
+def test_what_is_below_a_missing_directory_is_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    far = FarFiles()
+    files = ListedFiles(far)
+    files.list(str(tmp_path))
+    for path in ("x", "x/y", "x/y/z"):
+        with pytest.raises(FileNotFoundError):
+            files.list(f"{tmp_path}/{path}")
+    assert files.list(f"{tmp_path}/a") == []
+    assert far.counts == {"list": 2}
+
+
 def test_small_reads_next_to_each_other_are_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = bytes(number % 251 for number in range(50_000))

@@ -59,3 +59,15 @@ def test_a_group_that_is_unknown(parts: Parts, retry: Retry) -> None:
     parts.set(auto_create_subscription_group=False)
     with refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, g"):
         retry.apply(tried(0), parts.now_ms)
+
+
+def test_dead_letter_topics_beyond_the_limit_are_not_made(parts: Parts, retry: Retry) -> None:
+    parts.set(auto_create_limit=parts.groups.count + 1)
+    for number in range(parts.groups.count + 1):
+        parts.topics.create_in_heartbeat(f"%DLQ%x{number}", 1)
+    with refused(ResponseCode.SYSTEM_ERROR, "dead-letter topics and creates no more by itself"):
+        retry.apply(tried(17), parts.now_ms)
+    assert not parts.topics.drafts.topics
+    parts.topics.drafts.begin()
+    parts.topics.drafts.make(())
+    assert parts.groups.get("g") is None

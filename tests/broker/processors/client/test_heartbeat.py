@@ -11,6 +11,7 @@ from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.filter.expression import Expressions
 from txrocketmq.broker.processors.client.heartbeat import HeartbeatProcessor
 from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.work.in_order import InOrder
 from txrocketmq.broker.work.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -41,6 +42,7 @@ def processor(parts: Parts) -> HeartbeatProcessor:
         parts.producers,
         parts.filters,
         parts.walks,
+        InOrder(parts.walks),
     )
 
 
@@ -311,3 +313,61 @@ def test_groups_beyond_the_limit_are_not_made(parts: Parts, processor: Heartbeat
     assert parts.topics.get("%RETRY%g") is not None
     assert parts.topics.get("%RETRY%h") is None
     assert parts.consumers.group("h") is None
+
+
+def test_no_group_is_made_whose_retry_topic_would_be_one_too_many(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    parts.groups.find("old")
+    parts.set(auto_create_limit=parts.groups.count + 10)
+    for number in range(parts.groups.count + 10):
+        parts.topics.create_in_heartbeat(f"%RETRY%x{number}", 1)
+    groups, topics = parts.groups.all(), parts.topics.all()
+    beat(processor, consumer("old", "T"), consumer("new", "T"), peer=FakePeer())
+    assert parts.groups.all() == groups
+    assert parts.topics.all() == topics
+    assert parts.consumers.group("new") is None
+    assert parts.consumers.group("old") is not None, "it can do without for now"
+
+
+@pytest.mark.parametrize("what", ["unregistration", "heartbeat"])
+def test_what_comes_behind_a_long_heartbeat_counts_after_it(parts: Parts, what: str) -> None:
+    """A client that has left is not registered by what it sent before, and no group is set back."""
+    later: list[Callable[[], None]] = []
+    now_s = iter(range(10_000))
+    walks = Walks(later.append, lambda: next(now_s) * SLICE_S)
+    processor = HeartbeatProcessor(
+        parts.topics, parts.groups, parts.consumers, parts.producers, parts.filters, walks,
+        InOrder(walks),
+    )  # fmt: skip
+    peer = FakePeer()
+    groups = [f"g{number}" for number in range(20)]
+    data = HeartbeatData(
+        client_id="c1", consumer_data_set=[consumer(group, "old") for group in groups],
+        producer_data_set=[ProducerData(group_name="p")],
+    )  # fmt: skip
+    first = processor.heartbeat(request(HeartbeatRequestHeader(), data.encode(), peer=peer))
+    assert isinstance(first, PendingReply)
+    behind: list[Any] = []
+    if what == "unregistration":
+        for group in groups:
+            header = UnregisterClientRequestHeader(
+                client_id="c1", producer_group="p", consumer_group=group
+            )
+            behind.append(processor.unregister(request(header, peer=peer)))
+    else:
+        data = HeartbeatData(client_id="c1", consumer_data_set=[consumer("g19", "new")])
+        behind.append(
+            processor.heartbeat(request(HeartbeatRequestHeader(), data.encode(), peer=peer))
+        )
+    while later:
+        later.pop(0)()
+    for each in behind:
+        assert isinstance(reply_of(each), Reply)
+    if what == "unregistration":
+        assert not parts.consumers.groups()
+        assert not parts.producers.members("p")
+    else:
+        found = parts.consumers.group("g19")
+        assert found is not None
+        assert set(found.subscriptions) == {"new"}

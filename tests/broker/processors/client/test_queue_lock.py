@@ -6,6 +6,8 @@ import pytest
 from tests.fakes import NOW_MS, request
 from txrocketmq.broker.processors.client.queue_lock import QueueLockProcessor
 from txrocketmq.broker.tables.queue_locks import LOCK_LIVE_MS, QueueLocks
+from txrocketmq.broker.work.walks import Walks
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -18,12 +20,13 @@ from txrocketmq.remoting.protocol.heartbeat import (
     UnlockBatchMqRequestHeader,
 )
 
+AT_ONCE = Walks(lambda call: call(), lambda: 0.0)
 QUEUES = frozenset(MessageQueue("T", "b", queue_id) for queue_id in range(3))
 
 
 @pytest.fixture
 def processor() -> QueueLockProcessor:
-    return QueueLockProcessor(QueueLocks())
+    return QueueLockProcessor(QueueLocks(), AT_ONCE)
 
 
 def lock(
@@ -36,6 +39,7 @@ def lock(
 ) -> frozenset[MessageQueue]:
     body = LockBatchRequestBody(consumer_group=group, client_id=client, mq_set=queues)
     reply = processor.lock(request(LockBatchMqRequestHeader(), body.encode(), now_ms=now_ms))
+    assert isinstance(reply, Reply)
     return LockBatchResponseBody.decode(reply.body_bytes).lock_ok_mq_set
 
 

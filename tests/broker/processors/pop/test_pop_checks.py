@@ -44,6 +44,16 @@ def test_what_is_allowed(checks: PopChecks) -> None:
     assert checks.readable("T", -1, PEER).read_queue_nums == 2
 
 
+def test_messages_need_a_topic_to_come_back_to(parts: Parts, checks: PopChecks) -> None:
+    checks.retry_topic("T", "g")
+    parts.topics.create_in_heartbeat("%RETRY%g_T", 1)
+    parts.set(auto_create_limit=1)
+    checks.retry_topic("T", "g")
+    checks.retry_topic("%RETRY%h", "h")
+    with refused(ResponseCode.SYSTEM_ERROR, "1 retry topics and creates no more by itself"):
+        checks.retry_topic("T", "h")
+
+
 def test_what_is_not(parts: Parts, checks: PopChecks) -> None:
     with refused(ResponseCode.TOPIC_NOT_EXIST, "topic[U] not exist"):
         checks.readable("U", 0, PEER)

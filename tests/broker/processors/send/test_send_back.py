@@ -181,3 +181,21 @@ def test_permissions(parts: Parts, processor: SendBackProcessor) -> None:
     parts.set(broker_permission=4)
     with refused(ResponseCode.NO_PERMISSION, "sending message is forbidden"):
         send_back(parts, processor, put.physical_offset)
+
+
+@pytest.mark.parametrize("prefix", ["%RETRY%", "%DLQ%"])
+def test_topics_beyond_the_limit_are_not_made(
+    parts: Parts, processor: SendBackProcessor, prefix: str
+) -> None:
+    put = parts.put("T", reconsume_times=20)
+    parts.set(auto_create_limit=parts.groups.count + 1)
+    for number in range(parts.groups.count + 1):
+        parts.topics.create_in_heartbeat(f"{prefix}x{number}", 1)
+    topics, groups, end = parts.topics.all(), parts.groups.all(), parts.store.max_physical_offset
+    with refused(ResponseCode.SYSTEM_ERROR, "creates no more by itself"):
+        send_back(parts, processor, put.physical_offset)
+    assert (parts.topics.all(), parts.groups.all()) == (topics, groups)
+    assert parts.store.max_physical_offset == end
+    assert parts.topics.delete(f"{prefix}x0")
+    send_back(parts, processor, put.physical_offset)
+    assert parts.topics.get(f"{prefix}g") is not None or prefix == "%RETRY%"

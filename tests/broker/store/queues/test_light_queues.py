@@ -37,17 +37,6 @@ def store(open_store: Callable[..., MessageStore]) -> MessageStore:
     return open_store(**LIGHT)
 
 
-def test_places_are_read_as_the_original_reads_them() -> None:
-    assert light_queues.places("T", "%LMQ%a,%LMQ%b", "5,0") == [("%LMQ%a", 5), ("%LMQ%b", 0)]
-    for dispatch, offsets in [
-        (None, "1"), ("%LMQ%a", None), ("", ""), ("%LMQ%a,%LMQ%b", "1"), ("plain", "1"),
-        ("%LMQ%a", "x"), ("%LMQ%a", "-1"), ("%LMQ%a", ""),
-    ]:  # fmt: skip
-        assert light_queues.places("T", dispatch, offsets) == []
-    for topic in ("%RETRY%G", "rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX"):
-        assert light_queues.places(topic, "%LMQ%a", "5") == []
-
-
 def test_a_message_is_in_its_queue_and_in_each_light_one(
     store: MessageStore, message: Build
 ) -> None:

@@ -103,6 +103,28 @@ def test_without_them_the_handle_is_of_the_message_alone() -> None:
     )
 
 
+def test_messages_of_a_light_queue_have_handles_of_that_queue() -> None:
+    """As by MQClientAPIImpl.processPopResponse, whatever queues they were sent to."""
+    messages = [
+        a_message(
+            7, topic, queue_id, INNER_MULTI_DISPATCH="%LMQ%a", INNER_MULTI_QUEUE_OFFSET=str(offset)
+        )
+        for topic, queue_id, offset in (("S", 2, 4), ("T", 1, 5))
+    ]
+    header = PopMessageResponseHeader(
+        pop_time=1000, invisible_time=60, revive_qid=3, rest_num=0,
+        start_offset_info="0 0 4", msg_offset_info="0 0 4,5",
+    )  # fmt: skip
+    result = popped_messages(
+        header, b"".join(map(encode_message, messages)), "broker-a",
+        build_subscription_data("%LMQ%a", "*"), is_orderly=False,
+    )  # fmt: skip
+    assert handles(result) == [
+        "4 1000 60 3 0 broker-a 0 4",
+        "4 1000 60 3 0 broker-a 0 5",
+    ]
+
+
 def test_messages_of_other_tags_are_told_apart() -> None:
     result = popped(
         a_message(5, TAGS="a"), a_message(6, TAGS="b"), a_message(7), expression="a",
@@ -177,7 +199,7 @@ def test_many_acks_are_those_of_each_one(places: list[Where]) -> None:
         (broker, ack.queue_id, ack.pop_time, offset - ack.start_offset)
         for broker, body in acks_of("g", messages).items()
         for ack in body.acks
-        for offset in ack.offsets()
+        for offset in ack.offsets(ack.within(0, 2**62))
     }
     assert found == set(places)
     pops = {(broker, queue, pop) for broker, queue, pop, _ in places}

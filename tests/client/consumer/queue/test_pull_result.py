@@ -11,12 +11,14 @@ from txrocketmq.remoting.message.message import (
     Message,
     MessageDecodeError,
     MessageExt,
+    MessageQueue,
     encode_batch,
     encode_message,
 )
 from txrocketmq.remoting.message.tags import build_subscription_data
 
 ALL = build_subscription_data("T", "*")
+QUEUE = MessageQueue("T", "a", 0)
 
 
 def record(body: bytes, tags: str = "", sys_flag: int = 0) -> bytes:
@@ -25,37 +27,57 @@ def record(body: bytes, tags: str = "", sys_flag: int = 0) -> bytes:
 
 
 def test_messages_know_their_broker() -> None:
-    first, second = wanted_messages(record(b"1") + record(b"2"), "broker-a", ALL)
-    assert (first.body, first.broker_name) == (b"1", "broker-a")
-    assert (second.body, second.broker_name) == (b"2", "broker-a")
+    first, second = wanted_messages(record(b"1") + record(b"2"), QUEUE, ALL)
+    assert (first.body, first.broker_name) == (b"1", "a")
+    assert (second.body, second.broker_name) == (b"2", "a")
 
 
 def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:
     subscription = build_subscription_data("T", "Aa || C")  # "BB" has the hash of "Aa" in Java
     body = record(b"1", "Aa") + record(b"2", "BB") + record(b"3", "C") + record(b"4")
-    assert [each.body for each in wanted_messages(body, "a", subscription)] == [b"1", b"3"]
+    assert [each.body for each in wanted_messages(body, QUEUE, subscription)] == [b"1", b"3"]
 
 
 def test_an_inner_batch_is_taken_apart() -> None:
     flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
     inner = [Message("T", b"1"), Message("T", b"2", properties={"TAGS": "A"})]
     body = record(encode_batch(inner), sys_flag=flag) + record(b"3", "A")
-    found = wanted_messages(body, "a", ALL)
+    found = wanted_messages(body, QUEUE, ALL)
     assert [(each.body, each.broker_name) for each in found] == [
         (b"1", "a"), (b"2", "a"), (b"3", "a"),
     ]  # fmt: skip
-    found = wanted_messages(body, "a", build_subscription_data("T", "A"))
+    found = wanted_messages(body, QUEUE, build_subscription_data("T", "A"))
     assert [each.body for each in found] == [b"2", b"3"]
 
 
+def test_messages_of_a_light_queue_have_their_places_there() -> None:
+    """Those that were sent to it, too; what it has from two queues may have one offset there."""
+    light = MessageQueue("%LMQ%a", "b", 0)
+
+    def dispatched(topic: str, offsets: str, **properties: str) -> MessageExt:
+        lists = {"INNER_MULTI_DISPATCH": "%LMQ%x,%LMQ%a", "INNER_MULTI_QUEUE_OFFSET": offsets}
+        return MessageExt(topic, queue_id=3, queue_offset=7, properties={**lists, **properties})
+
+    sent = MessageExt("%LMQ%a", queue_offset=2)
+    back = dispatched("%RETRY%g", "7,8")
+    popped = dispatched("%LMQ%a", "7,8", POP_CK="of a retry topic")
+    messages = [dispatched("T", "9,0"), dispatched("S", "9,1"), sent, back, popped]
+    found = wanted_messages(b"".join(map(encode_message, messages)), light, ALL)
+    assert [(each.topic, each.queue_id, each.queue_offset) for each in found] == [
+        ("T", 0, 0), ("S", 0, 1), ("%LMQ%a", 0, 2), ("%RETRY%g", 3, 7), ("%LMQ%a", 3, 7),
+    ]  # fmt: skip
+    (plain,) = wanted_messages(encode_message(messages[0]), QUEUE, ALL)
+    assert (plain.queue_id, plain.queue_offset) == (3, 7)
+
+
 def test_a_body_that_does_not_decompress_comes_as_it_is() -> None:
-    (message,) = wanted_messages(record(b"no zlib", sys_flag=MessageSysFlag.COMPRESSED), "a", ALL)
+    (message,) = wanted_messages(record(b"no zlib", sys_flag=MessageSysFlag.COMPRESSED), QUEUE, ALL)
     assert (message.body, message.sys_flag) == (b"no zlib", MessageSysFlag.COMPRESSED)
 
 
 def test_bytes_that_are_no_messages_are_an_error() -> None:
     with pytest.raises(MessageDecodeError):
-        wanted_messages(b"\0" * 40, "a", ALL)
+        wanted_messages(b"\0" * 40, QUEUE, ALL)
 
 
 @pytest.mark.parametrize(

@@ -218,12 +218,16 @@ def test_what_was_kept_is_looked_at_first(queue: Queue, scene: Scene) -> None:
     assert result_of(later.begins_anew(10)) == 0
 
 
-def test_light_queues_are_not_known_again(scene: Scene) -> None:
-    light = MessageQueue("%LMQ%a", "broker-a", 0)
-    queue = Queue(scene, light)
-    queue.fill(3)
+def test_light_queues_are_known_by_their_offsets(scene: Scene) -> None:
+    """They are those in the light queue, which pulled.py gives to the messages."""
+    queue = Queue(scene, MessageQueue("%LMQ%a", "broker-a", 0))
+    queue.fill(10)
     queue.life.saw(queue.messages)
-    assert queue.marks == {}
+    queue.life.doubt()
+    assert queue.anew() is None
+    queue.fill(25, physical_offset=5_000, at_ms=1_000)
+    queue.life.doubt()
+    assert queue.anew() == 0
 
 
 @given(st.builds(Seen, *[st.integers(0, 2**63 - 1)] * 3))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SubscriptionData
-from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+from txrocketmq.remoting.protocol.body.base import (
+    MOST_BYTES,
+    SHORT_BYTES,
+    Body,
+    BodyError,
+    body,
+    member,
+)
 from txrocketmq.remoting.serialize.json import JsonError
 
 
@@ -208,3 +215,50 @@ def test_a_member_of_another_type_is_refused() -> None:
 def test_what_is_nested_deep_is_a_body_error(depth: int) -> None:
     with pytest.raises(BodyError, match="Whole"):
         Whole.decode(b'{"text":' + b"[" * depth + b"]" * depth + b"}")
+
+
+def in_steps(steps: Generator[None, None, Any]) -> tuple[Any, int]:
+    """What steps return, and how many there are."""
+    count = 0
+    try:
+        while True:
+            next(steps)
+            count += 1
+    except StopIteration as end:
+        return end.value, count
+
+
+@given(st.dictionaries(st.sampled_from([each.wire for each in Whole.members]), JSON, max_size=4))
+def test_steps_read_what_is_read_at_once(value: dict[str, Any]) -> None:
+    try:
+        wanted: object = Whole.from_json(value)
+    except BodyError as error:
+        wanted = str(error)
+    try:
+        found: object = in_steps(Whole.from_json_in_steps(value))[0]
+    except BodyError as error:
+        found = str(error)
+    assert found == wanted
+
+
+def test_a_long_body_is_read_in_steps() -> None:
+    whole = Whole(
+        part=Part(name="p"),
+        parts=[Part(name=f"part {each}") for each in range(1_000)],
+        queues=frozenset(MessageQueue("T", "b", each) for each in range(1_000)),
+    )
+    found, steps = in_steps(Whole.reading(whole.encode()))
+    assert found == Whole.decode(whole.encode())
+    assert steps > 100
+    assert in_steps(Whole.reading(b"{text:'x'}")) == (Whole(text="x"), 0)
+
+
+def test_a_long_body_has_limits() -> None:
+    with pytest.raises(JsonError, match=f"more than the limit of {MOST_BYTES}"):
+        in_steps(Whole.reading(b"{" + b" " * MOST_BYTES))
+    with pytest.raises(JsonError, match="in so long a text"):
+        in_steps(Whole.reading(b"{text:'" + b"x" * SHORT_BYTES + b"'}"))
+    parts = ",".join(['{"name":"p"}'] * 16 + ["7"])
+    bad = f'{{"parts":[{parts}],"text":"{"x" * SHORT_BYTES}"}}'.encode()
+    with pytest.raises(BodyError, match=r"Whole.parts\[16\]: an object is expected"):
+        in_steps(Whole.reading(bad))

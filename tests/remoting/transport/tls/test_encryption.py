@@ -419,3 +419,16 @@ def test_a_connection_leaves_nothing_behind(is_known: bool) -> None:
         assert outlet() is None
     finally:
         gc.enable()
+
+
+def test_the_state_of_each_encrypted_connection_is_counted_with_what_is_held() -> None:
+    encryption, clock, seldom = prepared(), Clock(TaskClock()), Seldom(5)
+    held = HeldBytes(lambda: 1 << 30, seldom, clock.steady_ms)
+    peer = TcpPeer(
+        clock, lambda *_: 0, choose=encryption.choose, shared=Shared(ENDLESS, held, seldom)
+    )
+    end = SecuredEnd(FarEnd(peer), client_of(), server_side=False)
+    assert 24 * 1024 < held.total == peer.held_bytes < 64 * 1024
+    end.end.wire.unregisterProducer()
+    end.end.leave()
+    assert held.total == 0

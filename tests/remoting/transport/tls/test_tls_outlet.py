@@ -467,3 +467,18 @@ def test_nobody_begins_another_handshake(server_side: bool) -> None:
         far.tls.recv(100)
     assert end.heard == b"before"
     assert end.times_established == 1
+
+
+# ----------------------------------------------------------------------------- memory
+
+
+def test_what_openssl_keeps_is_counted_and_does_not_grow_with_what_is_said(pair: Pair) -> None:
+    at_first = pair.server.outlet.state_bytes
+    assert 24 * 1024 < at_first < 40 * 1024
+    for _ in range(3):
+        pair.client.outlet.write([bytes(1 << 20)])
+        pair.server.outlet.write([bytes(1 << 20)])
+        pair.settle()
+    assert len(pair.server.heard) == len(pair.client.heard) == 3 << 20
+    for each in (pair.client, pair.server):
+        assert at_first < each.outlet.state_bytes < 160 * 1024

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics and groups that messages on their way need: each is made once a message that needs it is
+stored.
+
+So a message that is refused, for whatever reason, leaves no topic and no group behind. While a run
+of messages is prepared, all of them see the same drafts, as if these existed. The original creates
+a topic before it looks at the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+
+
+class Drafts:
+    """The drafts of one run of messages. `topics` has those of topics, by name."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicConfig] = {}
+        self._makers: dict[tuple[str, str], Callable[[], object]] = {}
+        self._wanted: list[tuple[str, str]] = []
+        """What the message that is being prepared needs."""
+        self._needs: list[tuple[range, list[tuple[str, str]]]] = []
+
+    def clear(self) -> None:
+        """Forgets all drafts, since a new run begins."""
+        self.__init__()  # type: ignore[misc]
+
+    def want(self, kind: str, name: str, make: Callable[[], object]) -> None:
+        """Notes that the message being prepared needs something; `make` makes it."""
+        self._makers.setdefault((kind, name), make)
+        self._wanted.append((kind, name))
+
+    def begin(self) -> None:
+        """Begins with the next command of the run: what a refused one needed is not wanted."""
+        self._wanted = []
+
+    def end(self, first: int, number: int) -> None:
+        """Notes that the command became so many messages of the run, from index `first` on."""
+        if self._wanted:
+            self._needs.append((range(first, first + number), self._wanted))
+            self._wanted = []
+
+    def make(self, refused: Container[int]) -> None:
+        """Makes what is needed by messages that were not refused, and forgets the rest."""
+        makers, needs = self._makers, self._needs
+        self.clear()
+        for messages, wanted in needs:
+            if all(at in refused for at in messages):
+                continue
+            for key in wanted:
+                maker = makers.pop(key, None)
+                if maker is not None:
+                    maker()

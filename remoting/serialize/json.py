@@ -29,13 +29,13 @@ MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
-"""Largest command header for which the tolerant scanner is tried."""
+MAX_LENIENT_HEADER_COMMAS: Final = 8192
+"""Bytes and commas of the largest command header for which the tolerant scanner is tried."""
 
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
 
 _MAX_DIGITS: Final = 40
-_INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
@@ -122,7 +122,7 @@ def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
 
 
 def _lenient_header(header: bytes) -> Any:
-    if len(header) > MAX_LENIENT_HEADER_BYTES:
+    if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
         raise FrameError(f"a header of {len(header)} bytes is not JSON: {_excerpt(header)}")
     try:
         return _scan(header)
@@ -137,7 +137,7 @@ def _number(fields: dict[str, Any], name: str) -> int:
         return 0
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value):
         value = int(value)
-    if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
+    if type(value) is not int or not ~_INT_MAX <= value <= _INT_MAX:
         raise FrameError(f"{name} of the JSON header is not an int: {value!r:.80}")
     return value
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.processors.sends import Sending
 from tests.fakes import refused
-from txrocketmq.broker.processors.send.send_batch import MAX_BATCH
+from txrocketmq.broker.processors.send.batches import MAX_BATCH
 from txrocketmq.broker.store.formats.config import SYNC_FLUSH
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode

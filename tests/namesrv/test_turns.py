@@ -26,6 +26,7 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicConfigAndMappingSerializeWrapper,
     TopicRouteData,
 )
+from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.operations import ha
 
@@ -173,7 +174,7 @@ class Large:
         names.turns._timer = lambda: next(now_s) * SLICE_S / STEPS
         self.broker = FakePeer(1)
         self.longest = 0
-        self.version = MQVersion.V5_4_0
+        self.version = int(MQVersion.V5_4_0)
 
     def ask(self, code: int, header: Header, body: bytes = b"") -> Reply[Any]:
         """Serves a request to its end; notes the longest turn."""
@@ -188,7 +189,7 @@ class Large:
             self._count(self.later.pop(0))
         if isinstance(answers[0], PendingReply):
             answers[0].then(answers.append)
-        assert isinstance(answers[-1], Reply)
+        assert isinstance(answers[-1], Reply), repr(answers[-1])
         return answers[-1]
 
     def _count(self, call: Callable[[], object]) -> None:
@@ -380,6 +381,46 @@ def test_a_large_broker_leaves_at_once_and_is_cleaned_up_in_turns(large: Large) 
         large._count(lambda: next(steps, None))
     assert large.longest < 200
     assert len(table.topics().topic_list) == 5
+
+
+MAPPINGS = {
+    f"t{each}": TopicQueueMappingInfo(topic=f"t{each}", bname="b", curr_id_map={0: each})
+    for each in range(4 * MANY)
+}
+
+
+@pytest.mark.parametrize("form", ["compressed", "old", "odd", "with mappings", "broken"])
+def test_registrations_of_every_form_are_read_in_turns(large: Large, form: str) -> None:
+    table = {f"t{each}": TopicConfig(topic_name=f"t{each}") for each in range(4 * MANY)}
+    wrapper = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table=table,
+        topic_queue_mapping_info_map=MAPPINGS if form in {"compressed", "with mappings"} else {},
+        data_version=DataVersion(timestamp=1, counter=9),
+    )
+    body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
+    data = body.encode()
+    if form == "compressed":
+        data = body.encode_compressed()
+    elif form == "old":
+        large.version, data = MQVersion.V3_0_11 - 1, wrapper.encode()
+    elif form == "odd":
+        data = data.replace(b'"topicName"', b"topicName")
+    elif form == "broken":
+        data = data[:-2]
+    header = route.RegisterBrokerRequestHeader(
+        broker_name="b", broker_addr="10.0.0.1:10911", cluster_name="c",
+        ha_server_addr="10.0.0.1:10912", broker_id=0, compressed=form == "compressed",
+    )  # fmt: skip
+    large.longest = 0
+    if form == "broken":
+        with pytest.raises(AssertionError, match="HeaderError|JsonError"):
+            large.ask(route.REGISTER_BROKER.code, header, data)
+    else:
+        large.ask(route.REGISTER_BROKER.code, header, data)
+        its = large.names.table.data_version("c", "10.0.0.1:10911")
+        assert its == DataVersion(timestamp=1, counter=9)
+        assert len(large.names.table.topics().topic_list) == 4 * MANY
+    assert large.longest < 2 * MOST_LINES, "half a line for each topic"
 
 
 def test_every_request_that_is_served_is_looked_at(names: Names) -> None:

@@ -219,6 +219,8 @@ def large(make_names: MakeNames) -> Large:
         route.WIPE_WRITE_PERM_OF_BROKER.code,
         route.WipeWritePermOfBrokerRequestHeader(broker_name="b"),
     )
+    asked = route.GetRouteInfoRequestHeader(topic="t1")
+    made.ask(route.GET_ROUTEINFO_BY_TOPIC.code, asked)
     made.longest = 0
     return made
 

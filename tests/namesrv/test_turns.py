@@ -12,6 +12,7 @@ from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
 from tests.namesrv.conftest import MakeNames, Names, registration, topics
 from txrocketmq.namesrv import turns
+from txrocketmq.namesrv.kv_config import MAX_KEYS
 from txrocketmq.namesrv.turns import SLICE_S, Own, Steps, Turns
 from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
@@ -28,7 +29,7 @@ from txrocketmq.remoting.protocol.body.route import (
 )
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.body.topic import TopicList
-from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations import admin, ha
 
 MANY = 1_500
 MOST_LINES = 1_500
@@ -423,6 +424,28 @@ def test_registrations_of_every_form_are_read_in_turns(large: Large, form: str) 
         assert its == DataVersion(timestamp=1, counter=9)
         assert len(large.names.table.topics().topic_list) == 4 * MANY
     assert large.longest < 2 * MOST_LINES, "half a line for each topic"
+
+
+@pytest.mark.parametrize(
+    ("call", "header"),
+    [
+        (route.PUT_KV_CONFIG, route.PutKVConfigRequestHeader(namespace="n", key="k", value="v")),
+        (route.GET_KV_CONFIG, route.GetKVConfigRequestHeader(namespace="n", key="k1")),
+        (route.DELETE_KV_CONFIG, route.DeleteKVConfigRequestHeader(namespace="n", key="k1")),
+        (
+            route.GET_KVLIST_BY_NAMESPACE,
+            route.GetKVListByNamespaceRequestHeader(namespace="n"),
+        ),
+        (admin.GET_NAMESRV_CONFIG, NoHeader()),
+    ],
+    ids=lambda value: value.name if isinstance(value, Call) else "",
+)
+def test_the_most_key_values_are_so_much_work(
+    large: Large, call: Call[Any, Any], header: Header
+) -> None:
+    large.names.kv._table = {"n": {f"k{each}": "v" for each in range(MAX_KEYS - 1)}}
+    large.ask(call.code, header)
+    assert large.longest < 8 * MAX_KEYS, "some 15 ms"
 
 
 def test_every_request_that_is_served_is_looked_at(names: Names) -> None:

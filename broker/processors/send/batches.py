@@ -45,8 +45,9 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
-MAX_BATCH: Final = 100_000
-"""How many messages a batch may have."""
+MAX_BATCH: Final = 65_536
+"""How many messages a batch may have. Clients give each a key, so that no more than 55,000 fit into
+maxMessageSize; storing so many takes some 30 ms."""
 MANY: Final = 512
 """A batch with more messages than this is a long one."""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024

@@ -127,6 +127,8 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
             ends,
             parts.known_as.store_host,
             parts.known_as.unique_keys(),
+            parts.walks,
+            parts.clock,
             serialize_type,
         ),
         ends,

@@ -21,6 +21,8 @@ ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 """How long the file may become. It is encoded and written while everybody waits."""
+MAX_KEYS: Final = 40_000
+"""How many keys there may be in all namespaces: with so many a change takes some 20 ms."""
 
 _ADVICE = (
     "Repair the file or restore a copy. Without it and its .bak, the key-values are lost, which"
@@ -92,6 +94,12 @@ class KvConfig:
 
     def _replace(self, namespace: str, values: dict[str, str]) -> None:
         table = {**self._table, namespace: values}
+        count = sum(map(len, table.values()))
+        if count > MAX_KEYS and len(values) > len(self._table.get(namespace, ())):
+            raise KvConfigError(
+                f"{self.path.name} would have {count} keys, and has at most {MAX_KEYS}: delete"
+                " key-values that nobody needs"
+            )
         text = encode_body({"configTable": table})
         if len(text) > MAX_BYTES and len(values) >= len(self._table.get(namespace, ())):
             raise KvConfigError(

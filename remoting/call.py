@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -56,6 +56,10 @@ def define(
     return call
 
 
+WAITING_BYTES: Final = 2048
+"""For how many bytes a request counts that waits until something happens."""
+
+
 class Peer(Protocol):
     """The other end of a connection, as handlers see it; hashable by identity."""
 
@@ -86,11 +90,13 @@ class Peer(Protocol):
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         """Sends a request that has no answer."""
 
-    def begin_wait(self) -> None:
-        """Counts that a request waits until something happens, and takes memory meanwhile."""
+    def begin_wait(self, size_bytes: int = WAITING_BYTES) -> None:
+        """Counts that a request waits until something happens, and takes so much memory
+        meanwhile.
+        """
 
-    def end_wait(self) -> None:
-        """Counts that such a request has been answered."""
+    def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
+        """Counts that such a request, of the same size, has been answered."""
 
     def begin_work(self) -> None:
         """Counts that work is under way for an answer which comes later, and may be long."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply, Request
+from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
@@ -39,7 +39,7 @@ class FakePeer:
         self.told: list[tuple[Call[Any, Any], Header, bytes]] = []
         self.pending: list[PendingReply] = []
         self.answer: Reply[Any] | Exception | None = None
-        self.waits = 0
+        self.waits = self.waiting_bytes = 0
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         self.written += buffers
@@ -57,11 +57,13 @@ class FakePeer:
     def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
         self.told.append((call, header, body))
 
-    def begin_wait(self) -> None:
+    def begin_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         self.waits += 1
+        self.waiting_bytes += size_bytes
 
-    def end_wait(self) -> None:
+    def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         self.waits -= 1
+        self.waiting_bytes -= size_bytes
 
     def begin_work(self) -> None:
         self.works += 1

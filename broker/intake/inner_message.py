@@ -81,6 +81,8 @@ class InnerMessage:
     max_reconsume_times: int | None = None
     is_parked: bool = False
     """Whether the message is to wait elsewhere; its properties then say which queue it is for."""
+    counted: int = 0
+    """How many messages its body has, if they have been counted already."""
 
     @classmethod
     def of_stored(

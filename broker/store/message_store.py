@@ -33,6 +33,7 @@ from txrocketmq.broker.store.get.get_message import (
 from txrocketmq.broker.store.get.stored_messages import StoredMessages
 from txrocketmq.broker.store.log.commit_log import Batch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
+from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
@@ -56,6 +57,8 @@ __all__ = [
 
 _INDEX_BATCH: Final = 256
 """How many entries are collected before the index is written."""
+_INDEX_AT_ONCE: Final = 1024
+"""How many entries are indexed at once, or a few more, while messages are put."""
 _MAX_PENDING: Final = 65_536
 """How many entries may wait while the disk has no room for the index; beyond that, puts are
 refused."""
@@ -70,6 +73,7 @@ class MessageStore(StoredMessages):
     ) -> None:
         disk = files or OsFiles()
         super().__init__(config, disk)
+        self._index_failed = False
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
         self._marks = Marks(disk, root)
@@ -233,7 +237,7 @@ class MessageStore(StoredMessages):
             self._is_open
             and not self._retention.is_disk_full
             and self.flush.error is None
-            and len(self._index.pending) < _MAX_PENDING
+            and not (self._index_failed and len(self._index.pending) >= _MAX_PENDING)
         )
 
     def _refuse(self, status: PutStatus, count: int, now_ms: int) -> Batch:
@@ -258,10 +262,24 @@ class MessageStore(StoredMessages):
 
     def _write_index(self, now_ms: int) -> None:
         try:
-            self._index.write_pending(now_ms)
+            self._index.write_pending(now_ms, _INDEX_AT_ONCE)
         except OSError:
             # There is no room now: the entries wait, and if they become too many, so do messages.
-            return
+            self._index_failed = True
+        else:
+            self._index_failed = False
+
+    def write_index(self) -> Steps[None]:
+        """Steps that index what waits for it, as far as there is room: much, after a long batch."""
+        while self._is_open and self._index.pending:
+            self._write_index(self.flush.log_timestamp_ms)
+            if self._index_failed:
+                return
+            yield
+
+    def long_run(self, like: PutMessage) -> LongRun | PutStatus:
+        """Begins a run of messages that are encoded a few at a time and then put: see LongRun."""
+        return self._log.long_run(like)
 
     def query(
         self,
@@ -273,8 +291,9 @@ class MessageStore(StoredMessages):
         index_type: str | None = None,
     ) -> Steps[QueryResult]:
         """Like StoredMessages.query, but also finds what is not in the index yet."""
-        self._write_index(self.flush.log_timestamp_ms)
-        return super().query(topic, key, max_count, begin_ms, end_ms, index_type)
+        yield from self.write_index()
+        found = super().query(topic, key, max_count, begin_ms, end_ms, index_type)
+        return (yield from found)
 
     # --- topics, cleaning, state ---
 

@@ -14,6 +14,11 @@ from txrocketmq.broker.work.life import EXPIRE_MS, Life, WalkBeat
 from txrocketmq.remoting.message.message import MessageQueue
 
 _LOCKS_A_STEP = 32
+MAX_LOCKS = 100_000
+"""How many locks there may be of all groups together: some 30 MB. Then further queues are locked
+only for groups that have few."""
+FEW_LOCKS = 64
+"""How many locks a group may have all the same, so that nobody is harmed by one who locks all."""
 LOCK_LIVE_MS = 60_000
 """How long a lock lasts, in ms: the original's rocketmq.broker.rebalance.lockMaxLiveTime."""
 
@@ -23,20 +28,27 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._locks: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
+        self.count = 0
+        """The number of all locks, of which some may have expired."""
 
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], steady_ms: int
     ) -> list[MessageQueue]:
         """Locks queues that are free, expired or the client's own; returns those that it holds
-        now.
+        now. A client asks again for what it did not get.
         """
         held = self._locks.setdefault(group, {})
         granted: list[MessageQueue] = []
         for queue in queues:
-            owner, since_ms = held.get(queue, (client_id, steady_ms))
-            if owner == client_id or steady_ms - since_ms > LOCK_LIVE_MS:
-                held[queue] = (client_id, steady_ms)
-                granted.append(queue)
+            lock = held.get(queue)
+            if lock is None:
+                if self.count >= MAX_LOCKS and len(held) >= FEW_LOCKS:
+                    continue
+                self.count += 1
+            elif lock[0] != client_id and steady_ms - lock[1] <= LOCK_LIVE_MS:
+                continue
+            held[queue] = (client_id, steady_ms)
+            granted.append(queue)
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -45,6 +57,7 @@ class QueueLocks:
         for queue in queues:
             if held.get(queue, ("", 0))[0] == client_id:
                 del held[queue]
+                self.count -= 1
 
     def expire(self, steady_ms: int) -> Steps[None]:
         """Forgets expired locks, so that they do not add up."""
@@ -53,6 +66,7 @@ class QueueLocks:
                 lock = held.get(queue)
                 if lock is not None and steady_ms - lock[1] > LOCK_LIVE_MS:
                     del held[queue]
+                    self.count -= 1
                 if count % _LOCKS_A_STEP == 0:
                     yield
             if not held and self._locks.get(group) is held:

@@ -6,9 +6,9 @@ Java: RegisterBrokerBody, and the arguments of RouteInfoManager.registerBroker.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
 
 from txrocketmq.remoting.call import Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
@@ -22,14 +22,17 @@ from txrocketmq.remoting.protocol.body.route import (
 )
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.route import RegisterBrokerRequestHeader
-from txrocketmq.remoting.serialize.json import JsonError
 from txrocketmq.remoting.serialize.json_members import members
 
 ZONE_NAME: Final = "__ZONE_NAME"
 LONG_BYTES: Final = 64 * 1024
-"""A longer body is read in steps, if it is plain JSON."""
-_TABLE: Final = "topicConfigSerializeWrapper", "topicConfigTable"
-_TOPICS_A_STEP: Final = 2
+"""A longer body is read in steps."""
+MOST_BESIDES: Final = 64 * 1024
+"""How many bytes such a body may have besides topics and their mappings."""
+_WRAPPER: Final = ("topicConfigSerializeWrapper",)
+_MEMBERS_A_STEP: Final = 2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def read(request: Request[RegisterBrokerRequestHeader]) -> Generator[None, None,
     Raises ResponseError when its checksum is wrong, and HeaderError when it is none.
     """
     header = request.header
-    body, topics = yield from _body(request)
+    body = yield from _body(request)
     wrapper = body.topic_config_serialize_wrapper
     return Registration(
         cluster=header.cluster_name,
@@ -76,7 +79,7 @@ def read(request: Request[RegisterBrokerRequestHeader]) -> Generator[None, None,
         broker_id=header.broker_id,
         address=header.broker_addr,
         ha_address=header.ha_server_addr,
-        topics=topics or wrapper.topic_config_table,
+        topics=wrapper.topic_config_table,
         data_version=wrapper.data_version,
         filter_servers=body.filter_server_list,
         queue_mappings=wrapper.topic_queue_mapping_info_map,
@@ -88,37 +91,57 @@ def read(request: Request[RegisterBrokerRequestHeader]) -> Generator[None, None,
 
 def _body(
     request: Request[RegisterBrokerRequestHeader],
-) -> Generator[None, None, tuple[RegisterBrokerBody, dict[str, TopicConfig]]]:
-    """Returns the body of a request, and its topics if these were read in steps."""
+) -> Generator[None, None, RegisterBrokerBody]:
+    """Returns the body of a request: what may be long in it is read in steps."""
     header, data, version = request.header, request.body, request.command.version
-    topics: dict[str, TopicConfig] = {}
     if header.body_crc32 and body_crc(data) != header.body_crc32:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     if not data:
-        return RegisterBrokerBody(), topics
-    if version < MQVersion.V3_0_11:  # it knew no filter servers: the topics are all of the body
-        wrapper = TopicConfigAndMappingSerializeWrapper.decode(data)
-        return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper), topics
-    if header.compressed:
-        return RegisterBrokerBody.decode_compressed(data, version), topics
+        return RegisterBrokerBody()
+    is_old = (
+        version < MQVersion.V3_0_11
+    )  # it knew no filter servers: the topics are all of the body
+    if header.compressed and not is_old:
+        return (yield from RegisterBrokerBody.reading_compressed(data, version))
+    topics: dict[str, TopicConfig] = {}
+    mappings: dict[str, TopicQueueMappingInfo] = {}
     if len(data) > LONG_BYTES:
-        try:
-            text = yield from _read_topics(data.decode("utf-8", "replace"), topics)
-        except JsonError:  # it is JSON to fastjson only, or none at all
-            topics.clear()
-        else:
-            data = text.encode()
-    return RegisterBrokerBody.decode(data), topics
+        path = () if is_old else _WRAPPER
+        text = data.decode("utf-8", "replace")
+        text = yield from _read(text, (*path, "topicConfigTable"), topics, TopicConfig.from_json)
+        maps = *path, "topicQueueMappingInfoMap"
+        text = yield from _read(text, maps, mappings, TopicQueueMappingInfo.from_json)
+        data = text.encode()
+        if len(data) > MOST_BESIDES:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the registration has {len(data)} bytes besides its topics and their mappings,"
+                f" and may have {MOST_BESIDES}",
+            )
+    if is_old:
+        wrapper = TopicConfigAndMappingSerializeWrapper.decode(data)
+        body = RegisterBrokerBody()
+    else:
+        body = RegisterBrokerBody.decode(data)
+        wrapper = body.topic_config_serialize_wrapper
+    wrapper = replace(
+        wrapper,
+        topic_config_table=topics or wrapper.topic_config_table,
+        topic_queue_mapping_info_map=mappings or wrapper.topic_queue_mapping_info_map,
+    )
+    return replace(body, topic_config_serialize_wrapper=wrapper)
 
 
-def _read_topics(text: str, topics: dict[str, TopicConfig]) -> Generator[None, None, str]:
-    """Adds the topics of a body; returns its text without them."""
-    found = members(text, _TABLE)
+def _read(
+    text: str, path: tuple[str, ...], found: dict[str, T], item_of: Callable[[Any], T]
+) -> Generator[None, None, str]:
+    """Adds the members of the object at a path; returns the text without them."""
+    its = members(text, path)
     while True:
         try:
-            for _ in range(_TOPICS_A_STEP):
-                name, value = next(found)
-                topics[name] = TopicConfig.from_json(value)
+            for _ in range(_MEMBERS_A_STEP):
+                name, value = next(its)
+                found[name] = item_of(value)
         except StopIteration as end:
             rest: str = end.value
             return rest

@@ -29,13 +29,13 @@ MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
-"""Largest command header for which the tolerant scanner is tried."""
+MAX_LENIENT_HEADER_COMMAS: Final = 8192
+"""Bytes and commas of the largest command header for which the tolerant scanner is tried."""
 
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
 
 _MAX_DIGITS: Final = 40
-_INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
@@ -122,7 +122,7 @@ def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
 
 
 def _lenient_header(header: bytes) -> Any:
-    if len(header) > MAX_LENIENT_HEADER_BYTES:
+    if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
         raise FrameError(f"a header of {len(header)} bytes is not JSON: {_excerpt(header)}")
     try:
         return _scan(header)
@@ -137,7 +137,7 @@ def _number(fields: dict[str, Any], name: str) -> int:
         return 0
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value):
         value = int(value)
-    if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
+    if type(value) is not int or not ~_INT_MAX <= value <= _INT_MAX:
         raise FrameError(f"{name} of the JSON header is not an int: {value!r:.80}")
     return value
 
@@ -153,9 +153,7 @@ def _texts(ext_fields: Any) -> dict[str, str]:
 def _text(value: Any) -> str | None:
     if value is None or type(value) is str:
         return value
-    if isinstance(value, (bool, dict, list)):
-        return encode_body(value).decode()
-    return str(value)
+    return encode_body(value).decode() if isinstance(value, (bool, dict, list)) else str(value)
 
 
 def _excerpt(header: bytes) -> str:
@@ -371,7 +369,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 def _scan(data: Data) -> Any:
     text = str(data, "utf-8", "replace")
-    value, at = _value(text, _skip_blanks(text, 0), 0)
+    value, at = scan_value(text, _skip_blanks(text, 0), 0)
     at = _skip_blanks(text, at)
     if at != len(text):
         raise JsonError(at, f"more after the end: {text[at : at + 20]!r}")
@@ -383,7 +381,8 @@ def _skip_blanks(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+def scan_value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    """Returns the value at a place in a text, and where it ends."""
     first = text[at : at + 1]
     if first in _STRINGS:
         return _string(text, at)
@@ -409,7 +408,7 @@ def _object(text: str, at: int, depth: int) -> tuple[dict[Any, Any], int]:
         at = _skip_blanks(text, at)
         if not text.startswith(":", at):
             raise JsonError(at, f"a colon is expected, not {text[at : at + 20]!r}")
-        members[name], at = _value(text, _skip_blanks(text, at + 1), depth)
+        members[name], at = scan_value(text, _skip_blanks(text, at + 1), depth)
         at = _skip_blanks(text, at)
         if text.startswith("}", at):
             return members, at + 1
@@ -423,7 +422,7 @@ def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
     if text.startswith("]", at):
         return items, at + 1
     while True:
-        item, at = _value(text, at, depth)
+        item, at = scan_value(text, at, depth)
         items.append(item)
         at = _skip_blanks(text, at)
         if text.startswith("]", at):

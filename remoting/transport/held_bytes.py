@@ -28,11 +28,9 @@ LEAST_BYTES: Final = 1 << 20
 """One that holds less than this is read from, whatever the others hold."""
 MUCH_BYTES: Final = 32 * 1024 * 1024
 """If the total falls by more than this, the memory is worth being given back to the system."""
-PARKED_TOGETHER: Final = 16
-"""So many requests of one holder that wait until something happens, such as a message, are counted
-together."""
-PARKED_BYTES: Final = PARKED_TOGETHER * 2048
-"""How many bytes these count for."""
+PARKED_BYTES: Final = 32 * 1024
+"""What requests hold that wait until something happens, such as a message, is counted by so many
+bytes at a time."""
 TOO_LONG_MS: Final = 5_000
 """How long more than the limit may be held before connections are closed, in ms."""
 _POWERS: Final = 48

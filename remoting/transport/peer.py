@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from txrocketmq.remoting.call import Buffer, Call, PendingReply
+from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Call, PendingReply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import RemotingError, SendError, TlsError
 from txrocketmq.remoting.frame.connection import Connection, InFlight, Seal
@@ -31,7 +31,7 @@ from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import and_more
 from txrocketmq.remoting.transport.address import address_text, host_bytes
-from txrocketmq.remoting.transport.held_bytes import PARKED_BYTES, PARKED_TOGETHER
+from txrocketmq.remoting.transport.held_bytes import PARKED_BYTES
 from txrocketmq.remoting.transport.outlet import Choose, GatheringOutlet, Outlet, plain_outlet
 from txrocketmq.remoting.transport.peer_state import (
     CLOSING,
@@ -127,7 +127,7 @@ class TcpPeer(Protocol):
         self._outlet: Outlet
         self._choose = choose
         self._beginning = Beginning()
-        self._parked = 0
+        self._parked_bytes = 0
         self._seldom = None if shared is None else shared.seldom
         self._held: list[RemotingCommand] = []
         """Requests that are decoded and not served; there may be more in the decoder."""
@@ -187,17 +187,16 @@ class TcpPeer(Protocol):
         if self._state.is_connected:
             self.write(self._connection.oneway(call, header, body))
 
-    def begin_wait(self) -> None:
+    def begin_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         """Counts the memory of a request that waits until something happens."""
-        self._parked += 1
-        if self._parked % PARKED_TOGETHER == 0:
+        before = self._parked_bytes
+        self._parked_bytes = after = before + size_bytes
+        if before // PARKED_BYTES != after // PARKED_BYTES:
             self._recount()
 
-    def end_wait(self) -> None:
+    def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         """Counts that such a request has been answered."""
-        self._parked -= 1
-        if self._parked % PARKED_TOGETHER == PARKED_TOGETHER - 1:
-            self._recount()
+        self.begin_wait(-size_bytes)
 
     def begin_work(self) -> None:
         """Serves nothing more while work is under way for MOST_WORKS answers."""
@@ -470,7 +469,7 @@ class TcpPeer(Protocol):
             for command in self._held:
                 size_bytes += HELD_COMMAND_BYTES + len(command.body)
             self._recounts = size_bytes > 0
-            size_bytes += self._parked // PARKED_TOGETHER * PARKED_BYTES
+            size_bytes += self._parked_bytes // PARKED_BYTES * PARKED_BYTES
         before, self.held_bytes = self.held_bytes, size_bytes
         if size_bytes != before:
             self._budget.changed(self, before, size_bytes)

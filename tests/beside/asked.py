@@ -64,7 +64,12 @@ def _sends() -> Iterator[Asked]:
         "32 messages",
         always(send_fields(320, "W", batch=True), encode_batch([Message("W", b"y" * 100)] * 32)),
     )
-    yield Asked(320, "3,000 messages", always(send_fields(320, "W", batch=True), BATCH), 20)
+    batch = send_fields(320, "W", batch=True)
+    yield Asked(320, "3,000 messages", always(batch, BATCH), 20)
+    large = encode_batch([Message("W", bytes(142))]) * 20_000
+    yield Asked(320, "20,000 messages", always(batch, large), 4)
+    tiny = encode_batch([Message("W", b"y")]) * 65_536
+    yield Asked(320, "65,536 tiny messages", always(batch, tiny), 4)
     yield Asked(
         310, "delayed", lambda i: (send_fields(310, "W", property_text({"DELAY": 5})), b"x")
     )

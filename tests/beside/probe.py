@@ -3,11 +3,13 @@
 
 What counts is the CPU time of the reactor's thread between a question and its answer, so a machine
 that is busy with other things changes little. It may still be that the probe gets its answer late,
-after the server has gone on: what is over the limit is therefore tried again.
+after the server has gone on. So the server also tells how long its own longest turn was, which is
+measured where it happens (measured.py).
 """
 
 from __future__ import annotations
 
+import mmap
 import socket
 import struct
 import subprocess
@@ -18,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.beside.fields import Asked
+from tests.beside.measured import LONGEST, shared
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
@@ -75,14 +78,21 @@ class Asking:
 class Running:
     """A server process."""
 
-    def __init__(self, pid: int, port: int) -> None:
+    def __init__(self, pid: int, port: int, longest: mmap.mmap) -> None:
         self.pid = pid
         self.port = port
+        self._longest = longest
 
     def cpu_ms(self) -> float:
         """The CPU time of the reactor's thread, which is the first."""
         text = Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text()
         return int(text.split()[0]) / 1e6
+
+    def longest_turn_ms(self) -> float:
+        """The CPU time of the reactor's longest turn since this was called last."""
+        (longest_s,) = LONGEST.unpack_from(self._longest)
+        LONGEST.pack_into(self._longest, 0, 0.0)
+        return float(longest_s * 1000)
 
 
 @contextmanager
@@ -90,9 +100,21 @@ def running(module: str, folder: Path, settings: Mapping[str, object]) -> Iterat
     """Runs a server with these settings, until it listens and to its end."""
     file = folder / f"{module.rpartition('.')[2]}.conf"
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    turns = file.with_suffix(".turns")
+    longest = shared(turns)
     with file.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", module, "-c", str(file)], stdout=log, stderr=log
+            [
+                sys.executable,
+                "-m",
+                "tests.beside.measured",
+                str(turns),
+                module,
+                "-c",
+                str(file),
+            ],
+            stdout=log,
+            stderr=log,
         )
     port = int(str(settings["listenPort"]))
     try:
@@ -104,7 +126,7 @@ def running(module: str, folder: Path, settings: Mapping[str, object]) -> Iterat
             assert process.poll() is None, file.with_suffix(".log").read_text()
             assert time.monotonic() < until_s, "the server does not listen"
             time.sleep(0.05)
-        yield Running(process.pid, port)
+        yield Running(process.pid, port, longest)
     finally:
         process.terminate()
         try:
@@ -117,8 +139,13 @@ def running(module: str, folder: Path, settings: Mapping[str, object]) -> Iterat
 class Seen:
     """What a probe has seen."""
 
-    def __init__(self, worst_ms: float, all_ms: float, probes: int, came: str) -> None:
+    def __init__(
+        self, worst_ms: float, turn_ms: float, all_ms: float, probes: int, came: str
+    ) -> None:
         self.worst_ms = worst_ms
+        """The reactor's CPU time while the probe waited longest."""
+        self.turn_ms = turn_ms
+        """The same of the reactor's longest turn."""
         self.all_ms = all_ms
         self.probes = probes
         self.came, self.wanted, self.lost = map(int, came.split())
@@ -164,6 +191,7 @@ def beside(
     asking = Asking(server.port)
     for _ in range(80):  # it has been there before
         asking.ask(question())
+    server.longest_turn_ms()
     worst_ms, probes, began_ms = 0.0, 0, server.cpu_ms()
     loading.stdin.write(b"!")
     loading.stdin.close()
@@ -176,4 +204,4 @@ def beside(
     asking.close()
     came = loading.stdout.read().decode()
     loading.stdout.close()
-    return Seen(worst_ms, server.cpu_ms() - began_ms, probes, came)
+    return Seen(worst_ms, server.longest_turn_ms(), server.cpu_ms() - began_ms, probes, came)

@@ -160,7 +160,7 @@ def _settings() -> Iterator[Largest]:
 
 
 def all_asked() -> Iterator[Largest]:
-    """All of them; batches are bounded otherwise."""
+    """All of them but batches, of which there are more kinds."""
     yield from _sends()
     yield from _acks()
     yield from _lists()

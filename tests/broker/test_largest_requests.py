@@ -23,18 +23,18 @@ from tests.broker.test_turns import (
 from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.processors.admin import admin_config
-from txrocketmq.broker.processors.send import send_batch
+from txrocketmq.broker.processors.send.batches import MAX_BATCH
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.queues.batch_queue import MAX_BATCH_MESSAGES
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
 from txrocketmq.remoting.protocol.body.base import MOST_BYTES
+from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 BATCH = 320
 MOST_LINES_OF_SETTINGS = 200_000
 """How many lines may run to change settings, at once or not at all: some 9 ms."""
-LINES_OF_AN_ENTRY = 120
-"""How many lines a message of a batch may run, with all that is done for it."""
 ASKED = list(largest.all_asked())
 
 __all__ = ["scene"]
@@ -102,23 +102,29 @@ def test_longer_settings_are_refused_before_they_are_read(scene: Scene) -> None:
     assert b"change at most 20480 at once" in answer
 
 
-def test_a_batch_is_bounded_by_its_bytes_and_its_messages(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("attributes", [{}, {"queue.type": "BatchCQ"}])
+@pytest.mark.parametrize("count", [512, 513, MAX_BATCH])
+def test_a_batch_of_many_messages_is_stored_in_many_turns(
+    scene: Scene, count: int, attributes: dict[str, str]
 ) -> None:
-    """A batch is stored in one piece, so its turn is as long as maxMessageSize allows."""
+    scene.parts.topics._topics["B"] = TopicConfig(topic_name="B", attributes=attributes)
+    count = min(count, MAX_BATCH_MESSAGES) if attributes else count
+    fields = send_fields("UNIQ_KEY\x01k\x02", batch="true", topic="B")
+    one = encode_batch([Message("B", b"y")])
+    served(scene, Largest(BATCH, "", fields, one))
+    turns, answer = served(scene, Largest(BATCH, "", fields, one * count))
+    assert b'"queueOffset":"1"' in answer
+    assert scene.parts.store.max_offset("B", 0) == count + 1
+    assert max(turns) < MOST_LINES_OF_EXPRESSIONS, f"{max(turns)} lines of Python in one turn"
+
+
+def test_a_longer_batch_is_refused(scene: Scene) -> None:
     fields = send_fields("", batch="true")
-    small, large = (
-        sum(
-            served(scene, Largest(BATCH, "", fields, encode_batch([Message("W", b"y")] * count)))[0]
-        )
-        for count in (10, 1_000)
-    )
-    assert large - small < 990 * LINES_OF_AN_ENTRY
     most = scene.parts.configuration.get(StoreConfig).max_message_size
     turns, answer = served(scene, Largest(BATCH, "", fields, bytes(most + 1)))
     assert max(turns) < MOST_LINES_OF_LOOKS
     assert b"the message is illegal" in answer
-    monkeypatch.setattr(send_batch, "MAX_BATCH", 999)
-    body = encode_batch([Message("W", b"y")] * 1_000)
-    _, answer = served(scene, Largest(BATCH, "", fields, body))
+    body = encode_batch([Message("W", b"y")]) * (MAX_BATCH + 1)
+    turns, answer = served(scene, Largest(BATCH, "", fields, body))
+    assert max(turns) < MOST_LINES_OF_EXPRESSIONS
     assert b"the message is illegal" in answer

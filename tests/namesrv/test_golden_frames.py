@@ -18,6 +18,7 @@ import pytest
 
 from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import MakeNames, Names
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -138,7 +139,7 @@ def test_registrations_of_the_original_are_understood_whole(recording: str) -> N
         header = RegisterBrokerRequestHeader.decode(command.ext_fields)
         assert (header.broker_name, header.broker_addr) == ("broker-a", "127.0.0.1:30911")
         body = (
-            RegisterBrokerBody.decode_compressed(command.body, command.version)
+            finished(RegisterBrokerBody.reading_compressed(command.body, command.version))
             if header.compressed
             else RegisterBrokerBody.decode(command.body)
         )

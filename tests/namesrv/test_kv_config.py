@@ -130,3 +130,17 @@ def test_the_file_is_not_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kv_config, "MAX_BYTES", 20)
     kv.delete("n", "b")
     assert kv.namespace("n") == {"a": "x" * 100}, "what is too long can become shorter"
+
+
+def test_the_keys_are_not_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_config, "MAX_KEYS", 3)
+    kv = KvConfig(tmp_path / "kv.json")
+    for namespace, key in (("n", "a"), ("n", "b"), ("m", "c")):
+        kv.put(namespace, key, "1")
+    with pytest.raises(KvConfigError, match=r"kv\.json would have 4 keys, and has at most 3"):
+        kv.put("m", "d", "1")
+    kv.put("n", "a", "2")
+    monkeypatch.setattr(kv_config, "MAX_KEYS", 1)
+    kv.delete("n", "b")
+    kv.put("n", "a", "3")
+    assert kv.namespace("n") == {"a": "3"}

@@ -12,6 +12,7 @@ from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
 from tests.namesrv.conftest import MakeNames, Names, registration, topics
 from txrocketmq.namesrv import turns
+from txrocketmq.namesrv.kv_config import MAX_KEYS
 from txrocketmq.namesrv.turns import SLICE_S, Own, Steps, Turns
 from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
@@ -26,8 +27,9 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicConfigAndMappingSerializeWrapper,
     TopicRouteData,
 )
+from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.body.topic import TopicList
-from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations import admin, ha
 
 MANY = 1_500
 MOST_LINES = 1_500
@@ -173,7 +175,7 @@ class Large:
         names.turns._timer = lambda: next(now_s) * SLICE_S / STEPS
         self.broker = FakePeer(1)
         self.longest = 0
-        self.version = MQVersion.V5_4_0
+        self.version = int(MQVersion.V5_4_0)
 
     def ask(self, code: int, header: Header, body: bytes = b"") -> Reply[Any]:
         """Serves a request to its end; notes the longest turn."""
@@ -188,7 +190,7 @@ class Large:
             self._count(self.later.pop(0))
         if isinstance(answers[0], PendingReply):
             answers[0].then(answers.append)
-        assert isinstance(answers[-1], Reply)
+        assert isinstance(answers[-1], Reply), repr(answers[-1])
         return answers[-1]
 
     def _count(self, call: Callable[[], object]) -> None:
@@ -218,6 +220,8 @@ def large(make_names: MakeNames) -> Large:
         route.WIPE_WRITE_PERM_OF_BROKER.code,
         route.WipeWritePermOfBrokerRequestHeader(broker_name="b"),
     )
+    asked = route.GetRouteInfoRequestHeader(topic="t1")
+    made.ask(route.GET_ROUTEINFO_BY_TOPIC.code, asked)
     made.longest = 0
     return made
 
@@ -380,6 +384,68 @@ def test_a_large_broker_leaves_at_once_and_is_cleaned_up_in_turns(large: Large) 
         large._count(lambda: next(steps, None))
     assert large.longest < 200
     assert len(table.topics().topic_list) == 5
+
+
+MAPPINGS = {
+    f"t{each}": TopicQueueMappingInfo(topic=f"t{each}", bname="b", curr_id_map={0: each})
+    for each in range(4 * MANY)
+}
+
+
+@pytest.mark.parametrize("form", ["compressed", "old", "odd", "with mappings", "broken"])
+def test_registrations_of_every_form_are_read_in_turns(large: Large, form: str) -> None:
+    table = {f"t{each}": TopicConfig(topic_name=f"t{each}") for each in range(4 * MANY)}
+    wrapper = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table=table,
+        topic_queue_mapping_info_map=MAPPINGS if form in {"compressed", "with mappings"} else {},
+        data_version=DataVersion(timestamp=1, counter=9),
+    )
+    body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
+    data = body.encode()
+    if form == "compressed":
+        data = body.encode_compressed()
+    elif form == "old":
+        large.version, data = MQVersion.V3_0_11 - 1, wrapper.encode()
+    elif form == "odd":
+        data = data.replace(b'"topicName"', b"topicName")
+    elif form == "broken":
+        data = data[:-2]
+    header = route.RegisterBrokerRequestHeader(
+        broker_name="b", broker_addr="10.0.0.1:10911", cluster_name="c",
+        ha_server_addr="10.0.0.1:10912", broker_id=0, compressed=form == "compressed",
+    )  # fmt: skip
+    large.longest = 0
+    if form == "broken":
+        with pytest.raises(AssertionError, match="HeaderError|JsonError"):
+            large.ask(route.REGISTER_BROKER.code, header, data)
+    else:
+        large.ask(route.REGISTER_BROKER.code, header, data)
+        its = large.names.table.data_version("c", "10.0.0.1:10911")
+        assert its == DataVersion(timestamp=1, counter=9)
+        assert len(large.names.table.topics().topic_list) == 4 * MANY
+    assert large.longest < 2 * MOST_LINES, "half a line for each topic"
+
+
+@pytest.mark.parametrize(
+    ("call", "header"),
+    [
+        (route.PUT_KV_CONFIG, route.PutKVConfigRequestHeader(namespace="n", key="k", value="v")),
+        (route.GET_KV_CONFIG, route.GetKVConfigRequestHeader(namespace="n", key="k1")),
+        (route.DELETE_KV_CONFIG, route.DeleteKVConfigRequestHeader(namespace="n", key="k1")),
+        (
+            route.GET_KVLIST_BY_NAMESPACE,
+            route.GetKVListByNamespaceRequestHeader(namespace="n"),
+        ),
+        (admin.GET_NAMESRV_CONFIG, NoHeader()),
+    ],
+    ids=lambda value: value.name if isinstance(value, Call) else "",
+)
+def test_the_most_key_values_are_so_much_work(
+    large: Large, call: Call[Any, Any], header: Header
+) -> None:
+    large.names.kv._table = {"n": {f"k{each}": "v" for each in range(MAX_KEYS - 1)}}
+    large.ask(call.code, header)
+    assert large.longest < 8 * MAX_KEYS, "some 15 ms"
 
 
 def test_every_request_that_is_served_is_looked_at(names: Names) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import LanguageCode, MQVersion, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
@@ -91,7 +92,7 @@ def test_compressed_registrations_are_as_declared(
     assert [TopicConfig.from_text(each.decode()).topic_name for each in declared.topics] == names
     assert len(declared.mappings) == len(infos)
     again = zlib.compress(formats.REGISTRATION.build(declared))
-    decoded = RegisterBrokerBody.decode_compressed(again, MQVersion.V5_4_0)
+    decoded = finished(RegisterBrokerBody.reading_compressed(again, MQVersion.V5_4_0))
     assert list(decoded.filter_server_list) == servers
 
 

@@ -62,26 +62,54 @@ class InnerBatch:
             if number is not None:
                 raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
             return
-        count = count_entries(message.body)
+        count = message.counted or count_entries(message.body)
         is_sound = 0 < count <= MAX_BATCH_MESSAGES and number == str(count)
         if not is_sound or not has_batch_queues(attributes):
             raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
         message.properties.pop(names.INNER_BASE, None)
 
 
-def count_entries(body: bytes) -> int:
-    """Counts the messages that lie end to end in the body of a batch; 0 if the body is not
-    sound.
-    """
-    at, count = 0, 0
-    while at < len(body):
+class Counted:
+    """The messages that lie end to end in the body of a batch, counted some at a time."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._at = self.count = 0
+        self.is_done = False
+        """Whether `count` has them all, or is 0 because the body is not sound or has too many."""
+
+    def count_on(self, most: int) -> None:
+        """Counts so many more, if there are more."""
+        body, at, count = self._body, self._at, self.count
+        end, head, length, head_bytes = (
+            len(body),
+            _HEAD.unpack_from,
+            _LENGTH.unpack_from,
+            _HEAD.size,
+        )
+        until = min(count + most, MAX_BATCH_MESSAGES + 1)
         try:
-            *_, body_bytes = _HEAD.unpack_from(body, at)
-            (properties_bytes,) = _LENGTH.unpack_from(body, at + _HEAD.size + body_bytes)
+            while at < end and count < until:
+                *_, body_bytes = head(body, at)
+                text_at = at + head_bytes + body_bytes
+                (properties_bytes,) = length(body, text_at)
+                if body_bytes < 0 or properties_bytes < 0:
+                    at = end + 1
+                    break
+                at = text_at + _LENGTH.size + properties_bytes
+                count += 1
         except struct.error:
-            return 0
-        if body_bytes < 0 or properties_bytes < 0:
-            return 0
-        at += _HEAD.size + body_bytes + _LENGTH.size + properties_bytes
-        count += 1
-    return count if at == len(body) else 0
+            at = end + 1
+        self._at, self.count = at, count
+        if at > end or count > MAX_BATCH_MESSAGES:
+            self.is_done, self.count = True, 0
+        elif at == end:
+            self.is_done = True
+
+
+def count_entries(body: bytes) -> int:
+    """Counts all messages of a batch; 0 if the body is not sound or has too many."""
+    counted = Counted(body)
+    while not counted.is_done:
+        counted.count_on(MAX_BATCH_MESSAGES)
+    return counted.count

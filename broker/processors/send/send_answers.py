@@ -43,8 +43,8 @@ class Stored(NamedTuple):
     """The variable parts of an answer: message id, queue, queue offset, transaction id and opaque.
 
     `physical_offset` is where the message lies, or the first of a batch; `more_offsets` are those
-    of the others. `extra` is a further field: RECALL_HANDLE or BATCH_KEY, and its value. A plain
-    tuple will do, too.
+    of the others, or their ids as `message_ids` makes them. `extra` is a further field:
+    RECALL_HANDLE or BATCH_KEY, and its value. A plain tuple will do, too.
     """
 
     physical_offset: int
@@ -52,7 +52,7 @@ class Stored(NamedTuple):
     queue_offset: int
     transaction_id: str | None
     opaque: int
-    more_offsets: Sequence[int] = ()
+    more_offsets: Sequence[int] | bytes = ()
     extra: tuple[str, str] | None = None
 
 
@@ -60,15 +60,15 @@ class JsonAnswers:
     """Answers with JSON headers; `ext_fields` are those that all answers have besides their own."""
 
     def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
-        self._host = store_host.hex().upper().encode()
+        self.host = store_host.hex().upper().encode()
         with_id = _json_template(code, {**ext_fields, **_MARKS})
         marks = {name: mark for name, mark in _MARKS.items() if name != "transactionId"}
         without_id = _json_template(code, {**ext_fields, **marks})
         self._with_extra: dict[str, bytes] = {}
         for name in (RECALL_HANDLE, BATCH_KEY):
             template = _json_template(code, {**ext_fields, **_MARKS, name: _EXTRA_MARK})
-            self._with_extra[name] = template.replace(b"@0@", self._host + b"%016X")
-        self._single = with_id.replace(b"@0@", self._host + b"%016X")
+            self._with_extra[name] = template.replace(b"@0@", self.host + b"%016X")
+        self._single = with_id.replace(b"@0@", self.host + b"%016X")
         self._batch = with_id.replace(b"@0@", b"%b")
         self._batch_without_id = without_id.replace(b"@0@", b"%b")
 
@@ -84,9 +84,8 @@ class JsonAnswers:
                     physical_offset, queue_id, queue_offset, _quoted(key), _quoted(value), opaque
                 )  # fmt: skip
             elif more or key is None:
-                header = self._of_batch(
-                    (physical_offset, *more), queue_id, queue_offset, key, opaque
-                )
+                ids = _all_ids(self.host, physical_offset, more)
+                header = self._of_batch(ids, queue_id, queue_offset, key, opaque)
             else:
                 text = key.encode("utf-8", "replace")
                 if not text.isalnum():  # of bytes it asks for ASCII, and does so quickly
@@ -97,10 +96,8 @@ class JsonAnswers:
         return b"".join(out)
 
     def _of_batch(
-        self, offsets: Sequence[int], queue_id: bytes, queue_offset: int, key: str | None,
-        opaque: int,
-    ) -> bytes:  # fmt: skip
-        ids = message_ids(self._host, offsets)
+        self, ids: bytes, queue_id: bytes, queue_offset: int, key: str | None, opaque: int
+    ) -> bytes:
         if key is None:
             return self._batch_without_id % (ids, queue_id, queue_offset, opaque)
         return self._batch % (ids, queue_id, queue_offset, _quoted(key), opaque)
@@ -110,6 +107,12 @@ def message_ids(host: bytes, offsets: Sequence[int]) -> bytes:
     """Offset message ids, separated by commas: host and offset in upper-case hexadecimal."""
     form = host + b"%016X"
     return b",".join([form] * len(offsets)) % tuple(offsets)
+
+
+def _all_ids(host: bytes, first: int, more: Sequence[int] | bytes) -> bytes:
+    if not isinstance(more, bytes):
+        return message_ids(host, (first, *more))
+    return b"%b,%b" % (message_ids(host, (first,)), more)
 
 
 def _quoted(text: str) -> bytes:
@@ -130,7 +133,7 @@ class BinaryAnswers:
     """Answers with binary headers; otherwise as JsonAnswers."""
 
     def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
-        self._host = store_host.hex().upper().encode()
+        self.host = store_host.hex().upper().encode()
         answer = RemotingCommand(
             code, ext_fields, flag=RESPONSE_FLAG, opaque=_OPAQUE,
             serialize_type=SerializeType.ROCKETMQ,
@@ -146,7 +149,7 @@ class BinaryAnswers:
         out: list[bytes] = []
         for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
             values = [
-                message_ids(self._host, (physical_offset, *more)), queue_id, b"%d" % queue_offset,
+                _all_ids(self.host, physical_offset, more), queue_id, b"%d" % queue_offset,
             ]  # fmt: skip
             if key is not None:
                 values.append(key.encode("utf-8", "replace"))

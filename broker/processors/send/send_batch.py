@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
-from txrocketmq.broker.intake.transform import NotTaken, Transforms
-from txrocketmq.broker.store.message_store import PutMessage, PutStatus
+from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.store.message_store import PutMessage
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
@@ -26,19 +26,22 @@ from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENG
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.primitives.packing import fixed
 
-MAX_BATCH: Final = 100_000
-"""How many messages a batch may have."""
 _HEAD: Final = fixed(BATCH_ENTRY_HEAD).struct
 _LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
 
 
 # Every message passes here, so no call is made that can be avoided.
 def entries_of(
-    batch: InnerMessage, transforms: Transforms, admit: Callable[[InnerMessage], None]
-) -> list[PutMessage]:
-    """Makes the messages of a batch; `admit` is called for those that a transform touches.
+    batch: InnerMessage,
+    transforms: Transforms,
+    admit: Callable[[InnerMessage], None],
+    at: int,
+    most: int,
+) -> tuple[list[PutMessage], int]:
+    """Makes the messages of a batch from a place in its body on; returns them and where they end.
 
-    Raises ResponseError for an invalid body or one with too many messages, and what `admit` raises.
+    There are no more than `most`. `admit` is called for those that a transform touches. Raises
+    ResponseError for an invalid body, and what `admit` raises.
     """
     made: list[PutMessage] = []
     plain, touched = transforms.plain(Way.ENTRY).of, transforms.properties(Way.ENTRY)
@@ -47,8 +50,8 @@ def entries_of(
     topic, queue_id, sys_flag = batch.topic, batch.queue_id, batch.sys_flag
     born_ms, born_host, store_host = batch.born_timestamp_ms, batch.born_host, batch.store_host
     reconsume_times = batch.reconsume_times
-    body, at, end = batch.body, 0, len(batch.body)
-    while at < end:
+    body, end = batch.body, len(batch.body)
+    while at < end and len(made) < most:
         try:
             _, _, _, flag, body_bytes = head(body, at)
             body_at = at + head_bytes
@@ -80,9 +83,7 @@ def entries_of(
             reconsume_times, 0,
         )  # fmt: skip
         made.append(put)
-    if len(made) > MAX_BATCH:
-        raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
-    return made
+    return made, at
 
 
 def _admitted(

@@ -8,8 +8,8 @@ existence, queue id, start time; a topic that is missing is created when a messa
 stored (drafts.py). Then each message goes through the intake, whose transforms do the rest. Added
 are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON, CLUSTER; nothing to the messages of a
 batch, as in 5.4 (4.9 adds the batch's properties). The answer to a timer message has the handle by
-which it can be withdrawn (recall_message.py). Codes: 0, 1, 10, 11, 12, 13, 14, 16, 17, 26, 29. Not
-done: inner batches, static topics.
+which it can be withdrawn (recall_message.py). Codes: 0, 1, 2, 10, 11, 12, 13, 14, 16, 17, 26, 29.
+Not done: static topics.
 
 A message whose header was seen before, and that no transform touches, is stored without being
 decoded (`_collect`); any other becomes an InnerMessage. Both end in the same run.
@@ -20,15 +20,14 @@ Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.transforms.inner_batch import count_entries
 from txrocketmq.broker.intake.transforms.own_properties import own_properties
+from txrocketmq.broker.processors.send.batches import Batches
 from txrocketmq.broker.processors.send.end_transaction import End, EndTransactionProcessor
 from txrocketmq.broker.processors.send.send_answers import (
     BATCH_KEY,
@@ -37,14 +36,14 @@ from txrocketmq.broker.processors.send.send_answers import (
     Stored,
     prepared_answers,
 )
-from txrocketmq.broker.processors.send.send_batch import entries_of
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.processors.send.send_places import NO_SHAPE, Place, Shape, Shapes
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
-from txrocketmq.remoting.call import Buffer, Peer, Reply
+from txrocketmq.broker.work.walks import Walks
+from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Peer, Reply
 from txrocketmq.remoting.codes import MQVersion, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Run, serves_run
@@ -104,6 +103,8 @@ class SendMessageProcessor:
         ends: EndTransactionProcessor,
         store_host: bytes,
         unique_keys: UniqueKeys,
+        walks: Walks,
+        clock: Callable[[], int],
         serialize_type: int = SerializeType.JSON,
     ) -> None:
         self._checks = checks
@@ -115,6 +116,8 @@ class SendMessageProcessor:
         self._config = configuration.get(BrokerConfig)
         self._serialize_type = serialize_type
         self._prepare()
+        cluster = self._own[names.CLUSTER]
+        self._batches = Batches(checks, intake, walks, lambda: self._answers, cluster, clock)
         configuration.on_change.append(self._reconfigured)
         self._plain = intake.transforms.plain(Way.SEND)
         self._shapes = Shapes()
@@ -158,6 +161,8 @@ class SendMessageProcessor:
             batch = self._intake.put(messages, run.now_ms)
             if run.work:
                 self._topics.drafts.make(batch.refused)
+        if run.work:
+            self._batches.go_on()
         ended: list[End] = []
         out = self._answered(run, batch, sent, ended)
         if ended:
@@ -315,7 +320,10 @@ class SendMessageProcessor:
                 message = self._message(run.peer, command, header, topic)
                 is_batch = self._is_batch(command, header)
             if is_batch:
-                made, transaction_id = self._batch(message, run.now_ms)
+                made, transaction_id = self._batches.messages_of(run, command, header, message)
+                if not made:  # it is a long one, before which nothing else of the peer is served
+                    run.work += _MOST_WORK
+                    return
             else:
                 made = [self._single(message, run.now_ms)]
                 transaction_id = message.properties[names.UNIQ_KEY]
@@ -407,26 +415,6 @@ class SendMessageProcessor:
         message.properties.update(self._own)
         return message.to_put()
 
-    def _batch(self, batch: InnerMessage, now_ms: int) -> tuple[list[PutMessage], str | None]:
-        """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set."""
-        self._checks.check_batch(batch)
-        batch.way = Way.BATCH
-        key = batch.properties.get(names.UNIQ_KEY)
-        if key and self._intake.store.has_batches(batch.topic):
-            return [self._inner_batch(batch, now_ms)], key
-        self._intake.admit(batch, now_ms)
-        transforms = self._intake.transforms
-        made = entries_of(batch, transforms, partial(self._intake.admit, now_ms=now_ms))
-        return made, batch.properties.get(names.UNIQ_KEY)
-
-    def _inner_batch(self, batch: InnerMessage, now_ms: int) -> PutMessage:
-        """Makes one record of a batch; it must have a key of its own."""
-        batch.sys_flag |= MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
-        batch.properties[names.INNER_NUM] = str(count_entries(batch.body))
-        self._intake.admit(batch, now_ms)
-        batch.properties[names.CLUSTER] = self._own[names.CLUSTER]
-        return batch.to_put()
-
     # --------------------------------------------------------------------- answers
 
     # Every message passes here, so no call is made that can be avoided.
@@ -486,9 +474,14 @@ class SendMessageProcessor:
         if run.is_timed:
             opaques = {each[4] for each in late}
             run.later = [each for each in run.commands if each.opaque in opaques]
-        outcome.then(
-            lambda status: run.write_later([self._answers[status].frames(late)], CODES[status])
-        )
+        waiting_bytes = len(late) * WAITING_BYTES
+        run.peer.begin_wait(waiting_bytes)
+
+        def answer(status: PutStatus) -> None:
+            run.peer.end_wait(waiting_bytes)
+            run.write_later([self._answers[status].frames(late)], CODES[status])
+
+        outcome.then(answer)
         return ()
 
     def _why_refused(

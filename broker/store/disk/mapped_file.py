@@ -153,7 +153,7 @@ class MappedFile:
                 self.remove()
             raise
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """Writes at the writing position and moves it; raises OSError without room."""
         start = self.wrote_bytes
         end = start + len(data)

@@ -26,6 +26,7 @@ from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.index.index_rows import TAG_INDEX, IndexEntry, Rows, positive, rows_of
+from txrocketmq.broker.store.index.waiting_entries import WaitingEntries
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.primitives.packing import fixed
 
@@ -301,7 +302,7 @@ class Index:
         self._items = items
         self._size_bytes = _HEADER.size + slots * _SLOT.size + items * _ITEM.size
         self._files: list[IndexFile] = []
-        self.pending: list[IndexEntry] = []
+        self.pending = WaitingEntries()
         self.damaged: list[tuple[str, str]] = []
         """Files that were not used, with the reasons: pairs of path and text."""
         self._unfinished: list[str] = []
@@ -414,17 +415,18 @@ class Index:
 
     def add(self, entries: Sequence[IndexEntry]) -> None:
         """Takes the index entries of some messages, in the order of the log."""
-        self.pending += entries
+        self.pending.add(entries)
 
-    def write_pending(self, now_ms: int) -> None:
-        """Writes all pending entries; raises OSError without room, the rest still pending."""
-        while self.pending:
-            entries = self.pending[:_MAX_WRITTEN]
+    def write_pending(self, now_ms: int, most: int = 1 << 63) -> None:
+        """Writes pending entries, `most` or a few more; raises OSError without room."""
+        pending, end = self.pending, len(self.pending) - most
+        while len(pending) > max(end, 0):
+            entries = pending.next(_MAX_WRITTEN)
             rows = rows_of(entries)
             written = 0
             while written < len(rows.hashes):
                 written += self._last_file(now_ms).put(rows, written)
-            del self.pending[: len(entries)]
+            pending.drop(len(entries))
 
     def find(
         self,

@@ -32,6 +32,7 @@ from txrocketmq.broker.store.log.dispatch import (
     visibility,
 )
 from txrocketmq.broker.store.log.inner_batch import enter as enter_batch
+from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.log.multi_dispatch import Copied, enter, fill
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -106,7 +107,7 @@ class Batch(Following):
         self.hidden: tuple[tuple[str, int], ...] = ()
         """Topic and size of the records that enter no queue, such as half messages."""
         self.new_files = 0
-        self.pieces: list[tuple[MappedFile, bytes, int]] = []
+        self.pieces: list[tuple[MappedFile, bytes | memoryview, int]] = []
         """What is appended to each file, and the log offset up to which the file is then
         written."""
 
@@ -190,7 +191,10 @@ class CommitLog:
         batch = Batch(now_ms)
         queues.opened = []
         try:
-            self._encode_all(batch, messages, queues)
+            if isinstance(messages, LongRun):
+                self._place(batch, messages, queues)
+            else:
+                self._encode_all(batch, messages, queues)
             for file, _, end_offset in batch.pieces:
                 if end_offset - file.from_offset > file.reserved_bytes:
                     file.reserve(end_offset - file.from_offset)
@@ -308,6 +312,39 @@ class CommitLog:
             places.append((offset, size, queue_offset))
             offset += size
         batch.end(file, parts, offset)
+
+    def long_run(self, like: PutMessage) -> LongRun | PutStatus:
+        """Returns a run of messages like this one, which are encoded a few at a time; or why there
+        can be none.
+        """
+        layout = _FIXED_PARTS.get((len(like.born_host), len(like.store_host)))
+        if layout is None:
+            return PutStatus.MESSAGE_ILLEGAL
+        sys_flag = like.sys_flag & ~_IPV6_FLAGS
+        if len(like.born_host) == _IPV6_HOST_BYTES:
+            sys_flag |= MessageSysFlag.BORN_HOST_V6
+        if len(like.store_host) == _IPV6_HOST_BYTES:
+            sys_flag |= MessageSysFlag.STORE_HOST_V6
+        return LongRun(like, sys_flag, layout, self.files.file_bytes)
+
+    def _place(self, batch: Batch, run: LongRun, queues: ConsumeQueues) -> None:
+        """Does for a long run what `_encode_all` does."""
+        try:
+            queue: ConsumeQueue | None = queues.open(run.topic, run.queue_id)
+        except ValueError:
+            queue = None
+        if queue is None or queue.is_batch:
+            queues.undo(0)
+            for _ in range(len(run)):
+                batch.refuse(PutStatus.MESSAGE_ILLEGAL)
+            return
+        file = self._first_file(batch)
+        begin, end = file.from_offset + file.wrote_bytes, file.from_offset + file.size_bytes
+        for data, end_offset in run.place(batch, queue, (begin, end, self.files.file_bytes)):
+            if end_offset > file.from_offset + file.size_bytes:
+                file = self.files.prepare(batch.new_files, 1)
+                batch.new_files += 1
+            batch.pieces.append((file, data, end_offset))
 
     def _first_file(self, batch: Batch) -> MappedFile:
         """Returns the file to continue in."""

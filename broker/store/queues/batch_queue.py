@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.in_memory import Check, unchecked
@@ -108,18 +109,18 @@ class BatchQueue(ConsumeQueue):
         return self.next_offset + self._entered
 
     def append(self, units: list[int], now_ms: int) -> None:
+        count = len(units) // UNIT_FIELDS
+        first = self.max_offset
+        places = [*compress(range(count), units[1::UNIT_FIELDS])]
         found: list[list[int]] = []
-        for at in range(0, len(units), UNIT_FIELDS):
-            physical_offset, size, tags_code = units[at : at + UNIT_FIELDS]
-            if size:
-                base = self.max_offset + at // UNIT_FIELDS
-                found.append([physical_offset, size, tags_code, now_ms, base, 1, _NOT_COMPACTED, 0])
-            else:
-                found[-1][5] += 1
+        for at, end in zip(places, (*places[1:], count), strict=True):
+            physical_offset, size, tags_code = units[at * UNIT_FIELDS : (at + 1) * UNIT_FIELDS]
+            its = [now_ms, first + at, end - at, _NOT_COMPACTED, 0]
+            found.append([physical_offset, size, tags_code, *its])
         data = b"".join(BATCH_UNIT.pack(*each) for each in found)
         self._append_across(data)
         self._end_bytes += len(data)
-        self.max_offset += len(units) // UNIT_FIELDS
+        self.max_offset += count
         self.max_physical_offset = found[-1][0] + found[-1][1]
         self.next_offset = max(self.next_offset, self.max_offset)
 

@@ -15,26 +15,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from struct import Struct
+from functools import partial
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.in_memory import Check, unchecked
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
-from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.queues.consume_queue_ext import ConsumeQueueExt, is_ext_address
 from txrocketmq.broker.store.queues.light_queues import is_light
 from txrocketmq.broker.store.queues.units import (
+    MANY_UNITS,
     PRE_BLANK,
     PRE_BLANK_SIZE,
     UNIT,
     UNIT_BYTES,
+    UNIT_FIELDS,
     end_of_units,
     first_written,
     has_unit,
     last_written,
+    packed,
+    units_struct,
 )
-from txrocketmq.remoting.primitives.packing import fixed
 
 __all__ = [
     "PRE_BLANK_SIZE",
@@ -46,8 +47,6 @@ __all__ = [
     "units_struct",
 ]
 
-_UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT)
-UNIT_FIELDS: Final = len(fixed(formats.CONSUME_QUEUE_UNIT).names)
 _NOWHERE: Final = 1 << 63
 """A log offset behind all others."""
 
@@ -58,12 +57,6 @@ class Unit(NamedTuple):
     physical_offset: int
     size_bytes: int
     tags_code: int
-
-
-@lru_cache(maxsize=512)
-def units_struct(count: int) -> Struct:
-    """The codec of this many units in a row."""
-    return _UNIT.rows(count)
 
 
 class ConsumeQueue:
@@ -142,9 +135,12 @@ class ConsumeQueue:
         Raises OSError, and writes nothing, when the disk has no room.
         """
         count = len(units) // UNIT_FIELDS
-        if self.writes_ext:
-            self._put_ext(units, now_ms)
-        data = units_struct(count).pack(*units)
+        if count > MANY_UNITS:  # ext units of so many would take long, and are not needed
+            data = packed(units)
+        else:
+            if self.writes_ext:
+                self._put_ext(units, now_ms)
+            data = units_struct(count).pack(*units)
         row = self._files.mapped_files
         file = row[-1] if row else None
         if file is not None and file.wrote_bytes + len(data) <= file.size_bytes:

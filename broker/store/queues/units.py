@@ -14,6 +14,9 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from txrocketmq.broker.store.formats import formats
@@ -23,6 +26,9 @@ UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT).struct
 UNIT_BYTES: Final = UNIT.size
 PRE_BLANK_SIZE: Final = formats.CONSUME_QUEUE_PRE_BLANK_SIZE
 PRE_BLANK: Final = UNIT.pack(0, PRE_BLANK_SIZE, 0)
+UNIT_FIELDS: Final = len(fixed(formats.CONSUME_QUEUE_UNIT).names)
+MANY_UNITS: Final = 1024
+"""No read of sends makes more units than this in one queue, unless it has a long batch."""
 _INTS: Final = UNIT_BYTES // 4
 _SIZE_INT: Final = fixed(formats.CONSUME_QUEUE_UNIT).offset_of("size") // 4
 _CHUNK: Final = 4096
@@ -32,6 +38,22 @@ _CHUNK: Final = 4096
 def is_written(physical_offset: int, size_bytes: int) -> bool:
     """Whether a unit with these fields names a message."""
     return 0 < size_bytes < PRE_BLANK_SIZE and physical_offset >= 0
+
+
+@lru_cache(maxsize=512)
+def units_struct(count: int) -> Struct:
+    """The codec of this many units in a row."""
+    return fixed(formats.CONSUME_QUEUE_UNIT).rows(count)
+
+
+def packed(fields: Sequence[int]) -> bytes:
+    """The units with these fields, one after the other; it is for many."""
+    longs = array("q", fields)
+    if sys.byteorder == "little":
+        longs.byteswap()
+    halves = array("i", longs.tobytes())
+    del halves[2::6]  # the upper half of the size, which is zero
+    return halves.tobytes()
 
 
 def has_unit(view: memoryview, index: int) -> bool:

@@ -66,9 +66,9 @@ class Confirmed:
                 self._reput_until(visible)
 
     def _keep(self, following: Following) -> None:
-        self._unseen_entries += len(following.entries)
         if self._unseen_entries <= _MAX_UNSEEN:
             self._unseen.append(following)
+        self._unseen_entries += len(following.entries)
 
     def _dispatch(self, following: Following) -> bool:
         """Dispatches what follows from some records; returns False if that failed."""

@@ -7,7 +7,7 @@ Java: remoting.protocol.route, remoting.protocol.body.RegisterBrokerBody and its
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final, Self
 
 from txrocketmq.remoting.codes import MQVersion
@@ -25,6 +25,9 @@ from txrocketmq.remoting.serialize.json import decode_body, encode_body, encode_
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
 """Largest size of a registration after decompression."""
 
+_INFLATED_AT_ONCE: Final = 256 * 1024
+_MOST_OF_A_PART: Final = 16 * 1024
+"""How many bytes a topic, a mapping or a list of filter servers may have."""
 _LENGTH: Final = fixed(REGISTRATION_LENGTH).struct
 _READ_WRITE: Final = 6
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
@@ -164,21 +167,28 @@ class RegisterBrokerBody(Body):
         return zlib.compress(b"".join(parts), 9)
 
     @classmethod
-    def decode_compressed(cls, data: bytes, version: int) -> Self:
-        """Returns the registration in a compressed binary form.
+    def reading_compressed(cls, data: bytes, version: int) -> Generator[None, None, Self]:
+        """Returns the registration in a compressed binary form, which is read in steps.
 
         `version` is that of the command: 4.9 writes no mappings. Raises JsonError or BodyError if
         the bytes are no registration.
         """
-        reader = _Parts(_inflated(data))
-        data_version = DataVersion.decode(reader.part())
-        topics = [TopicConfig.from_text(reader.text()) for _ in range(reader.count())]
-        filter_servers = decode_body(reader.part())
-        count = reader.count() if version >= MQVersion.V5_0_0 else 0
-        mappings = [TopicQueueMappingInfo.decode(reader.part()) for _ in range(count)]
+        reader = _Parts((yield from _inflated(data)))
+        data_version = DataVersion.decode(reader.short_part())
+        topics: dict[str, TopicConfig] = {}
+        for _ in range(reader.count()):
+            topic = TopicConfig.from_text(reader.text())
+            topics[str(topic.topic_name)] = topic
+            yield
+        filter_servers = decode_body(reader.short_part())
+        mappings: dict[str, TopicQueueMappingInfo] = {}
+        for _ in range(reader.count() if version >= MQVersion.V5_0_0 else 0):
+            mapping = TopicQueueMappingInfo.decode(reader.short_part())
+            mappings[str(mapping.topic)] = mapping
+            yield
         wrapper = TopicConfigAndMappingSerializeWrapper(
-            topic_config_table={str(topic.topic_name): topic for topic in topics},
-            topic_queue_mapping_info_map={str(mapping.topic): mapping for mapping in mappings},
+            topic_config_table=topics,
+            topic_queue_mapping_info_map=mappings,
             data_version=data_version,
         )
         rest = cls.from_json({"filterServerList": filter_servers})
@@ -191,17 +201,25 @@ def _with_length(data: bytes) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflated(data: bytes) -> Generator[None, None, bytes]:
     inflater = zlib.decompressobj()
+    pieces: list[bytes] = []
+    left_bytes = MAX_INFLATED_BYTES
     try:
-        inflated = inflater.decompress(data, MAX_INFLATED_BYTES)
+        while data and not inflater.eof:
+            if not left_bytes:
+                raise BodyError(
+                    f"the compressed registration is longer than {MAX_INFLATED_BYTES} bytes"
+                )
+            pieces.append(inflater.decompress(data, min(left_bytes, _INFLATED_AT_ONCE)))
+            left_bytes -= len(pieces[-1])
+            data = inflater.unconsumed_tail
+            yield
     except zlib.error as error:
         raise BodyError(f"the registration is not a zlib stream: {error}") from None
     if not inflater.eof:
-        long = len(inflated) >= MAX_INFLATED_BYTES
-        limit = f"is longer than {MAX_INFLATED_BYTES} bytes" if long else "has no end"
-        raise BodyError(f"the compressed registration {limit}")
-    return inflated
+        raise BodyError("the compressed registration has no end")
+    return b"".join(pieces)
 
 
 class _Parts:
@@ -226,8 +244,15 @@ class _Parts:
             raise BodyError(f"{length} bytes at byte {start} do not fit the registration")
         return self._data[start : self._at]
 
+    def short_part(self) -> bytes:
+        """A part that is not read in steps."""
+        part = self.part()
+        if len(part) > _MOST_OF_A_PART:
+            raise BodyError(f"a part of the registration has {len(part)} bytes")
+        return part
+
     def text(self) -> str:
-        return self.part().decode("utf-8", "replace")
+        return self.short_part().decode("utf-8", "replace")
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.KVTable")

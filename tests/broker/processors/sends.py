@@ -47,6 +47,8 @@ def send_processor(parts: Parts, serialize_type: int = SerializeType.JSON) -> Se
         ends_of(parts),
         STORE_HOST,
         UniqueKeys(IP, 1, 1),
+        parts.walks,
+        parts.clock,
         serialize_type,
     )
 

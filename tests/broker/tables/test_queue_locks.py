@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.broker.tables.queue_locks import LOCK_LIVE_MS, QueueLocks
+from txrocketmq.broker.tables import queue_locks as module
+from txrocketmq.broker.tables.queue_locks import FEW_LOCKS, LOCK_LIVE_MS, QueueLocks
 from txrocketmq.remoting.message.message import MessageQueue
 
 QUEUES = [MessageQueue("T", "b", i) for i in range(3)]
@@ -52,3 +55,17 @@ def test_locks_that_are_over_are_forgotten() -> None:
     finished(locks.expire(LOCK_LIVE_MS + 1))
     assert locks._locks.keys() == {"g"}
     assert locks.lock("g", "two", QUEUES, LOCK_LIVE_MS + 1) == QUEUES[:1]
+
+
+def test_one_group_cannot_take_all_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LOCKS", 100)
+    many = [MessageQueue("T", "b", each) for each in range(200)]
+    locks = QueueLocks()
+    assert locks.lock("g", "one", many, 0) == many[:100]
+    assert locks.lock("g", "one", many, 1) == many[:100], "it renews what it has"
+    assert locks.lock("h", "two", many, 1) == many[:FEW_LOCKS]
+    assert locks.count == 100 + FEW_LOCKS
+    locks.unlock("g", "one", many[:90])
+    finished(locks.expire(LOCK_LIVE_MS + 2))
+    assert locks.count == 0
+    assert locks.lock("h", "two", many, LOCK_LIVE_MS + 3) == many[:100]

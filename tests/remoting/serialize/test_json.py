@@ -170,6 +170,11 @@ def test_a_long_broken_header_is_not_scanned() -> None:
     header = b'{"code":1,"remark":"' + b"x" * json.MAX_LENIENT_HEADER_BYTES + b"\xff" + b'"}'
     with pytest.raises(FrameError, match=f"a header of {len(header)} bytes"):
         json.decode_header(header)
+    values = b"{" + b",".join([b"a:1"] * 2) + b"}"
+    assert json._lenient_header(values) == {"a": 1}
+    values = b"{" + b",".join([b"a:1"] * (json.MAX_LENIENT_HEADER_COMMAS + 2)) + b"}"
+    with pytest.raises(FrameError, match=f"a header of {len(values)} bytes"):
+        json.decode_header(values)
 
 
 @given(COMMANDS, st.data())

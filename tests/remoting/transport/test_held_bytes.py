@@ -12,6 +12,7 @@ from twisted.logger import capturedLogs, formatEvent
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.remoting.call import WAITING_BYTES
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.transport.held_bytes import (
@@ -19,7 +20,6 @@ from txrocketmq.remoting.transport.held_bytes import (
     MAX_HELD_BYTES,
     MUCH_BYTES,
     PARKED_BYTES,
-    PARKED_TOGETHER,
     TOO_LONG_MS,
     HeldBytes,
 )
@@ -240,19 +240,22 @@ def test_the_sum_is_exact_and_limited_whatever_happens(steps: list[tuple[int, in
     assert not any(room.held._crowded._rows)
 
 
+TOGETHER = PARKED_BYTES // WAITING_BYTES
+
+
 def test_requests_that_wait_for_messages_are_counted_and_are_no_work_for_each_read() -> None:
     clock, seldom = Clock(TaskClock()), Seldom(5)
     held = HeldBytes(lambda: 1 << 30, seldom, clock.steady_ms)
     peer = TcpPeer(clock, lambda *_: 0, shared=Shared(ENDLESS, held, seldom))
     end = FarEnd(peer)
-    for count in range(1, 5 * PARKED_TOGETHER):
+    for count in range(1, 5 * TOGETHER):
         peer.begin_wait()
-        assert held.total == peer.held_bytes == count // PARKED_TOGETHER * PARKED_BYTES
+        assert held.total == peer.held_bytes == count // TOGETHER * PARKED_BYTES
     end.protocol.dataReceived(b"\0\0")
     assert held.total == 4 * PARKED_BYTES + 2, "and the beginning of a frame"
-    for left in range(5 * PARKED_TOGETHER - 2, 2 * PARKED_TOGETHER, -1):
+    for left in range(5 * TOGETHER - 2, 2 * TOGETHER, -1):
         peer.end_wait()
-        assert peer.held_bytes // PARKED_BYTES == left // PARKED_TOGETHER
+        assert peer.held_bytes // PARKED_BYTES == left // TOGETHER
     end.leave()
     assert held.total == 0
     peer.end_wait()

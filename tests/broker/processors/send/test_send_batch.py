@@ -21,7 +21,9 @@ def entry(properties: bytes = b"", body: bytes = b"one", flag: int = 0) -> bytes
 
 def taken_apart(body: bytes) -> list[PutMessage]:
     batch = InnerMessage("T", 3, body, 7, bytes(8), bytes(8), sys_flag=1, way=Way.BATCH)
-    return [PutMessage(*each) for each in entries_of(batch, no_transforms(), lambda _: None)]
+    made, at = entries_of(batch, no_transforms(), lambda _: None, 0, len(body))
+    assert at == len(body)
+    return [PutMessage(*each) for each in made]
 
 
 PROPERTIES = st.lists(
@@ -75,5 +77,5 @@ def test_what_a_transform_changes_is_written_anew_and_the_rest_is_not() -> None:
     transforms = no_transforms([Twice()])
     texts = [b"own\x01a", b"twice\x01yes", b"twice\x01no"]
     batch = InnerMessage("T", 3, b"".join(map(entry, texts)), 7, bytes(8), bytes(8), way=Way.BATCH)
-    made = entries_of(batch, transforms, lambda message: transforms.apply(message, 0))
+    made, _ = entries_of(batch, transforms, lambda message: transforms.apply(message, 0), 0, 9)
     assert [each[3] for each in made] == [b"own\x01a", b"twice\x01yesyes\x02", b"twice\x01no"]

@@ -10,9 +10,9 @@ import pytest
 
 from tests.broker.processors.sends import Sending
 from tests.fakes import refused
-from txrocketmq.broker.processors.send.send_batch import MAX_BATCH
+from txrocketmq.broker.processors.send.batches import MAX_BATCH
 from txrocketmq.broker.store.formats.config import SYNC_FLUSH
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import WAITING_BYTES, Reply
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
@@ -458,6 +458,8 @@ def test_the_answer_waits_for_the_disk(syncing: Sending) -> None:
     syncing.parts.store.flush.finish(job)
     offsets = [reply.header.queue_offset for reply in answers_of(syncing.answers())]
     assert offsets == [0, 1], "the third came after that fsync had begun"
+    peer = syncing.peer
+    assert (peer.waits, peer.waiting_bytes) == (1, WAITING_BYTES), "what waits is counted"
 
 
 def test_the_disk_takes_too_long(syncing: Sending) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.remoting.protocol.conftest import original_bodies
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.message import body_crc
@@ -166,7 +167,7 @@ def test_compressed_registration_of_the_original(golden_version: str) -> None:
     data = base64.b64decode(original_bodies(golden_version, "compressed")["RegisterBrokerBody"])
     filled = original_bodies(golden_version, "filled")["RegisterBrokerBody"]
     plain = RegisterBrokerBody.decode(filled.encode()).topic_config_serialize_wrapper
-    body = RegisterBrokerBody.decode_compressed(data, VERSIONS[golden_version])
+    body = finished(RegisterBrokerBody.reading_compressed(data, VERSIONS[golden_version]))
     assert body.filter_server_list == ("filterServerListItem",)
     wrapper = body.topic_config_serialize_wrapper
     assert wrapper.data_version == plain.data_version
@@ -182,16 +183,16 @@ def test_compressed_registration_of_the_original(golden_version: str) -> None:
 @given(BODIES)
 def test_compressed_round_trip(body: RegisterBrokerBody) -> None:
     data = body.encode_compressed()
-    assert RegisterBrokerBody.decode_compressed(data, MQVersion.V5_0_0) == body
+    assert finished(RegisterBrokerBody.reading_compressed(data, MQVersion.V5_0_0)) == body
     assert RegisterBrokerBody.decode(body.encode()) == body
 
 
 def test_mappings_are_read_of_5_x_only() -> None:
     body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper_of([], ["m"], 1))
     data = body.encode_compressed()
-    old = RegisterBrokerBody.decode_compressed(data, MQVersion.V4_9_4)
+    old = finished(RegisterBrokerBody.reading_compressed(data, MQVersion.V4_9_4))
     assert old.topic_config_serialize_wrapper.topic_queue_mapping_info_map == {}
-    new = RegisterBrokerBody.decode_compressed(data, MQVersion.V5_0_0)
+    new = finished(RegisterBrokerBody.reading_compressed(data, MQVersion.V5_0_0))
     assert list(new.topic_config_serialize_wrapper.topic_queue_mapping_info_map) == ["m"]
 
 
@@ -202,10 +203,14 @@ def test_registration_truncated_anywhere_is_an_error() -> None:
     plain = zlib.decompress(data)
     for length in range(len(data)):
         with pytest.raises(BodyError, match=r"zlib|has no end"):
-            RegisterBrokerBody.decode_compressed(data[:length], MQVersion.V5_0_0)
+            finished(RegisterBrokerBody.reading_compressed(data[:length], MQVersion.V5_0_0))
     for length in range(len(plain)):
         with pytest.raises(HeaderError):
-            RegisterBrokerBody.decode_compressed(zlib.compress(plain[:length]), MQVersion.V5_0_0)
+            finished(
+                RegisterBrokerBody.reading_compressed(
+                    zlib.compress(plain[:length]), MQVersion.V5_0_0
+                )
+            )
 
 
 @given(BODIES, st.data())
@@ -216,7 +221,9 @@ def test_mutated_registrations_are_bodies_or_header_errors(
     for _ in range(data.draw(st.integers(1, 3))):
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     try:
-        read = RegisterBrokerBody.decode_compressed(zlib.compress(plain), MQVersion.V5_0_0)
+        read = finished(
+            RegisterBrokerBody.reading_compressed(zlib.compress(plain), MQVersion.V5_0_0)
+        )
     except HeaderError:
         return
     assert RegisterBrokerBody.decode(read.encode()) == read
@@ -227,7 +234,9 @@ def test_a_registration_that_grows_beyond_the_limit_is_refused(
 ) -> None:
     monkeypatch.setattr(route, "MAX_INFLATED_BYTES", 1000)
     with pytest.raises(BodyError, match="is longer than 1000 bytes"):
-        RegisterBrokerBody.decode_compressed(zlib.compress(bytes(1001)), MQVersion.V5_0_0)
+        finished(
+            RegisterBrokerBody.reading_compressed(zlib.compress(bytes(1001)), MQVersion.V5_0_0)
+        )
 
 
 def test_the_checksum_of_a_registration_has_no_sign() -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from txrocketmq.broker.store.disk.steps import Steps, finished, told
+from txrocketmq.broker.work.life import Life, WalkBeat
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -21,6 +22,9 @@ from txrocketmq.remoting.protocol.body.route import TopicRouteData
 
 MAX_TOPICS = 10_000
 """How many topics are remembered; routes of others are requested each time."""
+
+ROUTES_MS = 30_000
+"""How often all routes are requested again, in ms (loadBalancePollNameServerInterval)."""
 
 Queues = list[MessageQueue]
 
@@ -69,6 +73,11 @@ class TopicRoutes:
         for topic in list(self._queues):
             self._ask(topic).then(partial(self._take, topic))
             yield
+
+    def life(self) -> Life:
+        """The routes are requested again and again."""
+        again = WalkBeat(ROUTES_MS, "asking for routes", lambda *_: self.refresh())
+        return Life("routes of topics", beats=(again,))
 
     def _take(self, topic: str, outcome: Reply[Any] | Exception) -> None:
         if isinstance(outcome, Exception):

@@ -25,6 +25,7 @@ from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
 from txrocketmq.broker.store.get.get_result import PropertiesFilter
 from txrocketmq.broker.store.queues.consume_queue import Unit
+from txrocketmq.broker.work.life import SECOND_MS, Hears, Life, Tick
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
@@ -199,6 +200,15 @@ class LongPolling:
         if gone:
             self._gone.extend(gone)
             self._wake()
+
+    def life(self, on_arrival: list[Callable[[str, int, int], None]]) -> Life:
+        """Requests end when messages arrive, when their time is over, or when their peers go."""
+        return Life(
+            "held pulls",
+            hears=(Hears(on_arrival, self.arrived),),
+            beats=(Tick(SECOND_MS, lambda _, steady_ms: self.tick(steady_ms)),),
+            forgets=self.disconnected,
+        )
 
     def resume_all(self, topic: str, queue_id: int) -> None:
         """Resumes every request for a queue (its topic is deleted, an offset is reset), a slice of

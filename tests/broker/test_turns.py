@@ -21,6 +21,7 @@ from tests.broker.conftest import STORE_HOST
 from tests.counted import lines_of
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import service
+from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import KnownAs, Parts
@@ -429,7 +430,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     parts.polling = LongPolling(parts.store, broker._wake_soon, scene._timer)
     parts.call_soon = parts.group_changes._call_soon = scene.later.append
     broker._threads.run = lambda *_: None  # type: ignore[method-assign]
-    broker._flush = lambda: flushed(parts)  # type: ignore[method-assign]
+    monkeypatch.setattr(parts.store_services, "sync", lambda: flushed(parts))
     for at in range(0, MANY, 500):
         parts.store.put(
             [
@@ -450,8 +451,8 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     call_later = reactor.callLater
 
     def counted(delay_s: float, call: Any, *args: Any, **named: Any) -> Any:
-        task = getattr(call, "__self__", None)
-        name = getattr(getattr(task, "_call", call), "__qualname__", str(call))
+        work = getattr(getattr(call, "__self__", None), "_call", call)
+        name = getattr(work, "__qualname__", str(work))
 
         def run() -> None:
             lines = lines_of(lambda: call(*args, **named))
@@ -460,8 +461,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
         return call_later(delay_s, run)
 
     monkeypatch.setattr(reactor, "callLater", counted)
-    broker._journal.listen()
-    broker._join()
+    broker._lives_of(all_parts(parts, broker._journal)).begin()
     for _ in range(150):
         reactor.advance(1)
         while scene.later:
@@ -469,6 +469,7 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
             name = soon.__qualname__
             longest[name] = max(longest.get(name, 0), lines_of(soon))
     assert not parts.consumers.groups(), "they have all expired"
-    assert {"Upkeep.expire", "Broker._count", "Walks._turn"} <= longest.keys()
+    assert {"Slices.begin", "Walks._turn"} <= longest.keys()
+    assert any("forgetting clients" in name for name in longest)
     late = {name: lines for name, lines in longest.items() if lines > MOST_LINES}
     assert not late, late

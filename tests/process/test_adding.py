@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PAGE = ROOT / "docs" / "adding.md"
 PARTS = ("remoting", "namesrv", "broker", "client", "cli", "testing", "spark")
-COPIED = (*PARTS, "tests", "docs", "typings", "pyproject.toml")
+COPIED = (*PARTS, "tests", "typings", "pyproject.toml")
 REQUEST, MESSAGE, PART = (
     "Adding a request code", "Adding a kind of message", "Adding a part",
 )  # fmt: skip
@@ -69,15 +69,24 @@ def steps(heading: str) -> Iterator[Step]:
         yield Step(place.removesuffix(" (new)"), below, text, place.endswith(" (new)"))
 
 
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What is of no use in the copy: tests of other parts."""
+    kept = ("broker", "tidy", "testing")
+    is_tests = Path(folder) == ROOT / "tests"
+    return {
+        name
+        for name in names
+        if name == "__pycache__"
+        or (is_tests and (ROOT / "tests" / name).is_dir() and name not in kept)
+    }
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the repository, in which `txrocketmq` are its own modules."""
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(
-                ROOT / name, tmp_path / name, symlinks=True,
-                ignore=shutil.ignore_patterns("__pycache__"),
-            )  # fmt: skip
+            shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=_left_out)
         else:
             shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path

@@ -10,6 +10,7 @@ each of a thousand things is found. Requests that may carry much are asked at th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -448,15 +449,22 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     monkeypatch.setattr(flush, "_LOOKED_AT", MANY // 20)
     monkeypatch.setattr(flush, "_QUEUES_AT_ONCE", 8)
     longest: dict[str, int] = {}
+    late: dict[str, tuple[int, list[tuple[str, int]]]] = {}
     call_later = reactor.callLater
+
+    def note(name: str, call: Callable[[], object]) -> None:
+        where: Counter[str] = Counter()
+        lines = lines_of(call, where)
+        if lines > max(MOST_LINES, longest.get(name, 0)):
+            late[name] = lines, where.most_common(5)
+        longest[name] = max(longest.get(name, 0), lines)
 
     def counted(delay_s: float, call: Any, *args: Any, **named: Any) -> Any:
         work = getattr(getattr(call, "__self__", None), "_call", call)
         name = getattr(work, "__qualname__", str(work))
 
         def run() -> None:
-            lines = lines_of(lambda: call(*args, **named))
-            longest[name] = max(longest.get(name, 0), lines)
+            note(name, lambda: call(*args, **named))
 
         return call_later(delay_s, run)
 
@@ -466,10 +474,8 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
         reactor.advance(1)
         while scene.later:
             soon = scene.later.pop(0)
-            name = soon.__qualname__
-            longest[name] = max(longest.get(name, 0), lines_of(soon))
+            note(soon.__qualname__, soon)
     assert not parts.consumers.groups(), "they have all expired"
     assert {"Slices.begin", "Walks._turn"} <= longest.keys()
     assert any("forgetting clients" in name for name in longest)
-    late = {name: lines for name, lines in longest.items() if lines > MOST_LINES}
     assert not late, late

@@ -25,7 +25,7 @@ COPIED = (*PARTS, "tests", "typings", "pyproject.toml")
 REQUEST, MESSAGE, PART = (
     "Adding a request code", "Adding a kind of message", "Adding a part",
 )  # fmt: skip
-_BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)```(?:python|text)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 class Step(NamedTuple):

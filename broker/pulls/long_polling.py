@@ -155,6 +155,13 @@ class LongPolling:
     def run_woken(self) -> None:
         """Resumes requests that are due, and requests that want what arrived; a slice of them."""
         self._is_waking = False
+        try:
+            self._run_slice()
+        finally:  # what raises is over, and the others go on
+            if self._ready or self._looked_at or self._to_look or self._gone:
+                self._wake()
+
+    def _run_slice(self) -> None:
         self._end_s = self._timer() + SLICE_S
         for count in range(SLICE):
             if count and self._timer() >= self._end_s:
@@ -163,7 +170,11 @@ class LongPolling:
                 self._resume(self._ready.popleft())
             elif self._looked_at:
                 request = self._looked_at.popleft()
-                has_news = self._has_news(request)
+                try:
+                    has_news = self._has_news(request)
+                except Exception:
+                    self._ready.append(request)  # the answer to its pull says what is wrong
+                    raise
                 if has_news:
                     self._resume(request)
                 elif has_news is None:
@@ -177,8 +188,6 @@ class LongPolling:
                 break
         if not self._looked_at:
             self._verdicts.clear()
-        if self._ready or self._looked_at or self._to_look or self._gone:
-            self._wake()
 
     def tick(self, steady_ms: int) -> None:
         """Resumes requests whose time is over, and finds arrivals that were missed, some queues at

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `mqbroker`, with the original's options and configuration file."""
+"""The command `mqbroker`, with the original's options and configuration file.
+
+Java: BrokerStartup.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the table of request codes in docs/compatibility.md; `make docs` runs it.
+"""Writes what docs/compatibility.md says of request codes; `make docs` runs it.
 
 What is served comes from the registries of a name server and a broker, as they are built to run.
-Who serves a code in the original is written down here, from the processors of both versions.
+Who serves a code in the original is written down here, from the processors of both versions. The
+table of all codes is in docs/request_codes.md, which generate_request_headers.py writes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from docs.sections import replaced
 from txrocketmq.broker.all_processors import all_processors
@@ -125,49 +127,63 @@ def _families() -> dict[int, ModuleType]:
     }
 
 
-def _in_original(code: int, version: str) -> str:
+def in_original(code: int, version: str) -> str:
+    """Who serves a code in a version of the original."""
     names = [name for name, codes in ORIGINAL[version].items() if code in codes]
     return ", ".join(names) or NOBODY
 
 
-def status(code: int, ours: dict[int, str], families: dict[int, ModuleType]) -> tuple[str, str]:
-    """Whether a code is served, "yes", "partly", "no" or "-", and a remark."""
+class Status(NamedTuple):
+    """Whether a code is served here: "yes", "partly", "no" or "-"; and what is missing."""
+
+    served: str
+    remark: str
+
+
+def _status(code: int, ours: set[int], families: dict[int, ModuleType]) -> Status:
     if code in RECEIVERS and CALLS[code].name in sent():
-        return "yes", RECEIVERS[code]
+        return Status("yes", RECEIVERS[code])
     if code in ours:
-        return ("partly", PARTLY[code]) if code in PARTLY else ("yes", ours[code])
-    if all(_in_original(code, version) == NOBODY for version in ORIGINAL):
-        return NOBODY, "declared, but served by neither version"
+        return Status("partly", PARTLY[code]) if code in PARTLY else Status("yes", "")
+    if all(in_original(code, version) == NOBODY for version in ORIGINAL):
+        return Status(NOBODY, "")
     for module, missing in _MISSING_BY_FAMILY:
         if families[code] is module:
-            return "no", _MISSING.get(code, missing)
-    return "no", _MISSING.get(code, "")
+            return Status("no", _MISSING.get(code, missing))
+    return Status("no", _MISSING.get(code, ""))
 
 
-def table() -> Iterator[str]:
-    """The lines of the table, after one that counts."""
-    ours, families = served(), _families()
-    rows = []
-    counted: Counter[str] = Counter()
-    for code, call in sorted(CALLS.items()):
-        state, remark = status(code, ours, families)
-        counted[state] += 1
-        originals = " | ".join(_in_original(code, version) for version in ORIGINAL)
-        rows.append(f"| {code} | {call.name} | {originals} | {state} | {remark} |")
+def statuses() -> dict[int, Status]:
+    """What is served of all codes that are declared."""
+    ours, families = set(served()), _families()
+    return {code: _status(code, ours, families) for code in sorted(CALLS)}
+
+
+def summary() -> Iterator[str]:
+    """How many codes are served, and a table of those that are not."""
+    found = statuses()
+    counted = Counter(status.served for status in found.values())
     yield (
-        f"Of {len(CALLS)} declared codes, {counted['yes']} are served, {counted['partly']} are "
-        f"served in part and {counted['no']} are not served. The other {counted[NOBODY]} are "
-        f"declared in the original, but not served by it either."
+        f"Of {len(CALLS)} declared codes, {counted['yes']} are served, {counted['partly']} in part "
+        f"and {counted['no']} not. The\nother {counted[NOBODY]} are declared in the original, but "
+        f"not served by it either."
     )
     yield ""
-    yield "| code | name | in 4.9.7 | in 5.4.0 | here | |"
-    yield "|---|---|---|---|---|---|"
-    yield from rows
+    yield "| not served | codes |"
+    yield "|---|---|"
+    missing: dict[str, list[str]] = {}
+    for code, status in found.items():
+        if status.served == "partly":
+            missing[f"{CALLS[code].name}: {status.remark}"] = [str(code)]
+        elif status.served == "no":
+            missing.setdefault(status.remark, []).append(str(code))
+    for what, codes in missing.items():
+        yield f"| {what} | {', '.join(codes)} |"
 
 
 def pages() -> dict[Path, str]:
     """Each page's path and what it has to be."""
-    return {PAGE: replaced(PAGE.read_text("utf-8"), "request codes", table())}
+    return {PAGE: replaced(PAGE.read_text("utf-8"), "request codes", summary())}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/request_codes.md from the declared calls; `make docs` runs it.
 
-Who serves which code is in docs/compatibility.md.
+Which of them are served is found out by generate_request_codes.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from docs.generate_request_codes import ORIGINAL, Status, in_original, statuses
 from txrocketmq.remoting import protocol
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.header import Header, HeaderField, NoHeader
@@ -29,7 +30,8 @@ INTRODUCTION = """\
 
 This page is for developers who work on the protocol. It lists all request codes of 4.9.7 and 5.4.0
 with the fields of their headers, grouped by the module of `txrocketmq.remoting.protocol` that
-declares them. [compatibility.md](compatibility.md#request-codes) says which of them are served.
+declares them. It says who serves them in the original, and whether they are served here; "-" means
+that nobody serves them. [compatibility.md](compatibility.md#request-codes) has a summary.
 
 Fields have the names that they have on the wire. `!` marks a mandatory field and `=` gives a
 default. A letter in brackets is the short name of the field, which codes marked *letters* use. An
@@ -68,19 +70,22 @@ def _name(kind: type[Header]) -> str:
     return "" if kind is NoHeader else kind.__name__
 
 
-def _family(name: str, module: ModuleType) -> Iterator[str]:
+def _family(name: str, module: ModuleType, found: dict[int, Status]) -> Iterator[str]:
     calls = [value for value in vars(module).values() if isinstance(value, Call)]
     summary = (module.__doc__ or "").strip().partition("\n\n")[0]
     yield f"## {name}"
     yield ""
     yield " ".join(summary.split())
     yield ""
-    yield "| code | name | request | response |"
-    yield "|---|---|---|---|"
+    yield "| code | name | in 4.9.7 | in 5.4.0 | here | request | response |"
+    yield "|---|---|---|---|---|---|---|"
     for call in sorted(calls, key=lambda each: each.code):
         letters = ", *letters*" if call.letters else ""
         request, response = _name(call.request), _name(call.response)
-        yield f"| {call.code.value} | {call.name} | {request}{letters} | {response} |"
+        originals = " | ".join(in_original(call.code, version) for version in ORIGINAL)
+        here = ": ".join(filter(None, found[call.code]))
+        headers = f"{request}{letters} | {response}"
+        yield f"| {call.code.value} | {call.name} | {originals} | {here} | {headers} |"
     kinds = dict.fromkeys(kind for call in calls for kind in (call.request, call.response))
     own = [kind for kind in kinds if kind is not NoHeader and kind.__module__ == module.__name__]
     if own:
@@ -95,8 +100,9 @@ def _lines() -> Iterator[str]:
     yield ""
     yield from (_header(base) for base in reversed(BASES))
     yield ""
+    found = statuses()
     for name in protocol.__all__:
-        yield from _family(name, getattr(protocol, name))
+        yield from _family(name, getattr(protocol, name), found)
 
 
 def pages() -> dict[Path, str]:

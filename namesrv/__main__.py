@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `mqnamesrv`, with the original's options and configuration file (NamesrvStartup)."""
+"""The command `mqnamesrv`, with the original's options and configuration file.
+
+Java: NamesrvStartup.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request and response codes, languages and serializations of the remoting protocol.
 
-Union of 4.9.7 and 5.4.0 (RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode,
-SerializeType). Numbers the two versions use differently keep their 5.x name.
+They are the union of 4.9.7 and 5.4.0; numbers that the two use differently keep their 5.x name.
+
+Java: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType.
 """
 
 from enum import IntEnum

@@ -6,7 +6,8 @@ expression is parsed in steps, between which everybody else is served; who needs
 compiled is kept by its text, and so are refusals, since a client whose expression is wrong asks
 again with each heartbeat.
 
-Java: filter.SqlFilter, filter.parser.SelectorParser (PARSE_CACHE), MessageEvaluationContext.
+Java: filter.FilterFactory, filter.SqlFilter, filter.parser.SelectorParser (PARSE_CACHE),
+MessageEvaluationContext.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ turns, and the reads of one peer keep their order. This module starts no threads
 function that runs work in one.
 
 The original reads in the threads of its pull processor, which are many.
+
+Java: ColdDataCheckService, ColdDataCgCtrService, which slow such consumers down.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@
 
 `code` is the number that the Java client reports (ClientErrorCode, ResponseCode). Errors of the
 connection itself are txrocketmq.remoting.errors.RemotingError.
+
+Java: MQClientException, MQBrokerException, ClientErrorCode.
 """
 
 from __future__ import annotations

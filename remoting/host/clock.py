@@ -8,6 +8,8 @@ moment. `steady_ms` only ever runs on, at one pace: every age, timeout and perio
 Everything else takes these times as arguments, or one of these objects, so that a test advances
 time instead of sleeping: `Clock(twisted.internet.task.Clock())` counts from zero, as that clock
 does.
+
+Java: ServiceThread, ScheduledExecutorService and the timers, each with threads of its own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Clients rebalance with them on their own, and brokers for clients that ask (QUER
 members must come to the same result, so queues and client ids are sorted first, as the original
 sorts them, and every function is exactly its counterpart.
 
-Java: client.consumer.rebalance.AllocateMessageQueue*, common.consistenthash.
+Java: AllocateMessageQueueStrategy and the classes of client.consumer.rebalance that implement it,
+common.consistenthash.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ It is the one that faces the name server: loopback for a name server on this mac
 the network for one elsewhere. The original takes its first address that is not loopback, which
 clients on a laptop often cannot reach. Brokers tell clients this address, and clients have it in
 their ids. `address_of` looks up the names of hosts.
+
+Java: RemotingUtil.getLocalAddress, NetworkUtil.getLocalAddress, RemotingHelper.
 """
 
 from __future__ import annotations

@@ -44,3 +44,35 @@ def test_the_plot_is_of_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> Non
     benchmarks = _generator("generate_benchmarks", monkeypatch)
     digest = benchmarks.digest(json.loads(benchmarks.RESULTS.read_text("utf-8")))
     assert digest in benchmarks.PLOT.read_text("utf-8"), "run: python -m docs.generate_benchmarks"
+
+
+def test_java_classes_are_found_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    java = _generator("generate_map_from_java", monkeypatch)
+    docstring = """Does what Java's StatsService does not.
+
+    Counterpart of
+    timer.Slot, CommitLog.append, flush of FlushService, and MappedFile.PutResult.
+
+    Java: has no counterpart; GroupService waits.
+    """
+    assert list(java.classes_of(docstring)) == [
+        ("Slot", True),
+        ("CommitLog", False),
+        ("FlushService", False),
+        ("MappedFile", False),
+        ("PutResult", True),
+    ]
+
+
+def test_modules_of_whole_java_classes_come_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _generator("generate_map_from_java", monkeypatch).found()
+    assert found["TimerWheel"] == [Path("broker/store/timers/timer_wheel.py")]
+    assert Path("broker/store/log/commit_log.py") in found["CommitLog"]
+    assert Path("broker/store/upkeep/retention.py") not in found["DefaultMessageStore"]
+    assert len(found) > 250
+
+
+def test_what_is_said_to_be_missing_is_found_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    java = _generator("generate_map_from_java", monkeypatch)
+    missing = " ".join(classes for rows in java.MISSING.values() for classes in rows)
+    assert not set(missing.replace(",", "").split()) & set(java.found())

@@ -46,8 +46,9 @@ from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import ConnectError
@@ -123,8 +124,7 @@ class Parts:
     stats: BrokerStats = field(init=False)
     polling: LongPolling = field(init=False)
     pop: Pop = field(init=False)
-    cold_reads: ColdReads = field(init=False)
-    _own_reads: OneByOne = field(init=False)
+    patience: Patience = field(init=False)
     _files: list[JsonFile] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class Parts:
             self._files.append(JsonFile(folder / name))
             return self._files[-1]
 
-        self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
+        self.patience = self.walks.patience = Patience(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
@@ -169,10 +169,9 @@ class Parts:
         self._make_timers(files, file("timermetrics"))
         self.transaction_check = self._check()
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
-        self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
     def _transforms(self, store_config: StoreConfig, steady_clock: Callable[[], int]) -> Transforms:
@@ -211,7 +210,7 @@ class Parts:
             self.transaction_metrics,
             self.after_durable,
             lambda: self.known_as.store_host,
-            self._own_reads,
+            self.patience,
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:
@@ -227,13 +226,13 @@ class Parts:
             clock=self.clock,
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
-            in_thread=self._own_reads,
+            patience=self.patience,
             timer=self.walks.timer,
         )
 
     def _make_timers(self, files: OsFiles, file: JsonFile) -> None:
         metrics = TimerMetrics(file, self.clock)
-        self.timers = Timers(files, self.intake, metrics, self.in_thread)
+        self.timers = Timers(files, self.intake, metrics, self.in_thread, self.patience)
         self.timers.delivery.on_dead_letters.append(self._dead_timers)
         self.topics.on_change.append(self._topic_changed)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import errno
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -97,7 +97,7 @@ class Broker:
             ask_route=self._ask_route,
             wake_soon=self._wake_soon,
             call_soon=lambda call: self.clock.later(0, call),
-            in_thread=self._read_ahead,
+            in_thread=lambda work, done: self._threads.run(work, done),  # noqa: PLW0108 - made later
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
         self.server = RemotingServer(
@@ -324,7 +324,7 @@ class Broker:
             done.callback(None)
 
         read: Deferred[None] = Deferred()
-        self.parts.cold_reads.stop(lambda: read.callback(None))
+        self.parts.patience.stop(lambda: read.callback(None))
         waiting = DeferredList(
             [self.server.stop(), read, *self._threads.running], consumeErrors=True
         )
@@ -395,7 +395,7 @@ class Broker:
         parts = self.parts
         with self._journal.because(f"the end of the connection of {peer.remote_address}"):
             parts.pop.disconnected(peer, steady_ms)
-            for part in (parts.polling, parts.cold_reads, parts.consumers, parts.producers):
+            for part in (parts.polling, parts.patience, parts.consumers, parts.producers):
                 part.disconnected(peer, steady_ms)
 
     def _wake_soon(self) -> None:
@@ -448,16 +448,6 @@ class Broker:
         self._upkeep.sample(today)
 
     # ------------------------------------------------------ work in threads
-
-    def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
-
-        def read(error: Exception | None) -> None:
-            if error is not None:
-                log.error("reading ahead failed: {error}", error=error)
-            done()
-
-        self._threads.run(work, read)
 
     def _flush(self) -> None:
         """Syncs the log in a thread, and again at once while sends wait for it."""

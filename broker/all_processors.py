@@ -50,7 +50,7 @@ def all_processors(
             parts.store,
             parts.stats,
             parts.polling,
-            parts.cold_reads,
+            parts.patience,
             parts.broadcast_offsets,
         ),
         OffsetProcessor(
@@ -60,7 +60,7 @@ def all_processors(
             parts.store,
             parts.schedule,
             parts.walks,
-            parts.cold_reads,
+            parts.patience,
         ),
         HeartbeatProcessor(
             parts.topics,
@@ -71,7 +71,7 @@ def all_processors(
             parts.walks,
         ),
         QueueLockProcessor(parts.locks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
+        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
         AssignmentProcessor(
             parts.config,
             parts.topics,
@@ -82,7 +82,7 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.cold_reads
+            parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.patience
         ),
         *_pop_processors(parts),
         *_admin_processors(parts),
@@ -94,7 +94,7 @@ def _pop_processors(parts: Parts) -> list[object]:
     config, topics, pop = parts.config, parts.topics, parts.pop
     checks = PopChecks(config, topics, parts.groups)
     clocks = parts.clock, parts.steady_clock or parts.clock
-    attempts = Attempts(pop.walks, parts.cold_reads)
+    attempts = Attempts(pop.walks)
     return [
         PopMessageProcessor(checks, parts.filters, pop.queues, pop.polling, attempts, *clocks),
         AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
@@ -115,7 +115,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.after_durable,
         parts.transaction_metrics,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
     return [
         SendMessageProcessor(
@@ -145,7 +145,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
             parts.stats,
             parts.known_as.store_host,
             parts.clock,
-            parts.cold_reads,
+            parts.patience,
         ),
     ]
 

@@ -45,9 +45,9 @@ from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.broker.work import saving
-from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.settings.config_file import Configuration
@@ -74,9 +74,8 @@ class Parts:
     `clock` returns the time in milliseconds since the epoch, `steady_clock` the time by which
     durations are measured; without the latter, the former is used for both. The service provides
     the rest: `call_soon` calls a function in a later turn of the reactor, `later` after some ms.
-    `in_thread` runs what reads files, and `write_in_thread` what writes them, which is waited for
-    at the end. `walks` is the service's too; without a service a walk runs to its end at once, as
-    does all else.
+    `in_thread` runs what reads or writes files; at the end it is waited for. `walks` is the
+    service's too; without a service a walk runs to its end at once, as does all else.
     """
 
     configuration: Configuration
@@ -87,7 +86,6 @@ class Parts:
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call()
     later: Callable[[float, Callable[[], None]], object] = lambda _, call: call()
     in_thread: InThread = at_once
-    write_in_thread: saving.InThread = saving.at_once
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
     known_as: KnownAs = field(default_factory=KnownAs)
 
@@ -117,8 +115,7 @@ class Parts:
     stats: BrokerStats = field(init=False)
     polling: LongPolling = field(init=False)
     pop: Pop = field(init=False)
-    cold_reads: ColdReads = field(init=False)
-    _own_reads: OneByOne = field(init=False)
+    patience: Patience = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
 
@@ -133,9 +130,9 @@ class Parts:
             self.files.append(JsonFile(folder / name))
             return self.files[-1]
 
-        self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
+        self.patience = self.walks.patience = Patience(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
-        self.store_services = StoreServices(self.store, self.write_in_thread)
+        self.store_services = StoreServices(self.store, self.in_thread)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(
@@ -167,13 +164,12 @@ class Parts:
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         timer_metrics = TimerMetrics(file("timermetrics"), clock)
-        self.timers = Timers(files, self.intake, timer_metrics, self.in_thread)
+        self.timers = Timers(files, self.intake, timer_metrics, self.in_thread, self.patience)
         self.transaction_check = self._check()
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
-        self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
     def _transforms(self, store_config: StoreConfig, steady_clock: Callable[[], int]) -> Transforms:
@@ -212,7 +208,7 @@ class Parts:
             self.transaction_metrics,
             self.after_durable,
             lambda: self.known_as.store_host,
-            self._own_reads,
+            self.patience,
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:
@@ -228,7 +224,7 @@ class Parts:
             clock=self.clock,
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
-            in_thread=self._own_reads,
+            patience=self.patience,
             timer=self.walks.timer,
         )
 

@@ -76,8 +76,7 @@ class Broker:
             wake_soon=self._wake_soon,
             call_soon=lambda call: self.clock.later(0, call),
             later=self.clock.later,
-            in_thread=self._read_ahead,
-            write_in_thread=self._threads.run,
+            in_thread=self._threads.run,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
         self.server = RemotingServer(
@@ -263,7 +262,7 @@ class Broker:
             done.callback(None)
 
         read: Deferred[None] = Deferred()
-        self.parts.cold_reads.stop(lambda: read.callback(None))
+        self.parts.patience.stop(lambda: read.callback(None))
         waiting = DeferredList(
             [self.server.stop(), read, *self._threads.running], consumeErrors=True
         )
@@ -281,13 +280,3 @@ class Broker:
 
     def _wake_soon(self) -> None:
         self.clock.later(0, self.parts.polling.run_woken)
-
-    def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
-
-        def read(error: Exception | None) -> None:
-            if error is not None:
-                log.error("reading ahead failed: {error}", error=error)
-            done()
-
-        self._threads.run(work, read)

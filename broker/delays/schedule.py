@@ -22,7 +22,6 @@ from typing import Any
 
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
 from txrocketmq.broker.store.formats.opening_report import messages
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
@@ -30,7 +29,6 @@ from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.clock_steps import ClockSteps
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
@@ -41,7 +39,7 @@ from txrocketmq.broker.work.life import (
     Opening,
     SlicedBeat,
 )
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.broker.work.saving import SOON_MS, Saving
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -64,11 +62,11 @@ class Schedule:
         intake: Intake,
         file: JsonFile,
         clock: Callable[[], int],
-        in_thread: InThread = at_once,
+        patience: Patience,
     ) -> None:
         self.levels = levels
         self._now_ms = clock
-        self.reading = Reading(in_thread)
+        self.reading = Reading(patience)
         self._intake = intake
         self._store = intake.store
         self._file = file
@@ -180,22 +178,26 @@ class Schedule:
         max_level = self.levels.max_level
         for _ in range(max_level):
             level, self._next_level = self._next_level, self._next_level % max_level + 1
-            top = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
-            try:
-                self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
-                if self._offsets.get(level, 0) == top:
-                    continue
-                if self._paused_until_ms.get(level, steady_ms) > steady_ms:
-                    continue
-                delivered += self._deliver_level(level, top, now_ms, steady_ms)
-            except NotInMemory as cold:
-                if not self.reading.is_busy(steady_ms):
-                    self.reading.begin(cold.read)
+            delivered += self._take_turn(level, now_ms, steady_ms)
             if delivered and is_time_up():
                 self.is_behind = True
                 break
         self.save_soon(steady_ms)
         return delivered
+
+    def _take_turn(self, level: int, now_ms: int, steady_ms: int) -> int:
+        """Delivers due messages of a level if it may; returns how many there were."""
+        top = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+
+        def turn() -> int:
+            self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
+            if self._offsets.get(level, 0) == top:
+                return 0
+            if self._paused_until_ms.get(level, steady_ms) > steady_ms:
+                return 0
+            return self._deliver_level(level, top, now_ms, steady_ms)
+
+        return self.reading.work(turn, steady_ms) or 0
 
     def _look_at_clock(self, level: int, top: int, now_ms: int, ahead_ms: int) -> None:
         steps = self._steps[level]
@@ -204,9 +206,7 @@ class Schedule:
             latest_ms = now_ms + self.levels.delay_ms(level)
             # The first of the messages that came since the last look and were stored by the clock
             # as it is now.
-            units = self._store.queue_units(
-                SCHEDULE_TOPIC, level - 1, first, top - first, only_in_memory=True
-            )
+            units = self._store.queue_units(SCHEDULE_TOPIC, level - 1, first, top - first)
             for _, _, deliver_ms in units:
                 if deliver_ms <= latest_ms:
                     break
@@ -255,9 +255,7 @@ class Schedule:
         steps, delay_ms, store = self._steps[level], self.levels.delay_ms(level), self._store
         left_bytes, is_more = MAX_BATCH_BYTES, False
         found: list[Unit] = []
-        for unit in store.queue_units(
-            SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH, only_in_memory=True
-        ):
+        for unit in store.queue_units(SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH):
             at = offset + len(found)
             wait_ms = unit.tags_code - now_ms - steps.set_back_ms(at, ahead_ms)
             if 0 < wait_ms <= delay_ms:
@@ -267,9 +265,7 @@ class Schedule:
                 break
             left_bytes -= unit.size_bytes
             found.append(unit)
-        cold = store.cold_records([(each.physical_offset, each.size_bytes) for each in found])
-        if cold is not None:
-            raise NotInMemory(cold)
+        store.check_records([(each.physical_offset, each.size_bytes) for each in found])
         self.is_behind |= is_more or len(found) == MAX_BATCH
         return found
 

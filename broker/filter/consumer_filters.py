@@ -29,7 +29,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.store.get.get_result import work_of
 from txrocketmq.broker.tables.clients import ConsumerGroup, Consumers
-from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Beat, Hears, Life
 from txrocketmq.broker.work.saving import Saving

@@ -38,17 +38,15 @@ from txrocketmq.broker.pop.records import (
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
-from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
+from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
@@ -165,7 +163,7 @@ class Revive:
         replaced: Replaced,
         *,
         metrics: PopMetrics,
-        in_thread: InThread = at_once,
+        patience: Patience,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -177,7 +175,7 @@ class Revive:
         self._in_flight = in_flight
         self._replaced = replaced
         self._metrics = metrics
-        self.reading = Reading(in_thread)
+        self.reading = Reading(patience)
         self._queues: dict[int, _Queue] = {}
         self._by_time = _ByTime()
         self._count = 0
@@ -206,17 +204,17 @@ class Revive:
         if self._store.config.is_slave or self.reading.is_busy(steady_ms):
             return
         self._look()
-        try:
-            while True:
-                read = [self._read(queue) for queue in self._queues.values()]
-                # First, so that all acknowledgements are known before anything is brought back.
-                if not any(read) and not self._bring_back(now_ms, steady_ms):
-                    return
-                if is_time_up():
-                    self.is_behind = True
-                    return
-        except NotInMemory as cold:
-            self.reading.begin(cold.read)
+        self.reading.work(lambda: self._go_on(now_ms, steady_ms, is_time_up), steady_ms)
+
+    def _go_on(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        while True:
+            read = [self._read(queue) for queue in self._queues.values()]
+            # First, so that all acknowledgements are known before anything is brought back.
+            if not any(read) and not self._bring_back(now_ms, steady_ms):
+                return
+            if is_time_up():
+                self.is_behind = True
+                return
 
     def settle(self) -> None:
         """Saves the progress as far as the log is durable."""
@@ -288,10 +286,8 @@ class Revive:
         count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
         if count <= 0 or self._count >= MAX_WAITING:
             return False
-        units = list(store.queue_units(name, queue_id, offset, count, only_in_memory=True))
-        cold = store.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(store.queue_units(name, queue_id, offset, count))
+        store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, _ in units:
             record = store.message_at(physical_offset, size)
             found = None if record is None else self._topic.read(record)
@@ -340,20 +336,16 @@ class Revive:
             return False
         batch: list[_Revived] = []
         count = size_bytes = 0
-        while count < MAX_BATCH and size_bytes < MAX_BATCH_BYTES:
-            waiting = self._by_time.first(now_ms)
-            if waiting is None:
-                break
-            try:
-                messages = self._messages(waiting)
-            except NotInMemory:
-                if not batch:
-                    raise
-                break
+        due = iter(partial(self._by_time.first, now_ms), None)
+        for waiting, messages in items_in_memory(
+            (waiting, self._messages(waiting)) for waiting in due
+        ):
             self._by_time.remove(waiting)
             batch.append((waiting, messages))
             count += len(messages)
             size_bytes += sum(len(message.body) for _, message in messages)
+            if count >= MAX_BATCH or size_bytes >= MAX_BATCH_BYTES:
+                break
         if not batch:
             return False
         self._put(batch, now_ms, steady_ms)
@@ -453,9 +445,9 @@ class Revive:
         """Returns the message at an offset, or all messages of a record that the check point stands
         for.
         """
-        units = self._store.queue_units(topic, point.queue_id, offset, 1, only_in_memory=True)
+        units = self._store.queue_units(topic, point.queue_id, offset, 1)
         for physical_offset, size, _ in units:
-            record = self._store.message_at(physical_offset, size, only_in_memory=True)
+            record = self._store.message_at(physical_offset, size)
             try:
                 if record is not None:
                     found = in_record(record)

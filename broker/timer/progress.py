@@ -17,7 +17,7 @@ from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.timer.timer_store import TimerStore
-from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.in_thread import InThread
 
 
 class ProgressKeeper:
@@ -39,7 +39,7 @@ class ProgressKeeper:
         self._is_check_synced = True
         self.kept = TimerProgress()
         """The progress in the file."""
-        self.on_sync: list[Callable[[OSError | None], None]] = []
+        self.on_sync: list[Callable[[Exception | None], None]] = []
         """Called with the error when files could not be synced, and with None when they were."""
 
     def begin_with(self, kept: TimerProgress | None) -> None:
@@ -58,11 +58,9 @@ class ProgressKeeper:
         self._is_syncing = True
         end, progress = self._messages.max_physical_offset, self._timers.progress()
         paths = self._paths()
-        failed: list[OSError] = []
 
-        def ended() -> None:
+        def ended(error: Exception | None) -> None:
             self._is_syncing = False
-            error = failed[0] if failed else None
             for heard in self.on_sync:
                 heard(error)
             if error is None:
@@ -75,7 +73,7 @@ class ProgressKeeper:
                     self._kept_changes = changes
                     self._awaited = end, progress
 
-        self._in_thread(lambda: self._sync(paths, failed), ended)
+        self._in_thread(lambda: self._sync(paths), ended)
 
     def _paths(self) -> list[str]:
         paths = [file.path for file in self._timers.log.files.unflushed()]
@@ -85,13 +83,10 @@ class ProgressKeeper:
             paths.append(self._timers.check.path)
         return paths
 
-    def _sync(self, paths: list[str], failed: list[OSError]) -> None:
-        try:
-            for path in paths:
-                if self._files.exists(path):  # else it was put aside, or has expired
-                    self._files.sync(path)
-        except OSError as error:
-            failed.append(error)
+    def _sync(self, paths: list[str]) -> None:
+        for path in paths:
+            if self._files.exists(path):  # else it was put aside, or has expired
+                self._files.sync(path)
 
     def _write(self, now_ms: int) -> None:
         if self._awaited is None or self._messages.flush.flushed_offset < self._awaited[0]:

@@ -15,6 +15,7 @@ Java: timer.TimerMessageStore.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import random
 from typing import Final
 
@@ -30,7 +31,7 @@ from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
     SECOND_MS,
@@ -40,7 +41,7 @@ from txrocketmq.broker.work.life import (
     Life,
     SlicedBeat,
 )
-from txrocketmq.broker.work.reading import RETRY_MS, Reading
+from txrocketmq.broker.work.patience import RETRY_MS, Patience, Reading
 
 _EXPIRE_MS: Final = 30_000
 """How often, in ms, expired files of the timer log are looked for."""
@@ -51,11 +52,16 @@ class Timers:
     """Timer messages. `tick` must be called every 100 ms."""
 
     def __init__(
-        self, files: Files, intake: Intake, metrics: TimerMetrics, in_thread: InThread
+        self,
+        files: Files,
+        intake: Intake,
+        metrics: TimerMetrics,
+        in_thread: InThread,
+        patience: Patience,
     ) -> None:
         self._messages = messages = intake.store
         self.metrics = metrics
-        self.reading = Reading(in_thread)
+        self.reading = Reading(patience)
         self.wheelwork = TimerStore(files, messages, messages.config)
         self.delivery = Delivery(intake, metrics)
         parts = self.wheelwork, self.delivery, metrics, self.reading
@@ -159,7 +165,8 @@ class Timers:
                     self._tell()
             else:
                 try:
-                    is_busy = self._step(now_ms, steady_ms)
+                    step = partial(self._step, now_ms, steady_ms)
+                    is_busy = self.reading.work(step, steady_ms) or False
                 except BrokenChain:
                     self._broken(now_ms)
             if is_busy and is_time_up():

@@ -26,7 +26,7 @@ from typing import Final
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import items_in_memory
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.topic import Topics
@@ -36,9 +36,8 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
@@ -76,7 +75,7 @@ class TransactionCheck:
         metrics: TransactionMetrics,
         after_durable: AfterDurable,
         store_host: Callable[[], bytes],
-        in_thread: InThread = at_once,
+        patience: Patience,
     ) -> None:
         self._config = config
         self._after_durable = after_durable
@@ -87,7 +86,7 @@ class TransactionCheck:
         self._offsets = offsets
         self._questions = questions
         self._metrics = metrics
-        self.reading = Reading(in_thread)
+        self.reading = Reading(patience)
         self.is_behind = False
         """Whether the current round can go on at once."""
         self._queues: dict[int, HalfQueue] = {}
@@ -146,18 +145,17 @@ class TransactionCheck:
             self._began_ms = steady_ms
         if not (self._unknown or self._round or self._begin(self._began_ms, steady_ms)):
             return
-        try:
-            while self._unknown or self._round:
-                if self._unknown:
-                    if self._look_for_copies(self._unknown[0], now_ms):
-                        self._unknown.popleft()
-                elif self._step(self._round[0], now_ms):
-                    self._round.popleft()
-                if is_time_up():
-                    break
-        except NotInMemory as cold:
-            self.reading.begin(cold.read)
-            return
+        self.reading.work(lambda: self._go_on(now_ms, is_time_up), steady_ms)
+
+    def _go_on(self, now_ms: int, is_time_up: Callable[[], bool]) -> None:
+        while self._unknown or self._round:
+            if self._unknown:
+                if self._look_for_copies(self._unknown[0], now_ms):
+                    self._unknown.popleft()
+            elif self._step(self._round[0], now_ms):
+                self._round.popleft()
+            if is_time_up():
+                break
         self.is_behind = bool(self._unknown or self._round)
 
     def _all_queues(self) -> list[HalfQueue]:
@@ -207,16 +205,8 @@ class TransactionCheck:
         """
         found: list[tuple[MessageExt, _Fate]] = []
         size_bytes = 0
-        offset = queue.next_open(queue.ended.half_offset)
-        for _ in range(MAX_BATCH):
-            if offset >= queue.top:
-                return found, offset, True
-            try:
-                half = queue.message(offset)
-            except NotInMemory:
-                if not found:
-                    raise
-                break
+        end = queue.next_open(queue.ended.half_offset)
+        for offset, half in items_in_memory(queue.open_messages(end, MAX_BATCH)):
             if half is None:
                 for heard in self.on_unreadable:
                     heard(queue.queue_id, offset)
@@ -225,12 +215,12 @@ class TransactionCheck:
                 if fate is _Fate.WAIT:
                     return found, offset, True
                 if found and size_bytes + half.store_size > MAX_BATCH_BYTES:
-                    break
+                    return found, offset, False
                 size_bytes += half.store_size
                 half.queue_offset = offset
                 found.append((half, fate))
-            offset = queue.next_open(offset + 1)
-        return found, offset, False
+            end = queue.next_open(offset + 1)
+        return found, end, end >= queue.top
 
     def _fate(self, half: MessageExt, now_ms: int) -> _Fate:
         config, age_ms = self._config, now_ms - half.born_timestamp

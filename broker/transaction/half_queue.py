@@ -6,9 +6,10 @@ Java: the part of TransactionalMessageServiceImpl.check that reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import items_in_memory
 from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
@@ -103,23 +104,23 @@ class HalfQueue:
             top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
             self._copies = Copies(self.ended.half_offset, top, self._early)
         copies = self._copies
-        for at in range(_MAX_COPIES):
-            offset = copies.next(self._open(copies.offset))
-            if offset >= copies.end:
-                self._copies, self._is_known = None, True
-                early, self._early = self._early, []
-                return [each for one in early for each in self.end(one) if each != one]
-            try:
-                half = self.message(offset)
-            except NotInMemory:
-                if not at:
-                    raise
-                return None
+        for offset, half in items_in_memory(self._next_copies(copies)):
             before = copies.add(offset, half)
             if before is not None and half is not None:
                 self.moves.moved(before, offset, prepared_offset(half, before))
                 self.ended.mark([before])
-        return None
+        if copies.next(self._open(copies.offset)) < copies.end:
+            return None
+        self._copies, self._is_known = None, True
+        early, self._early = self._early, []
+        return [each for one in early for each in self.end(one) if each != one]
+
+    def _next_copies(self, copies: Copies) -> Iterator[tuple[int, MessageExt | None]]:
+        for _ in range(_MAX_COPIES):
+            offset = copies.next(self._open(copies.offset))
+            if offset >= copies.end:
+                return
+            yield offset, self.message(offset)
 
     def read_ops(self) -> bool:
         """Reads some op messages; returns whether all available ones were read.
@@ -135,12 +136,8 @@ class HalfQueue:
         count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
         if count <= 0 or ended.is_full:
             return True
-        units = list(
-            self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count, only_in_memory=True)
-        )
-        cold = self._store.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count))
+        self._store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, code in units:
             record = self._store.message_at(physical_offset, size)
             named = [] if record is None else half_offsets(record, code)
@@ -169,15 +166,23 @@ class HalfQueue:
         least = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id)
         return self.ended.next_open(max(offset, least, self.ended.half_offset))
 
+    def open_messages(self, offset: int, most: int) -> Iterator[tuple[int, MessageExt | None]]:
+        """The messages from this offset on that have not ended, as far as the top: their offsets,
+        and what `message` returns.
+        """
+        for _ in range(most):
+            if offset >= self.top:
+                return
+            yield offset, self.message(offset)
+            offset = self.next_open(offset + 1)
+
     def message(self, offset: int) -> MessageExt | None:
         """The half message at an offset; None when it cannot be read.
 
         Raises NotInMemory when it would have to be read from the disk.
         """
-        for at, size, _ in self._store.queue_units(
-            TRANS_HALF_TOPIC, self.queue_id, offset, 1, only_in_memory=True
-        ):
-            record = self._store.message_at(at, size, only_in_memory=True)
+        for at, size, _ in self._store.queue_units(TRANS_HALF_TOPIC, self.queue_id, offset, 1):
+            record = self._store.message_at(at, size)
             try:
                 if record is not None:
                     return decode_message(record, decompress_body=False)[0]

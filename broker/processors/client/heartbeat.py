@@ -15,12 +15,10 @@ ConsumerManageProcessor.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
-from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.filter.expression import ExpressionError
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
@@ -96,7 +94,7 @@ class HeartbeatProcessor:
                 is_first = False
             return self._begin(self._take(request, data))
 
-        return _when_compiled(request, take)
+        return self._walks.patience.answer(request.peer, take)
 
     def _begin(self, steps: Steps[Reply[NoHeader]]) -> Reply[NoHeader] | PendingReply:
         """Takes the steps of a short heartbeat at once, and those of a long one in turns."""
@@ -205,7 +203,7 @@ class HeartbeatProcessor:
     @serves(calls.CHECK_CLIENT_CONFIG)
     def check(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Checks whether an expression can be served."""
-        return _when_compiled(request, lambda: self._check(request))
+        return self._walks.patience.answer(request.peer, lambda: self._check(request))
 
     def _check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         if request.body:
@@ -225,33 +223,6 @@ class HeartbeatProcessor:
                     ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
                 ) from None
         return Reply()
-
-
-def _when_compiled(
-    request: Request[Any], answer: Callable[[], Reply[NoHeader] | PendingReply]
-) -> Reply[NoHeader] | PendingReply:
-    """Returns the answer, or the promise of it while expressions that it needs are compiled."""
-    try:
-        return answer()
-    except NotCompiled as found:
-        waiting = found
-    pending = PendingReply()
-
-    def again() -> None:
-        try:
-            outcome = answer()
-        except NotCompiled as more:
-            more.then(request.peer, again)
-        except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
-            pending.resolve(error)
-        else:
-            if isinstance(outcome, PendingReply):
-                outcome.then(pending.resolve)
-            else:
-                pending.resolve(outcome)
-
-    waiting.then(request.peer, again)
-    return pending
 
 
 def _ids(group: ConsumerGroup) -> Walk:

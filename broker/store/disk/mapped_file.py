@@ -375,6 +375,9 @@ class MappedFileQueue:
 
     def find(self, offset: int) -> MappedFile | None:
         """The file that contains this offset, written or not."""
+        found = self.mapped_files
+        if found and 0 <= offset - found[-1].from_offset < self.file_bytes:
+            return found[-1]
         index = self.index_of(offset)
         return self.mapped_files[index] if index >= 0 else None
 

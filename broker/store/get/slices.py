@@ -13,87 +13,89 @@ from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
-from txrocketmq.broker.store.disk.record_head import HEAD, MAGICS, is_record
+from txrocketmq.broker.store.disk.record_head import HEAD, is_record
 from txrocketmq.broker.store.log.commit_log import CommitLog
 
 _unpack_head: Final = HEAD.unpack_from
-
-
-# The following handles each message that is pulled, so no call is made that can be avoided. It does
-# the cheap checks of is_record() itself, and calls that only for the others.
-
-
-def slices_of(
-    file: MappedFile, starts: Sequence[int], sizes: Sequence[int], magic: int
-) -> list[memoryview] | None:
-    """A slice for each record; None when one may be none. May raise IndexError and struct.error."""
-    view, base = file.view, file.from_offset
-    slices: list[memoryview] = []
-    for start, size in zip(starts, sizes, strict=True):
-        at = start - base
-        end = at + size
-        found_size, found_magic, offset = _unpack_head(view, at)
-        if offset != start or found_size != size or found_magic != magic or not view[end - 1]:
-            return None
-        slices.append(view[at:end])
-    return slices
-
-
-def one_slice(
-    file: MappedFile, starts: Sequence[int], sizes: Sequence[int], magic: int
-) -> list[memoryview] | None:
-    """The same for adjacent records: one slice for all of them."""
-    view = file.view
-    at = first = starts[0] - file.from_offset
-    for start, size in zip(starts, sizes, strict=True):
-        found_size, found_magic, offset = _unpack_head(view, at)
-        at += size
-        if offset != start or found_size != size or found_magic != magic or not view[at - 1]:
-            return None
-    return [view[first:at]]
+_HEAD_BYTES: Final = HEAD.size
 
 
 class Slices:
-    """Collects slices of the log; a message that directly follows another extends its slice."""
+    """Collects slices of the log; a message that directly follows another extends its slice.
 
-    def __init__(self, log: CommitLog) -> None:
+    `magic` is that of most of the records; all others are found, too.
+    """
+
+    __slots__ = (
+        "_end", "_file", "_file_bytes", "_file_start", "_log", "_magic", "_run_end", "_run_start",
+        "_slices", "_start", "_view",
+    )  # fmt: skip
+
+    def __init__(self, log: CommitLog, magic: int) -> None:
         self._log = log
+        self._magic = magic
         self._slices: list[memoryview] = []
-        self._file: MappedFile
+        self._file: MappedFile | None = None
         self._view = memoryview(b"")
-        self._file_start = self._file_end = 0
-        self._run_start = self._run_end = 0
+        self._file_start = self._file_bytes = 0
+        self._run_start = self._run_end = -1
+        """The slice that is being extended: positions in the file."""
         self._start = self._end = 0
+
+    def take_all(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
+        """Takes messages, given by log offsets and sizes, until the log does not have the next one;
+        returns how many it took.
+        """
+        # This handles each message that is pulled, so no call is made that can be avoided: it does
+        # the cheap checks of `find` itself.
+        magic, view, base = self._magic, self._view, self._file_start
+        last, run_end, taken = self._file_bytes - _HEAD_BYTES, self._run_end, 0
+        for start, size in zip(starts, sizes, strict=True):
+            at = start - base
+            end = at + size
+            is_sound = False
+            if 0 <= at <= end - _HEAD_BYTES <= last:
+                found_size, found_magic, offset = _unpack_head(view, at)
+                is_sound = (
+                    offset == start
+                    and found_size == size
+                    and found_magic == magic
+                    and view[end - 1] != 0
+                )
+            if not is_sound:
+                self._run_end = run_end
+                if not self.find(start, size):
+                    return taken
+                view, base, run_end = self._view, self._file_start, self._run_end
+                last, at, end = self._file_bytes - _HEAD_BYTES, self._start, self._end
+            if at != run_end:
+                if run_end >= 0:
+                    self._slices.append(view[self._run_start : run_end])
+                self._run_start = at
+            run_end = end
+            taken += 1
+        self._run_end = run_end
+        return taken
 
     def find(self, physical_offset: int, size: int) -> bool:
         """Goes to a message; returns False when the log does not have it there (see is_record)."""
-        end = physical_offset + size
-        if (
-            not self._file_start <= physical_offset < end <= self._file_end or size < HEAD.size
-        ) and not self._go_to_file(physical_offset, end):
+        at = physical_offset - self._file_start
+        if self._file is None or not 0 <= at <= at + size <= self._file_bytes:
+            file = self._log.files.find(physical_offset)
+            if file is None:
+                return False
+            self._end_run()
+            self._file, self._view = file, file.view
+            self._file_start, self._file_bytes = file.from_offset, file.wrote_bytes
+            at = physical_offset - self._file_start
+        if not is_record(self._file, physical_offset, size):
             return False
-        view, at = self._view, physical_offset - self._file_start
-        found_size, magic, offset = _unpack_head(view, at)
-        if found_size != size or offset != physical_offset or magic not in MAGICS:
-            return False
-        if not view[at + size - 1] and not is_record(self._file, physical_offset, size):
-            return False
-        self._start, self._end = physical_offset, end
-        return True
-
-    def _go_to_file(self, start: int, end: int) -> bool:
-        """Goes to the file that contains this range; returns False when there is none."""
-        file = self._log.files.find(start)
-        if file is None or end > file.end_offset or end - start < HEAD.size:
-            return False
-        self._end_run()
-        self._file, self._view = file, file.view
-        self._file_start, self._file_end = file.from_offset, file.end_offset
+        self._start, self._end = at, at + size
         return True
 
     def found(self) -> memoryview:
         """The message that was gone to."""
-        return self._view[self._start - self._file_start : self._end - self._file_start]
+        return self._view[self._start : self._end]
 
     def take(self) -> None:
         """Adds that message."""
@@ -108,9 +110,6 @@ class Slices:
         return self._slices
 
     def _end_run(self) -> None:
-        if self._run_end > self._run_start:
-            file_start = self._file_start
-            self._slices.append(
-                self._view[self._run_start - file_start : self._run_end - file_start]
-            )
+        if self._run_end >= 0:
+            self._slices.append(self._view[self._run_start : self._run_end])
         self._run_start = self._run_end = -1

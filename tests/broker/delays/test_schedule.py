@@ -49,6 +49,7 @@ def loaded(parts: Parts) -> dict[int, int]:
         parts.intake,
         JsonFile(parts.config_folder / "delayOffset.json"),
         parts.clock,
+        parts.patience,
     )
     later.load()
     table: dict[int, int] = later.table()["offsetTable"]
@@ -336,6 +337,7 @@ def test_progress_survives(parts: Parts) -> None:
         parts.intake,
         JsonFile(parts.config_folder / "delayOffset.json"),
         parts.clock,
+        parts.patience,
     )
     later.load()
     assert later.table()["offsetTable"] == {1: 2}
@@ -400,6 +402,8 @@ def test_the_original_s_file_is_read(
     golden_store: Callable[[str], Path], golden_version: str, parts: Parts
 ) -> None:
     path = golden_store(golden_version) / "clean" / "config" / "delayOffset.json"
-    schedule = Schedule(parts.delay_levels, parts.intake, JsonFile(path), parts.clock)
+    schedule = Schedule(
+        parts.delay_levels, parts.intake, JsonFile(path), parts.clock, parts.patience
+    )
     schedule.load()
     assert schedule.table()["offsetTable"][1] == 3

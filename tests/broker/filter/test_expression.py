@@ -4,6 +4,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.steps: list[Steps[None]] = []
-        self.jobs: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self.jobs: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
         self.expressions = Expressions(
             in_thread=lambda work, done: self.jobs.append((work, done)),
             in_turns=self.steps.append,
@@ -113,13 +114,14 @@ class Turns:
         try:
             return self.expressions.compile(text)
         except NotCompiled as waiting:
-            waiting.then(peer or FakePeer(), lambda: self.said.append(text[:5]))
+            then: Any = waiting.awaited
+            then(peer or FakePeer(), lambda: self.said.append(text[:5]))
             return None
 
     def imported(self) -> None:
         work, done = self.jobs.pop()
         work()
-        done()
+        done(None)
 
 
 def test_the_first_expression_waits_for_the_parser() -> None:

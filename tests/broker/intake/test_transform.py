@@ -140,7 +140,7 @@ def test_what_is_sent_back(scene: Scene) -> None:
         parts.stats,
         STORE_HOST,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
     header = ConsumerSendMsgBackRequestHeader(offset=put(scene, "T"), group="g", delay_level=1)
     processor.send_back(request(header, now_ms=parts.now_ms))

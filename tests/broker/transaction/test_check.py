@@ -384,7 +384,7 @@ def test_a_round_is_done_in_slices(tmp_path: Path) -> None:
         if turns == 3:
             for each in halves[5 * MAX_BATCH :]:
                 scene.end(each, COMMIT)
-    assert turns > 5
+    assert turns >= 5
     assert [int(asked.body) for _, asked in scene.asked(peer)] == list(range(5 * MAX_BATCH))
     scene.close()
 

@@ -30,7 +30,7 @@ RUNNING_INFO = GetConsumerRunningInfoRequestHeader(
 @pytest.fixture
 def processor(parts: Parts) -> CallClientProcessor:
     return CallClientProcessor(
-        parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.cold_reads
+        parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.patience
     )
 
 

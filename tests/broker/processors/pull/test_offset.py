@@ -35,7 +35,7 @@ def processor(parts: Parts) -> OffsetProcessor:
         parts.store,
         parts.schedule,
         parts.walks,
-        parts.cold_reads,
+        parts.patience,
     )
 
 

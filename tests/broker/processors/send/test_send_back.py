@@ -28,7 +28,7 @@ def processor(parts: Parts) -> SendBackProcessor:
         parts.stats,
         STORE_HOST,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
 
 

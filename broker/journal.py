@@ -9,7 +9,7 @@ message.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -34,9 +34,9 @@ class Journal:
     `dispatchers` tell whose request is being served while something happens.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, dispatchers: Sequence[Dispatcher] = ()) -> None:
         self._parts = parts
-        self.dispatchers: list[Dispatcher] = []
+        self._dispatchers = dispatchers
         self._cause = ""
         self._topics: set[str] = set()
         self._groups: set[str] = set()
@@ -92,7 +92,7 @@ class Journal:
         """
         if self._cause:
             return self._cause
-        for dispatcher in self.dispatchers:
+        for dispatcher in self._dispatchers:
             if dispatcher.served is not None:
                 peer, command = dispatcher.served
                 return f"{code_name(command.code)} of {peer.remote_address}"

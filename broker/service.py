@@ -6,9 +6,8 @@ Counterpart of BrokerController, without its logic: each part gets the two or th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
@@ -20,6 +19,7 @@ from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.cluster.outer_api import Identity
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import KnownAs, Parts
+from txrocketmq.broker.ports import Ports
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
@@ -27,26 +27,22 @@ from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.broker.work.walks import Walks
-from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
+from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Life, Opening, Periodic
 from txrocketmq.remoting.host.lives import Lives
-from txrocketmq.remoting.host.metrics_port import MetricsPort
 from txrocketmq.remoting.host.threads import Threads
-from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.settings.config_file import Configuration
 from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.peer import TcpPeer
-from txrocketmq.remoting.transport.refusals import Refusals
-from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
+from txrocketmq.remoting.transport.server import configured_serialize_type
 
 LAST_JOBS_MS = 10_000
 """How long `stop` waits for work in threads, in ms."""
-_VIP_OFFSET, _HA_OFFSET = 2, 1
+_HA_OFFSET = 1
 
 log = Logger()
 
@@ -63,12 +59,8 @@ class Broker:
         tls: TlsConfig | None = None,
     ) -> None:
         self.clock = clock or Clock()
-        self.port = config.listen_port
         self._tls = tls or TlsConfig()
-        self.metrics = MetricsPort()
         self._threads = Threads(self.clock)
-        self.guards: list[Guard] = []
-        """Called in this order for each request on both ports before it is served."""
         self.parts = Parts(
             configuration=configuration or Configuration((config, store_config), {}),
             clock=self.clock.now_ms,
@@ -79,17 +71,11 @@ class Broker:
             in_thread=self._threads.run,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
-        self.server = RemotingServer(
-            self.clock.unhurried,
-            self._disconnected,
-            max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
-            tls=self._tls,
-            max_held_bytes=lambda: self.parts.config.max_bytes_held_for_peers,
-        )
         self._connections: Connections | None = None
-        self._refusals = Refusals(self.clock.unhurried)
         self._failures = Failures(self.clock.unhurried)
-        self._journal = Journal(self.parts)
+        self._ports = Ports(self.parts, self.clock, self._tls, self._failures, self._disconnected)
+        self.guards, self.server = self._ports.guards, self._ports.server
+        self._journal = Journal(self.parts, self._ports.dispatchers)
         self.lives = self._lives_of([])
         """Those of the parts, from the start on."""
 
@@ -101,6 +87,11 @@ class Broker:
             in_thread=self._threads.run,
             work_of=self._work_of,
         )
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, once it has started."""
+        return self._ports.port
 
     @property
     def address(self) -> str:
@@ -132,8 +123,11 @@ class Broker:
         notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
         form = configured_serialize_type()
         # No request finds the registries empty: nothing is read before this method has returned.
-        dispatcher, vip = self._dispatchers(form)
-        vip_port = self._listen(dispatcher, vip)
+        try:
+            self._ports.listen(form, self.lives.gauges(), self.why_not_ready)
+        except (CannotListenError, OSError):
+            parts.store.stop(self.clock.now_ms())
+            raise
         # From here on these count as settings: remarks and answers to tools contain them.
         own = {} if config.broker_ip1 else {"brokerIP1": ip}
         own |= {} if config.broker_ip2 else {"brokerIP2": ip}
@@ -141,9 +135,7 @@ class Broker:
             parts.configuration.update(own, at_start=True)
         told = config.advertised_port or self.port
         parts.known_as = KnownAs(f"{ip}:{told}", host_bytes(own_host, told))
-        registry = Registry(*all_processors(parts, form))
-        dispatcher.use(registry)
-        vip.use(registry.vip())
+        self._ports.use(Registry(*all_processors(parts, form)))
         # One thread is started now: when memory is short later, it would be too late.
         maybeDeferred(self.clock.in_thread, int).addErrback(
             lambda why: self._journal.went("starting a thread", why.getErrorMessage())
@@ -154,48 +146,12 @@ class Broker:
             name=config.broker_name,
             cluster=config.broker_cluster_name,
             port=self.port,
-            vip=vip_port,
+            vip=self._ports.vip_port,
             address=self.address,
         )
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )
-
-    def _dispatchers(self, form: SerializeType) -> tuple[Dispatcher, Dispatcher]:
-        """Makes the dispatchers of the two ports, which have no processors yet."""
-        times = self.clock.now_ms, self.clock.steady_ms
-        dispatcher = Dispatcher(Registry(), *times, self._failures, form)
-        vip = Dispatcher(Registry(), *times, self._failures, form)
-        for each in (dispatcher, vip):
-            each.guards = self.guards
-            each.on_refusal.append(self._refusals)
-            self._journal.dispatchers.append(each)
-        return dispatcher, vip
-
-    def _listen(self, dispatcher: Dispatcher, vip: Dispatcher) -> int:
-        """Listens on all ports and returns the VIP port; closes the store if a port is taken."""
-        config = self.parts.config
-        try:
-            self.port = self.server.listen(config.listen_port, dispatcher, config.bind_address)
-            vip_port = self.port - _VIP_OFFSET
-            self.server.listen(vip_port, vip, config.bind_address)
-            self.metrics.open(self.clock.unhurried, config, self._metrics, self.why_not_ready)
-        except (CannotListenError, OSError):
-            self.parts.store.stop(self.clock.now_ms())
-            raise
-        return vip_port
-
-    def _metrics(self, labels: Mapping[str, str]) -> Any:
-        # Not at the top: the package may not be there.
-        from txrocketmq.broker.metrics import BrokerMetrics  # noqa: PLC0415
-        from txrocketmq.remoting.transport.peer_metrics import PeerMetrics  # noqa: PLC0415
-
-        times = RpcTimes()
-        for dispatcher in self._journal.dispatchers:
-            dispatcher.times = times
-        metrics = BrokerMetrics(self.parts, labels, self.clock.now_ms, times, self.lives.gauges())
-        peers = PeerMetrics(self.server.shared, metrics.own)
-        return lambda: chain(metrics.collect(), peers.collect())
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""
@@ -247,7 +203,7 @@ class Broker:
     def _close(self, done: Deferred[None]) -> None:
         self.parts.registration.forget_changes()
         self.clock.stop()
-        self.metrics.close()
+        self._ports.metrics.close()
         if self._connections is not None:
             self._connections.close()
 

@@ -44,8 +44,7 @@ class Scene:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.dispatcher = Dispatcher(Registry(), lambda: 0, lambda: 0)
-        self.journal = Journal(parts)
-        self.journal.dispatchers.append(self.dispatcher)
+        self.journal = Journal(parts, [self.dispatcher])
         life = self.journal.life()
         assert list(life.opens(Opening())) == []
         for each in life.hears:

@@ -27,7 +27,7 @@ from txrocketmq.broker.work.life import (
     Tick,
     WalkBeat,
 )
-from txrocketmq.broker.work.patience import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.protocol.body.route import TopicConfig

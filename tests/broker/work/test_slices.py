@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from txrocketmq.broker.work.patience import Patience, Reading
-from txrocketmq.broker.work.slices import Slices
+from txrocketmq.broker.work.slices import SLICE_MS, Slices
 
 
 class Work:
@@ -42,3 +42,22 @@ def test_others_have_their_turn_between_slices() -> None:
         waiting.pop()()
         turns += 1
     assert (work.left, turns) == (0, 9)
+
+
+class Batches(Work):
+    """The same pieces, of 1 ms each, and one with each tick."""
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.left -= 1
+        self.steady_ms += 1
+
+
+def test_a_slice_is_used_up_by_work_that_does_little_at_once() -> None:
+    waiting: list[Callable[[], None]] = []
+    work = Batches()
+    Slices(work, lambda: 1_000, lambda: work.steady_ms, waiting.append).begin()
+    assert (work.left, len(waiting)) == (10 - SLICE_MS, 1)
+    waiting.pop()()
+    assert (work.left, waiting) == (0, [])

@@ -40,6 +40,7 @@ from txrocketmq.broker.work.life import (
     SlicedBeat,
 )
 from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.broker.work.saving import SOON_MS, Saving
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -88,9 +89,8 @@ class Schedule:
         """Called with level, number of damaged records, and the offset of the first."""
         self._durable: dict[int, int] = {}
         """The progress up to which everything delivered is durable; only this is saved."""
-        self._awaited: tuple[int, dict[int, int]] | None = None
-        """Progress that becomes durable once the log is durable up to an offset: that offset, and
-        the progress by level."""
+        self._awaited = DurableProgress[dict[int, int]](self._store)
+        """Progress by level that becomes durable with the log."""
         self._want_from_ms = 0
         """The steady time from which another sync may be wanted."""
         self.on_wanted: list[Callable[[], object]] = []
@@ -128,12 +128,10 @@ class Schedule:
 
     def settle(self) -> None:
         """Notes for delayOffset.json which progress is durable by now."""
-        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
-        if self._awaited is None or flushed >= end:
-            self._awaited = end, dict(self._offsets)
-        if flushed >= self._awaited[0]:
-            self._file.is_stale |= self._awaited[1] != self._durable
-            self._durable, self._awaited = self._awaited[1], None
+        durable = self._awaited.latest(lambda: dict(self._offsets))
+        if durable is not None:
+            self._file.is_stale |= durable != self._durable
+            self._durable = durable
 
     def save_soon(self, steady_ms: int) -> None:
         """Has progress made durable and written, a few times a second at most."""

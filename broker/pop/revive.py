@@ -47,6 +47,7 @@ from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
 from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
@@ -180,9 +181,8 @@ class Revive:
         self._by_time = _ByTime()
         self._count = 0
         self._paused_until_ms = 0
-        self._awaited: tuple[int, dict[int, int]] | None = None
-        """Progress that can be saved once the log is durable up to an offset: that offset, and the
-        progress by queue."""
+        self._awaited = DurableProgress[dict[int, int]](self._store)
+        """Progress by queue that can be saved once the log is durable."""
         self.is_behind = False
         """Whether the last `tick` had to stop before it was finished."""
         self.on_refused: list[Callable[[int, str, str], None]] = []
@@ -218,16 +218,10 @@ class Revive:
 
     def settle(self) -> None:
         """Saves the progress as far as the log is durable."""
-        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
-        if self._awaited is None or flushed >= end:
-            self._awaited = (
-                end,
-                {queue_id: queue.done_offset for queue_id, queue in self._queues.items()},
-            )
-        if flushed < self._awaited[0]:
-            return
-        progress, self._awaited = self._awaited[1], None
-        for queue_id, offset in progress.items():
+        progress = self._awaited.latest(
+            lambda: {queue_id: queue.done_offset for queue_id, queue in self._queues.items()}
+        )
+        for queue_id, offset in (progress or {}).items():
             queue = self._queues[queue_id]
             if offset > queue.kept:
                 self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)

@@ -18,6 +18,7 @@ from txrocketmq.broker.transaction.end_marks import Ended
 from txrocketmq.broker.transaction.half_message import prepared_offset
 from txrocketmq.broker.transaction.moves import Moves
 from txrocketmq.broker.transaction.op_message import half_offsets
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
 from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 
@@ -51,9 +52,8 @@ class HalfQueue:
         """Whether it is known which messages are older copies of others."""
         self._early: list[int] = []
         """Offsets of messages that ended before that."""
-        self._awaited: tuple[int, tuple[int, int]] | None = None
-        """Progress that can be saved once the log is durable up to an offset: that offset, and the
-        progress in both queues."""
+        self._awaited = DurableProgress[tuple[int, int]](store)
+        """Progress in both queues that can be saved once the log is durable."""
 
     def _in_file(self) -> tuple[int, int]:
         query, queue_id = self._offsets.query, self.queue_id
@@ -75,7 +75,7 @@ class HalfQueue:
         """Takes the queue's present end, and the saved progress if somebody else has set it."""
         if self._in_file() != self._kept:
             self._kept = self._in_file()
-            self._awaited = None
+            self._awaited.forget()
             self.ended = Ended(*self._begin())
             self._copies, self._is_known = None, False
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
@@ -194,13 +194,9 @@ class HalfQueue:
         """Saves the progress as far as the log is durable, since it must not be ahead of
         messages.
         """
-        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
-        progress = self.ended.half_offset, self.ended.op_offset
-        if self._awaited is None or flushed >= end:
-            self._awaited = end, progress
-        if flushed < self._awaited[0]:
+        progress = self._awaited.latest(lambda: (self.ended.half_offset, self.ended.op_offset))
+        if progress is None:
             return
-        progress, self._awaited = self._awaited[1], None
         if progress == self._kept or (NOT_FOUND in self._kept and progress == (0, 0)):
             return
         if self._in_file() != self._kept:

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.work.role import Role
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock
@@ -41,7 +42,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = []
+        self.guards: list[Guard] = Role(parts.store.config).guards()
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

@@ -29,6 +29,7 @@ from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.clock_steps import ClockSteps
+from txrocketmq.broker.work.engine import Engine, Mishap, tell
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
@@ -39,7 +40,7 @@ from txrocketmq.broker.work.life import (
     Opening,
     SlicedBeat,
 )
-from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.broker.work.saving import SOON_MS, Saving
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -54,7 +55,7 @@ RETRY_MS = 10_000
 """How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
 
 
-class Schedule:
+class Schedule(Engine):
     """Delivers due messages; `tick` is to be called every 100 ms."""
 
     def __init__(
@@ -67,7 +68,7 @@ class Schedule:
     ) -> None:
         self.levels = levels
         self._now_ms = clock
-        self.reading = Reading(patience)
+        super().__init__(intake.store, patience)
         self._intake = intake
         self._store = intake.store
         self._file = file
@@ -77,16 +78,9 @@ class Schedule:
         self._done: dict[int, set[int]] = {}
         """By level: offsets beyond its progress that are finished already."""
         self._next_level = 1
-        self.is_behind = False
-        """Whether more messages may be due than the last `tick` delivered."""
+        self.delivered = 0
+        """How many messages were delivered since the start."""
         self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
-        self.on_refused: list[Callable[[int, str, str], None]] = []
-        """Called with level, topic and status when a level pauses because the store refuses
-        messages."""
-        self.on_dead_letters: list[Callable[[int, int, int, str], None]] = []
-        """Called with level, number of dead letters, the offset of the first, and the reason."""
-        self.on_unreadable: list[Callable[[int, int, int], None]] = []
-        """Called with level, number of damaged records, and the offset of the first."""
         self._durable: dict[int, int] = {}
         """The progress up to which everything delivered is durable; only this is saved."""
         self._awaited = DurableProgress[dict[int, int]](self._store)
@@ -159,29 +153,19 @@ class Schedule:
             for level, offset in sorted(self._offsets.items())
         }
 
-    def tick(
-        self,
-        now_ms: int,
-        steady_ms: int | None = None,
-        is_time_up: Callable[[], bool] = lambda: False,
-    ) -> int:
-        """Delivers a batch of the due messages of each level; returns how many messages that were.
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Delivers a batch of the due messages of each level.
 
-        Pauses are measured by `steady_ms`, which is `now_ms` if it is not given. When the time is
-        up, the remaining levels come first in the next call.
+        When the time is up, the remaining levels come first in the next call.
         """
-        if steady_ms is None:
-            steady_ms = now_ms
-        delivered, self.is_behind = 0, False
-        max_level = self.levels.max_level
+        before, max_level = self.delivered, self.levels.max_level
         for _ in range(max_level):
             level, self._next_level = self._next_level, self._next_level % max_level + 1
-            delivered += self._take_turn(level, now_ms, steady_ms)
-            if delivered and is_time_up():
+            self.delivered += self._take_turn(level, now_ms, steady_ms)
+            if self.delivered != before and is_time_up():
                 self.is_behind = True
                 break
         self.save_soon(steady_ms)
-        return delivered
 
     def _take_turn(self, level: int, now_ms: int, steady_ms: int) -> int:
         """Delivers due messages of a level if it may; returns how many there were."""
@@ -235,14 +219,19 @@ class Schedule:
             done.clear()
             del self._paused_until_ms[level]
         if unread:
-            for heard_unread in self.on_unreadable:
-                heard_unread(level, len(unread), unread[0])
+            tell(self.on_unreadable, Mishap(len(unread), level - 1, unread[0]))
         if dead:
-            for heard_dead in self.on_dead_letters:
-                heard_dead(level, len(dead), dead[0].offset, dead[0].why)
+            first = dead[0]
+            tell(
+                self.on_dead_letters,
+                Mishap(len(dead), level - 1, first.offset, first.message.topic, first.why),
+            )
         if refused is not None:
-            for heard in self.on_refused:
-                heard(level, refused[0].message.topic, refused[1].name)
+            first, status = refused
+            tell(
+                self.on_refused,
+                Mishap(1, level - 1, first.offset, first.message.topic, status.name),
+            )
         return delivered
 
     def _units(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> list[Unit]:

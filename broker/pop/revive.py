@@ -45,8 +45,9 @@ from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.engine import Engine, Mishap, tell
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
-from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
@@ -149,7 +150,7 @@ class _Queue:
         return (self.next_offset if first is None else first.offset) - 1
 
 
-class Revive:
+class Revive(Engine):
     """Brings messages back; `tick` must be called every reviveInterval."""
 
     def __init__(  # noqa: PLR0913 - what it works with, by name
@@ -166,6 +167,7 @@ class Revive:
         metrics: PopMetrics,
         patience: Patience,
     ) -> None:
+        super().__init__(intake.store, patience)
         self._config = config
         self._intake = intake
         self._store = intake.store
@@ -176,32 +178,21 @@ class Revive:
         self._in_flight = in_flight
         self._replaced = replaced
         self._metrics = metrics
-        self.reading = Reading(patience)
         self._queues: dict[int, _Queue] = {}
         self._by_time = _ByTime()
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
         """Progress by queue that can be saved once the log is durable."""
-        self.is_behind = False
-        """Whether the last `tick` had to stop before it was finished."""
-        self.on_refused: list[Callable[[int, str, str], None]] = []
-        """Called with how many messages could not be put, the topic of the first, and the
-        reason."""
-        self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with queue and offset of a record that cannot be understood."""
 
     def __len__(self) -> int:
         """How many check points wait."""
         return self._count
 
-    def tick(
-        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Reads new records and brings back what is due, until that is done or the time is up."""
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Reads new records and brings back what is due."""
         self.settle()
-        self.is_behind = False
-        if self._store.config.is_slave or self.reading.is_busy(steady_ms):
+        if self.reading.is_busy(steady_ms):
             return
         self._look()
         self.reading.work(lambda: self._go_on(now_ms, steady_ms, is_time_up), steady_ms)
@@ -292,8 +283,7 @@ class Revive:
                 self._acked(queue, found)
                 self._metrics.has_read(found.key, ACK, queue_id)
             else:
-                for heard in self.on_unreadable:
-                    heard(queue_id, offset)
+                tell(self.on_unreadable, Mishap(1, queue_id, offset))
             offset += 1
         read = offset - queue.next_offset
         queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
@@ -361,8 +351,7 @@ class Revive:
             is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
         if refused:
             topic, status = refused[0]
-            for heard in self.on_refused:
-                heard(len(refused), topic, status.name)
+            tell(self.on_refused, Mishap(len(refused), topic=topic, why=status.name))
         if not is_all:
             self._paused_until_ms = steady_ms + RETRY_MS
 

@@ -167,9 +167,7 @@ class Dequeue:
             waiting = waiting_of(record)
             slot.keys[waiting.takes_back] = waiting.real_topic
         del slot.takings_back[-len(units) :]
-        if unread:
-            for heard in self._delivery.on_unreadable:
-                heard(len(unread), unread[0])
+        self._delivery.unread(unread)
         return True
 
     def _deliver(self, slot: _DueSlot, now_ms: int, steady_ms: int) -> bool:

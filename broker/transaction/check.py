@@ -36,8 +36,9 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.engine import Engine, Mishap, tell
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
-from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
@@ -62,7 +63,7 @@ class _Fate(Enum):
     GIVE_UP = auto()
 
 
-class TransactionCheck:
+class TransactionCheck(Engine):
     """Goes through the half queues; `tick` is to be called every second."""
 
     def __init__(
@@ -77,6 +78,7 @@ class TransactionCheck:
         store_host: Callable[[], bytes],
         patience: Patience,
     ) -> None:
+        super().__init__(intake.store, patience)
         self._config = config
         self._after_durable = after_durable
         self._store_host = store_host
@@ -86,19 +88,12 @@ class TransactionCheck:
         self._offsets = offsets
         self._questions = questions
         self._metrics = metrics
-        self.reading = Reading(patience)
-        self.is_behind = False
-        """Whether the current round can go on at once."""
         self._queues: dict[int, HalfQueue] = {}
         self._round: deque[HalfQueue] = deque()
         """The queues that this round has not finished."""
         self._unknown: deque[HalfQueue] = deque()
         """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
-        self.on_given_up: list[Callable[[int, str, str], None]] = []
-        """Called with the number of messages given up, and topic and unique key of the first."""
-        self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with queue and offset of a half message that cannot be read."""
 
     def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
         """Ends half messages, which are given by the queues and offsets that producers know.
@@ -132,12 +127,9 @@ class TransactionCheck:
         for queue in self._queues.values():
             queue.settle()
 
-    def tick(
-        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Begins a round when it is time for one, or continues it, until the time is up."""
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Begins a round when it is time for one, or continues it."""
         self.settle()
-        self.is_behind = False
         if self.reading.is_busy(steady_ms):
             return
         if self._began_ms is None:
@@ -159,12 +151,10 @@ class TransactionCheck:
         self.is_behind = bool(self._unknown or self._round)
 
     def _all_queues(self) -> list[HalfQueue]:
-        if self._store.config.is_slave:
-            return []
         return [self._queue(each) for each in self._store.queue_ids(TRANS_HALF_TOPIC)]
 
     def _begin(self, began_ms: int, steady_ms: int) -> bool:
-        """Begins a round, unless it is too early, or this is a slave."""
+        """Begins a round, unless it is too early."""
         if steady_ms - began_ms < self._config.transaction_check_interval:
             return False
         self._began_ms = steady_ms
@@ -208,8 +198,7 @@ class TransactionCheck:
         end = queue.next_open(queue.ended.half_offset)
         for offset, half in items_in_memory(queue.open_messages(end, MAX_BATCH)):
             if half is None:
-                for heard in self.on_unreadable:
-                    heard(queue.queue_id, offset)
+                tell(self.on_unreadable, Mishap(1, queue.queue_id, offset))
             else:
                 fate = self._fate(half, now_ms)
                 if fate is _Fate.WAIT:
@@ -288,9 +277,9 @@ class TransactionCheck:
         for half in halves:
             self._metrics.add(half.properties.get(names.REAL_TOPIC, ""), -1)
         first = halves[0]
-        topic = first.properties.get(names.REAL_TOPIC, "")
-        for heard in self.on_given_up:
-            heard(len(halves), topic, first.properties.get(names.UNIQ_KEY, ""))
+        topic, key = (first.properties.get(each, "") for each in (names.REAL_TOPIC, names.UNIQ_KEY))
+        told = Mishap(len(halves), queue.queue_id, first.queue_offset, topic, key=key)
+        tell(self.on_dead_letters, told)
 
     def life(self) -> Life:
         """Producers are asked about their half messages."""
@@ -298,7 +287,7 @@ class TransactionCheck:
         return Life(
             "check of transactions",
             hears=(
-                Hears(self.on_given_up, notices.half_messages_given_up),
+                Hears(self.on_dead_letters, notices.half_messages_given_up),
                 Hears(self.on_unreadable, notices.half_message_unreadable),
             ),
             beats=(SlicedBeat(SECOND_MS, self),),

@@ -335,7 +335,7 @@ def test_delayed_messages_are_read_in_a_thread(scene: Scene) -> None:
 
     def deliver() -> None:
         for _ in range(4):
-            schedule.tick(LATER_MS)
+            schedule.tick(LATER_MS, LATER_MS)
 
     scene.disk.watch(deliver)
     assert store.max_offset("T", 0) == before + 1
@@ -455,7 +455,7 @@ def test_a_request_that_reads_the_log_from_the_disk_finds_what_has_changed_there
 
 
 WORK: dict[str, Callable[[Parts, int], object]] = {
-    "delays": lambda parts, _: parts.schedule.tick(LATER_MS),
+    "delays": lambda parts, _: parts.schedule.tick(LATER_MS, LATER_MS),
     "half messages": lambda parts, number: parts.transaction_check.tick(
         LATER_MS, number and parts.config.transaction_check_interval + number
     ),

@@ -116,7 +116,7 @@ def test_what_the_log_loses_is_told(
     broker = DelayBroker(tmp_path, MemoryFiles(), NOW_MS, monkeypatch)
     told: list[int] = []
     broker.store.jumps.listeners.append(lambda jump, _: told.append(jump.number))
-    broker.schedule.on_unreadable.append(lambda _, count, __: told.append(count))
+    broker.schedule.on_unreadable.append(lambda found: told.append(found.number))
     sent = 0
     for _ in range(random.randrange(20, 120)):
         sent += broker.put(sent)

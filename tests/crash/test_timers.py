@@ -106,7 +106,9 @@ class Life:
         self.said = self.timers.open(now_ms)
         self.timers.on_warning.append(self.said.append)
         # Records that are gone, though the queue knows of them, were not durable: that may be said.
-        self.timers.delivery.on_unreadable.append(lambda *found: self.unread.append(found))
+        self.timers.on_unreadable.append(
+            lambda found: self.unread.append((found.number, found.offset))
+        )
 
     def send(self, number: int, delay_ms: int) -> None:
         message = InnerMessage(

@@ -36,6 +36,7 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.patience import Patience
+from txrocketmq.broker.work.role import Role
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -97,7 +98,7 @@ class PullMessageProcessor:
         header = request.header
         check_no_lite_topic(header.lite_topic)
         found = self._patience.answer(request.peer, partial(self._found_or_held, request))
-        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
+        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and Role(self._store.config).writes:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )

@@ -136,11 +136,6 @@ class EndTransactionProcessor:
         read from the disk.
         """
         header = EndTransactionRequestHeader.decode(command.ext_fields)
-        if self._store.config.is_slave:
-            raise ResponseError(
-                ResponseCode.SLAVE_NOT_AVAILABLE,
-                "this broker is a slave: transactions are ended at its master",
-            )
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             return None
         if header.commit_or_rollback not in _ENDS:

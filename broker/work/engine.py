@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines: what the broker does by itself with messages that wait.
+
+Delay levels, timers, the check of half messages and the revival of popped messages are engines.
+They run in slices (slices.py), wait for the disk by `reading`, rest on a slave, and tell what
+happens to messages out of the ordinary by the same lists of listeners.
+
+Java: has no counterpart; each of them is a ServiceThread or a timer there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.broker.work.role import Role
+
+
+class Mishap(NamedTuple):
+    """What happened to waiting messages out of the ordinary, told by the first one of them."""
+
+    number: int
+    """How many messages."""
+    queue_id: int = 0
+    """The queue in which they wait."""
+    offset: int = -1
+    """The first one's place: its offset in the queue, or its position in the timer log."""
+    topic: str = ""
+    """The topic for which the first one is meant."""
+    why: str = ""
+    """What the store says, or why it can never be delivered."""
+    key: str = ""
+    """The first one's unique key."""
+
+
+Heard = Callable[[Mishap], object]
+
+
+def _never() -> bool:
+    return False
+
+
+class Engine(ABC):
+    """Work on waiting messages; `tick` is to be called again and again."""
+
+    def __init__(self, store: MessageStore, patience: Patience) -> None:
+        self._role = Role(store.config)
+        self.reading = Reading(patience)
+        self.is_behind = False
+        """Whether there is more to do at once than the last `tick` did."""
+        self.on_refused: list[Heard] = []
+        """Called when the store takes no messages for now, so that they wait on."""
+        self.on_unreadable: list[Heard] = []
+        """Called when records cannot be read or understood, and are passed over."""
+        self.on_dead_letters: list[Heard] = []
+        """Called when messages that can never go where they should are put aside for people."""
+
+    def tick(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = _never) -> None:
+        """Does what is due, until that is done or the time is up; nothing on a slave.
+
+        Pauses are measured by `steady_ms`.
+        """
+        self.is_behind = False
+        if self._role.writes:
+            self.work(now_ms, steady_ms, is_time_up)
+
+    @abstractmethod
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Does what is due, as `tick` says; sets `is_behind` if there is more to do at once."""
+
+
+def tell(listeners: list[Heard], mishap: Mishap) -> None:
+    """Calls all listeners."""
+    for heard in listeners:
+        heard(mishap)

@@ -128,7 +128,7 @@ class Registration:
     def _reconfigured(self, keys: Collection[str]) -> None:
         """Registers again when changed settings are told to name servers or name other ones."""
         if "brokerPermission" in keys:
-            self._topics.data_version = self._topics.data_version.next(self._now_ms())
+            self._topics.next_version()
         if not {"brokerPermission", "namesrvAddr"}.isdisjoint(keys):
             self.register(force=True)
 

@@ -18,8 +18,8 @@ ScheduleMessageService.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from txrocketmq.broker.delays.delay_offsets import DelayOffsets
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
@@ -29,7 +29,7 @@ from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.clock_steps import ClockSteps
-from txrocketmq.broker.work.engine import Engine, Mishap, tell
+from txrocketmq.broker.work.engine import Delivering, Mishap, tell
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
@@ -41,11 +41,7 @@ from txrocketmq.broker.work.life import (
     SlicedBeat,
 )
 from txrocketmq.broker.work.patience import Patience
-from txrocketmq.broker.work.progress import DurableProgress
-from txrocketmq.broker.work.saving import SOON_MS, Saving
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.remoting.protocol.body.route import DataVersion
-from txrocketmq.remoting.serialize.json import encode_pretty
 
 MAX_BATCH = 128
 """How many messages of a level are delivered at once, so that none holds up the broker for long."""
@@ -55,7 +51,7 @@ RETRY_MS = 10_000
 """How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
 
 
-class Schedule(Engine):
+class Schedule(Delivering):
     """Delivers due messages; `tick` is to be called every 100 ms."""
 
     def __init__(
@@ -67,12 +63,10 @@ class Schedule(Engine):
         patience: Patience,
     ) -> None:
         self.levels = levels
-        self._now_ms = clock
         super().__init__(intake.store, patience)
         self._intake = intake
         self._store = intake.store
-        self._file = file
-        self._offsets: dict[int, int] = {}
+        self.offsets = DelayOffsets(file, clock, intake.store)
         self._paused_until_ms: dict[int, int] = {}
         """The steady time until which each level pauses, since the store refused due messages."""
         self._done: dict[int, set[int]] = {}
@@ -81,77 +75,6 @@ class Schedule(Engine):
         self.delivered = 0
         """How many messages were delivered since the start."""
         self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
-        self._durable: dict[int, int] = {}
-        """The progress up to which everything delivered is durable; only this is saved."""
-        self._awaited = DurableProgress[dict[int, int]](self._store)
-        """Progress by level that becomes durable with the log."""
-        self._want_from_ms = 0
-        """The steady time from which another sync may be wanted."""
-        self.on_wanted: list[Callable[[], object]] = []
-        """Called when a sync of the log is wanted, since something was delivered."""
-        self.saving = Saving(file, self._snapshot)
-        self.data_version = DataVersion(timestamp=clock())
-
-    def load(self) -> None:
-        """Loads delayOffset.json; raises JsonFileError."""
-        with self._file.content() as content:
-            for level, offset in (content.get("offsetTable") or {}).items():
-                self._offsets[int(level)] = int(offset)
-            self._durable = dict(self._offsets)
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether there was neither delayOffset.json nor its .bak."""
-        return self._file.is_missing
-
-    def correct(self) -> None:
-        """Takes back progress beyond the end of a level; to be called before messages come.
-
-        A crash may have cost the log its last messages, but not this file (correctDelayOffset).
-        """
-        for level, offset in self._offsets.items():
-            self._offsets[level] = min(offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
-        self._durable = dict(self._offsets)
-
-    def _snapshot(self) -> Callable[[], bytes]:
-        self.data_version = self.data_version.next(self._now_ms())
-        table = self._table(self._durable)
-        return lambda: encode_pretty(table)
-
-    def settle(self) -> None:
-        """Notes for delayOffset.json which progress is durable by now."""
-        durable = self._awaited.latest(lambda: dict(self._offsets))
-        if durable is not None:
-            self._file.is_stale |= durable != self._durable
-            self._durable = durable
-
-    def save_soon(self, steady_ms: int) -> None:
-        """Has progress made durable and written, a few times a second at most."""
-        self.settle()
-        self.saving.begin_soon(steady_ms, self._store.config.flush_delay_offset_interval)
-        if self._offsets != self._durable and steady_ms >= self._want_from_ms:
-            self._want_from_ms = steady_ms + SOON_MS
-            for heard in self.on_wanted:
-                heard()
-
-    def table(self) -> dict[str, Any]:
-        """The table as GET_ALL_DELAY_OFFSET sends it."""
-        return self._table(self._offsets)
-
-    def _table(self, offsets: dict[int, int]) -> dict[str, Any]:
-        return {
-            "dataVersion": self.data_version.to_json(),
-            "offsetTable": dict(sorted(offsets.items())),
-        }
-
-    def progress(self) -> dict[int, tuple[int, int]]:
-        """For each level that was used: offset delivered up to, and the end of its queue."""
-        return {
-            level: (offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
-            for level, offset in sorted(self._offsets.items())
-        }
 
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         """Delivers a batch of the due messages of each level.
@@ -165,7 +88,7 @@ class Schedule(Engine):
             if self.delivered != before and is_time_up():
                 self.is_behind = True
                 break
-        self.save_soon(steady_ms)
+        self.offsets.save_soon(steady_ms)
 
     def _take_turn(self, level: int, now_ms: int, steady_ms: int) -> int:
         """Delivers due messages of a level if it may; returns how many there were."""
@@ -173,7 +96,7 @@ class Schedule(Engine):
 
         def turn() -> int:
             self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
-            if self._offsets.get(level, 0) == top:
+            if (self.offsets.get(level) or 0) == top:
                 return 0
             if self._paused_until_ms.get(level, steady_ms) > steady_ms:
                 return 0
@@ -201,7 +124,7 @@ class Schedule(Engine):
 
         Progress is noted before listeners are called, so that an error there repeats nothing.
         """
-        least, known = self._store.min_offset(SCHEDULE_TOPIC, level - 1), self._offsets.get(level)
+        least, known = self._store.min_offset(SCHEDULE_TOPIC, level - 1), self.offsets.get(level)
         start = max(known or 0, least)
         if known is not None and known < least:
             count = least - known - len(self._done.get(level, ()))
@@ -212,7 +135,7 @@ class Schedule(Engine):
         batch, end = self._due(level, min(start, top), units)
         due, unread = batch.messages, batch.unread
         refused = put_due(self._intake, due, done, now_ms)
-        self._offsets[level] = end if refused is None else refused[0].offset
+        self.offsets.set(level, end if refused is None else refused[0].offset)
         delivered = sum(each.offset in done and not each.is_dead for each in due)
         dead = [each for each in due if each.offset in done and each.is_dead]
         if refused is None:
@@ -274,29 +197,31 @@ class Schedule(Engine):
 
         return Life(
             "delay levels",
-            table=self,
+            table=self.offsets,
             opens=self._opened,
             hears=(
-                Hears(self.on_wanted, sync),
+                Hears(self.offsets.on_wanted, sync),
                 Hears(self.on_dead_letters, make_topic),
                 Hears(self.on_dead_letters, notices.level_not_delivered),
                 Hears(self.on_refused, notices.level_stands_still),
                 Hears(self.on_unreadable, notices.not_readable),
             ),
             beats=(SlicedBeat(OFTEN_MS, self, first_ms=SECOND_MS),),
-            at_stop=(AtStop("keeping the progress of delay levels", lambda _: self.settle()),),
+            at_stop=(
+                AtStop("keeping the progress of delay levels", lambda _: self.offsets.settle()),
+            ),
         )
 
     def _opened(self, _: Opening) -> list[str]:
         """Corrects progress; returns a warning if the progress of what waits is lost."""
-        self.correct()
+        self.offsets.correct()
         store = self._store
         waiting = [
             store.max_offset(SCHEDULE_TOPIC, each) - store.min_offset(SCHEDULE_TOPIC, each)
             for each in store.queue_ids(SCHEDULE_TOPIC)
         ]
         levels = sum(number > 0 for number in waiting)
-        if not levels or not self._file.is_missing:
+        if not levels or not self.offsets.is_missing:
             return []
         count = messages(sum(number for number in waiting if number > 0))
         return [

@@ -45,7 +45,7 @@ from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Engine, Mishap, tell
+from txrocketmq.broker.work.engine import Engine, Heard, Mishap, tell
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
@@ -184,6 +184,8 @@ class Revive(Engine):
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
         """Progress by queue that can be saved once the log is durable."""
+        self.on_refused: list[Heard] = []
+        """Called when the store takes no messages for now, so that they wait on."""
 
     def __len__(self) -> int:
         """How many check points wait."""

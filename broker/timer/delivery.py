@@ -19,7 +19,7 @@ from txrocketmq.broker.delays.due_message import DueMessage, DueMessages, put_du
 from txrocketmq.broker.intake.inner_message import InnerMessage, packed
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.timer.metrics import TimerMetrics
-from txrocketmq.broker.work.engine import Engine, Mishap, tell
+from txrocketmq.broker.work.engine import Delivering, Mishap, tell
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, TIMER_TOPIC
@@ -36,7 +36,7 @@ DEAD_LETTER_TOPIC: Final = DLQ_PREFIX + TIMER_TOPIC
 class Delivery:
     """Puts batches of messages, and counts them; the listeners of the engine are told."""
 
-    def __init__(self, intake: Intake, metrics: TimerMetrics, engine: Engine) -> None:
+    def __init__(self, intake: Intake, metrics: TimerMetrics, engine: Delivering) -> None:
         self._engine = engine
         self._intake = intake
         self._metrics = metrics

@@ -31,7 +31,7 @@ from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Engine
+from txrocketmq.broker.work.engine import Delivering
 from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
@@ -49,7 +49,7 @@ _EXPIRE_MS: Final = 30_000
 _RATE_MS: Final = 1_000
 
 
-class Timers(Engine):
+class Timers(Delivering):
     """Timer messages. `tick` must be called every 100 ms."""
 
     def __init__(

@@ -36,7 +36,7 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Engine, Mishap, tell
+from txrocketmq.broker.work.engine import Engine, Heard, Mishap, tell
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message import properties as names
@@ -94,6 +94,8 @@ class TransactionCheck(Engine):
         self._unknown: deque[HalfQueue] = deque()
         """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
+        self.on_dead_letters: list[Heard] = []
+        """Called when messages that can never go where they should are put aside for people."""
 
     def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
         """Ends half messages, which are given by the queues and offsets that producers know.

@@ -51,12 +51,8 @@ class Engine(ABC):
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
-        self.on_refused: list[Heard] = []
-        """Called when the store takes no messages for now, so that they wait on."""
         self.on_unreadable: list[Heard] = []
         """Called when records cannot be read or understood, and are passed over."""
-        self.on_dead_letters: list[Heard] = []
-        """Called when messages that can never go where they should are put aside for people."""
 
     def tick(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = _never) -> None:
         """Does what is due, until that is done or the time is up; nothing on a slave.
@@ -70,6 +66,17 @@ class Engine(ABC):
     @abstractmethod
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         """Does what is due, as `tick` says; sets `is_behind` if there is more to do at once."""
+
+
+class Delivering(Engine):
+    """An engine that delivers messages when they are due."""
+
+    def __init__(self, store: MessageStore, patience: Patience) -> None:
+        super().__init__(store, patience)
+        self.on_refused: list[Heard] = []
+        """Called when the store takes no messages for now, so that they wait on."""
+        self.on_dead_letters: list[Heard] = []
+        """Called when messages that can never go where they should are put aside for people."""
 
 
 def tell(listeners: list[Heard], mishap: Mishap) -> None:

@@ -128,7 +128,7 @@ class OffsetProcessor:
     @serves(calls.GET_ALL_DELAY_OFFSET)
     def delay_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Returns how far each delay level is delivered."""
-        return Reply(body=encode_body(self._schedule.table()))
+        return Reply(body=encode_body(self._schedule.offsets.table()))
 
     @serves(calls.GET_MAX_OFFSET)
     def max_offset(

@@ -38,8 +38,8 @@ def arrived(parts: Parts, queue_id: int = 2) -> list[MessageExt]:
 
 def saved(parts: Parts) -> dict[int, int]:
     """The progress that a new start would find."""
-    parts.schedule.settle()
-    parts.schedule.saving.write_now()
+    parts.schedule.offsets.settle()
+    parts.schedule.offsets.saving.write_now()
     return loaded(parts)
 
 
@@ -52,8 +52,8 @@ def loaded(parts: Parts) -> dict[int, int]:
         parts.clock,
         parts.patience,
     )
-    later.load()
-    table: dict[int, int] = later.table()["offsetTable"]
+    later.offsets.load()
+    table: dict[int, int] = later.offsets.table()["offsetTable"]
     return table
 
 
@@ -184,7 +184,7 @@ def test_a_message_that_can_never_be_stored_is_a_dead_letter_and_its_level_goes_
         "DELAY": "0",
     }
     assert told == [(1, 2, 1, "MESSAGE_ILLEGAL")]
-    assert parts.schedule.progress() == {1: (4, 4)}
+    assert parts.schedule.offsets.progress() == {1: (4, 4)}
 
 
 def test_of_one_that_is_too_large_a_note_says_where_it_lies(parts: Parts) -> None:
@@ -249,9 +249,9 @@ def test_a_disk_that_is_full_pauses_a_level_and_repeats_nothing(
         assert deliver(parts.schedule, due_ms + RETRY_MS - 1) == 0
         assert deliver(parts.schedule, due_ms + RETRY_MS) == 0
     assert refusals == [(1, DEAD_LETTER_TOPIC, "SERVICE_NOT_AVAILABLE")] * 2
-    assert parts.schedule.progress() == {1: (1, 3)}
+    assert parts.schedule.offsets.progress() == {1: (1, 3)}
     deliver(parts.schedule, due_ms + 2 * RETRY_MS)
-    assert parts.schedule.progress() == {1: (3, 3)}
+    assert parts.schedule.offsets.progress() == {1: (3, 3)}
     assert [message.body for message in arrived(parts)] == [b"first", b"last"]
     assert len(dead_letters(parts)) == 1
 
@@ -299,7 +299,7 @@ def test_progress_is_saved_when_what_was_delivered_is_durable(parts: Parts) -> N
     delayed(parts, 1)
     parts.store.flush.flush_all()
     assert deliver(parts.schedule, parts.now_ms + 1_000) == 1
-    assert parts.schedule.progress() == {1: (1, 1)}
+    assert parts.schedule.offsets.progress() == {1: (1, 1)}
     deliver(parts.schedule, parts.now_ms + 2_000)
     assert saved(parts) in ({}, {1: 0})
     delayed(parts, 1)
@@ -317,8 +317,8 @@ def test_progress_is_saved_when_what_was_delivered_is_durable(parts: Parts) -> N
 def test_progress_beyond_the_end_of_a_level_is_corrected(parts: Parts) -> None:
     """A crash has cost the log its last messages, but not the file of the progress."""
     (parts.config_folder / "delayOffset.json").write_text('{"offsetTable":{1:5}}')
-    parts.schedule.load()
-    parts.schedule.correct()
+    parts.schedule.offsets.load()
+    parts.schedule.offsets.correct()
     delayed(parts, 1)
     assert deliver(parts.schedule, parts.now_ms + 1_000) == 1
 
@@ -335,10 +335,10 @@ def test_progress_survives(parts: Parts) -> None:
     delayed(parts, 1)
     deliver(parts.schedule, parts.now_ms + 1_000)
     delayed(parts, 1)
-    assert parts.schedule.progress() == {1: (2, 3)}
+    assert parts.schedule.offsets.progress() == {1: (2, 3)}
     parts.store.flush.flush_all()
-    parts.schedule.settle()
-    parts.schedule.saving.write_now()
+    parts.schedule.offsets.settle()
+    parts.schedule.offsets.saving.write_now()
     later = Schedule(
         parts.delay_levels,
         parts.intake,
@@ -346,15 +346,15 @@ def test_progress_survives(parts: Parts) -> None:
         parts.clock,
         parts.patience,
     )
-    later.load()
-    assert later.table()["offsetTable"] == {1: 2}
+    later.offsets.load()
+    assert later.offsets.table()["offsetTable"] == {1: 2}
     assert deliver(later, parts.now_ms + 2_000) == 1
 
 
 def test_progress_is_written_when_it_first_matters(parts: Parts) -> None:
     """A broker that is killed every few seconds would else deliver all levels anew each time."""
     syncs: list[int] = []
-    parts.schedule.on_wanted.append(lambda: syncs.append(parts.store.max_physical_offset))
+    parts.schedule.offsets.on_wanted.append(lambda: syncs.append(parts.store.max_physical_offset))
     delayed(parts, 1)
     parts.store.flush.flush_all()
     deliver(parts.schedule, parts.now_ms, 0)
@@ -372,9 +372,9 @@ def test_progress_is_written_when_it_first_matters(parts: Parts) -> None:
 def test_progress_is_written_a_few_times_a_second_at_most(parts: Parts) -> None:
     """However many messages become due: each write is two syncs."""
     syncs: list[int] = []
-    parts.schedule.on_wanted.append(lambda: syncs.append(1))
+    parts.schedule.offsets.on_wanted.append(lambda: syncs.append(1))
     written: list[Exception | None] = []
-    parts.schedule.saving.on_end = written.append
+    parts.schedule.offsets.saving.on_end = written.append
     for _ in range(50):
         delayed(parts, 1)
         parts.now_ms += 100
@@ -412,5 +412,5 @@ def test_the_original_s_file_is_read(
     schedule = Schedule(
         parts.delay_levels, parts.intake, JsonFile(path), parts.clock, parts.patience
     )
-    schedule.load()
-    assert schedule.table()["offsetTable"][1] == 3
+    schedule.offsets.load()
+    assert schedule.offsets.table()["offsetTable"][1] == 3

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.work.engine import Engine, Mishap, tell
+from txrocketmq.broker.work.engine import Delivering, Engine, Mishap, tell
 
 
-class Mill(Engine):
+class Mill(Delivering):
     """Works on sacks, of which one is done in a step."""
 
     sacks = 3

@@ -34,6 +34,7 @@ from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.broker.tables.group_changes import DELAYED_MS
 from txrocketmq.broker.upkeep import Upkeep
+from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.notices import store_opened
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.broker.work.walks import Walks
@@ -97,7 +98,7 @@ class Broker:
             ask_route=self._ask_route,
             wake_soon=self._wake_soon,
             call_soon=lambda call: self.clock.later(0, call),
-            in_thread=lambda work, done: self._threads.run(work, done),  # noqa: PLW0108 - made later
+            in_thread=self._read_ahead,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
         self.server = RemotingServer(
@@ -448,6 +449,16 @@ class Broker:
         self._upkeep.sample(today)
 
     # ------------------------------------------------------ work in threads
+
+    def _read_ahead(self, work: Work, done: Done) -> None:
+        """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
+
+        def read(error: Exception | None) -> None:
+            if error is not None:
+                log.error("reading ahead failed: {error}", error=error)
+            done(error)
+
+        self._threads.run(work, read)
 
     def _flush(self) -> None:
         """Syncs the log in a thread, and again at once while sends wait for it."""

@@ -47,6 +47,7 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
 _NO_BYTE_LIMIT = 2**31 - 1
+_FOUND = GetMessageStatus.FOUND.name
 
 BROKER_FORBIDDEN = 1
 TOPIC_FORBIDDEN = 3
@@ -160,7 +161,7 @@ class PullMessageProcessor:
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
-        code = _CODES.get(result.status)
+        code = ResponseCode.SUCCESS if result.count else _CODES.get(result.status)
         if code is None:  # nothing in the queue
             moved = header.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
@@ -185,7 +186,8 @@ class PullMessageProcessor:
             topic_sys_flag=topic.topic_sys_flag,
             group_sys_flag=group.group_sys_flag,
         )
-        return Reply(answer, result.buffers, code, result.status.name)
+        remark = _FOUND if result.count else result.status.name
+        return Reply(answer, result.buffers, code, remark)
 
     def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
         """Notes that a group has missed messages; not of one that is new to the queue."""

@@ -147,7 +147,7 @@ class SubscriptionGroups:
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """Returns a group, created if `expected` permits that; else None."""
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         group = self.expected(name)
@@ -160,7 +160,7 @@ class SubscriptionGroups:
         """Returns a group that exists, or that `find` would create: if the configuration permits
         that, its name is valid, and there are not too many; else None.
         """
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         config = self._config

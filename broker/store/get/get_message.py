@@ -180,9 +180,9 @@ class _Search:
         number = total = 0
         is_by_tags = wanted is not None and not self._has_ext
         codes = wanted if wanted is not None and is_by_tags else frozenset[int]()
-        recent_from, recent_count, recent_bytes = (
-            limits.recent_from, limits.recent_count, limits.recent_bytes,
-        )  # fmt: skip
+        # As Limits.is_full, but without a call for each unit.
+        recent_from, recent_count = limits.recent_from, limits.recent_count
+        recent_bytes = limits.recent_bytes
         try:
             for number, (start, size, code) in enumerate(UNIT.iter_unpack(units)):
                 if chosen and (

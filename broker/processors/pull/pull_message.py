@@ -179,7 +179,9 @@ class PullMessageProcessor:
         if not result.max_offset and has_batch_queues(topic.attributes):
             least = -1  # as by BatchConsumeQueue without any message
         answer = PullMessageResponseHeader(
-            suggest_which_broker_id=self._suggested_broker(group, result),
+            suggest_which_broker_id=(
+                self._suggested_broker(group, result) if self._config.slave_read_enable else 0
+            ),
             next_begin_offset=result.next_begin_offset,
             min_offset=least,
             max_offset=result.max_offset,
@@ -221,8 +223,6 @@ class PullMessageProcessor:
         )
 
     def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
-        if not self._config.slave_read_enable:
-            return 0
         return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
 
     # ---------------------------------------------------------------- checks

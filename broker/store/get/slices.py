@@ -62,40 +62,35 @@ class Slices:
         return taken
 
     def _take_usual(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
-        """Takes messages of this file up to the first one that `find` has to look at."""
-        # This handles each message that is pulled, so no call is made that can be avoided: it does
-        # the cheap checks of `find` itself.
+        """Takes messages of this file up to the first one that `find` has to look at; returns how
+        many it took.
+        """
         if self._file is None or min(sizes) < _HEAD_BYTES:
             return 0
-        view, base, last, magic = self._view, self._file_start, self._file_bytes, self._magic
-        run_start, run_end = self._run_start, self._run_end
-        if run_end < 0:
-            run_start = run_end = starts[0] - base
-        slices, messages = self._slices, zip(starts, sizes, strict=True)
-        is_usual = True
+        view, base, magic, add = self._view, self._file_start, self._magic, self._slices.append
+        count, begin, end = len(starts), self._run_start, self._run_end
+        while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
+            count -= 1  # it is in the next file
+        if end < 0:
+            begin = end = starts[0] - base
+        messages = zip(starts[:count], sizes[:count], strict=True)
         try:
+            # This handles each message that is pulled, so no call is made that can be avoided:
+            # these are the cheap checks of `find`.
             for start, size in messages:
                 at = start - base
-                end = at + size
-                found_size, found_magic, offset = _unpack_head(view, at)
-                if (
-                    offset != start
-                    or found_size != size
-                    or found_magic != magic
-                    or end > last
-                    or not view[end - 1]
-                ):
-                    is_usual = False
+                if _unpack_head(view, at) != (size, magic, start) or not view[at + size - 1]:
+                    count -= 1 + len([*messages])
                     break
-                if at != run_end:
-                    slices.append(view[run_start:run_end])
-                    run_start = at
-                run_end = end
+                if at != end:
+                    add(view[begin:end])
+                    begin = at
+                end = at + size
         except (struct.error, IndexError):  # a unit points beside the file
-            is_usual = False
-        if run_end > run_start:
-            self._run_start, self._run_end = run_start, run_end
-        return len(starts) if is_usual else len(starts) - 1 - len([*messages])
+            count -= 1 + len([*messages])
+        if end > begin:
+            self._run_start, self._run_end = begin, end
+        return count
 
     def find(self, physical_offset: int, size: int) -> bool:
         """Goes to a message; returns False when the log does not have it there (see is_record)."""

@@ -79,7 +79,13 @@ class Slices:
             # these are the cheap checks of `find`.
             for start, size in messages:
                 at = start - base
-                if _unpack_head(view, at) != (size, magic, start) or not view[at + size - 1]:
+                found_size, found_magic, offset = _unpack_head(view, at)
+                if (
+                    offset != start
+                    or found_size != size
+                    or found_magic != magic
+                    or not view[at + size - 1]
+                ):
                     count -= 1 + len([*messages])
                     break
                 if at != end:

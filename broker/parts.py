@@ -74,8 +74,9 @@ class Parts:
     `clock` returns the time in milliseconds since the epoch, `steady_clock` the time by which
     durations are measured; without the latter, the former is used for both. The service provides
     the rest: `call_soon` calls a function in a later turn of the reactor, `later` after some ms.
-    `in_thread` runs what reads or writes files; at the end it is waited for. `walks` is the
-    service's too; without a service a walk runs to its end at once, as does all else.
+    `in_thread` runs what reads files, and `write_in_thread` what writes them, which is waited for
+    at the end. `walks` is the service's too; without a service a walk runs to its end at once, as
+    does all else.
     """
 
     configuration: Configuration
@@ -86,6 +87,7 @@ class Parts:
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call()
     later: Callable[[float, Callable[[], None]], object] = lambda _, call: call()
     in_thread: InThread = at_once
+    write_in_thread: InThread = at_once
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
     known_as: KnownAs = field(default_factory=KnownAs)
 
@@ -132,7 +134,7 @@ class Parts:
 
         self.patience = self.walks.patience = Patience(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
-        self.store_services = StoreServices(self.store, self.in_thread)
+        self.store_services = StoreServices(self.store, self.write_in_thread)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
-from txrocketmq.broker.work.role import Role
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock

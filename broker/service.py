@@ -24,6 +24,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.broker.work.walks import Walks
@@ -68,7 +69,8 @@ class Broker:
             wake_soon=self._wake_soon,
             call_soon=lambda call: self.clock.later(0, call),
             later=self.clock.later,
-            in_thread=self._threads.run,
+            in_thread=self._read_ahead,
+            write_in_thread=self._threads.run,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
         self._connections: Connections | None = None
@@ -236,3 +238,13 @@ class Broker:
 
     def _wake_soon(self) -> None:
         self.clock.later(0, self.parts.polling.run_woken)
+
+    def _read_ahead(self, work: Work, done: Done) -> None:
+        """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
+
+        def read(error: Exception | None) -> None:
+            if error is not None:
+                log.error("reading ahead failed: {error}", error=error)
+            done(error)
+
+        self._threads.run(work, read)

@@ -21,6 +21,8 @@ from collections.abc import Callable
 
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
+from txrocketmq.broker.engines.clock_steps import ClockSteps
+from txrocketmq.broker.engines.engine import Delivering
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
 from txrocketmq.broker.store.formats.opening_report import messages
@@ -28,8 +30,6 @@ from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.clock_steps import ClockSteps
-from txrocketmq.broker.work.engine import Delivering, Mishap, tell
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
@@ -40,6 +40,7 @@ from txrocketmq.broker.work.life import (
     Opening,
     SlicedBeat,
 )
+from txrocketmq.broker.work.mishap import Mishap, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 

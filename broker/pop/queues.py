@@ -14,7 +14,8 @@ Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getIni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.pop.check_points import CheckPoints
@@ -160,7 +161,7 @@ class PopQueues:
             is_retry_first = first < self._config.pop_from_retry_probability_for_priority
             first = 0
         own = self._in_turn(topic, first) if wanted.queue_id < 0 else (wanted.queue_id,)
-        rows: list[tuple[str, Sequence[int]]] = [(wanted.topic, own)]
+        rows: list[tuple[str, Iterable[int]]] = [(wanted.topic, own)]
         if retry is not None:
             row = retry.topic_name or "", self._in_turn(retry, first)
             rows.insert(0 if is_retry_first else 1, row)
@@ -187,14 +188,16 @@ class PopQueues:
             name = retry_topic_v1(wanted.topic, wanted.group)
         return self._topics.get(name)
 
-    def _in_turn(self, topic: TopicConfig, first: int) -> Sequence[int]:
+    def _in_turn(self, topic: TopicConfig, first: int) -> Iterable[int]:
         """The queues of a topic in the order of this pop."""
-        queues = range(topic.read_queue_nums)
-        in_turn = reversed(queues) if self._config.priority_order_asc else queues
-        return [(at + first) % len(queues) for at in in_turn]
+        count = topic.read_queue_nums
+        first = first % count if count > 0 else 0
+        if self._config.priority_order_asc:
+            return chain(range(first - 1, -1, -1), range(count - 1, first - 1, -1))
+        return chain(range(first, count), range(first))
 
     def _pop_rows(
-        self, wanted: Wanted, rows: Sequence[tuple[str, Sequence[int]]], popped: Popped
+        self, wanted: Wanted, rows: Sequence[tuple[str, Iterable[int]]], popped: Popped
     ) -> Steps[None]:
         """Goes through the queues of the topic and of its retry topic, which is left alone when it
         is last and there is no room.
@@ -211,8 +214,11 @@ class PopQueues:
 
     def _pop_queue(self, wanted: Wanted, topic: str, queue_id: int, popped: Popped) -> bool:
         """Takes messages of a queue; returns whether it looked at any."""
-        group = wanted.group
-        if wanted.max_count <= 0 or self._is_too_much(topic, group, queue_id):
+        group, config = wanted.group, self._config
+        if wanted.max_count <= 0 or (
+            config.enable_pop_message_threshold
+            and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
+        ):
             return False
         offset = self._begin(wanted, topic, queue_id)
         if wanted.is_order:
@@ -249,13 +255,6 @@ class PopQueues:
 
     def _jumped(self, topic: str, group: str, queue_id: int, at: int, to: int) -> None:
         self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group))
-
-    def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
-        config = self._config
-        return (
-            config.enable_pop_message_threshold
-            and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
-        )
 
     def _begin(self, wanted: Wanted, topic: str, queue_id: int) -> int:
         """The offset to begin with; it is also stored when the group is new to the queue."""
@@ -322,7 +321,7 @@ class PopQueues:
             self._offsets.commit(group, topic, queue_id, offset)
         else:
             key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
-            distances = tuple(each - offset for each in offsets)
+            distances = tuple([each - offset for each in offsets])
             if not self._check_points.add(
                 key, wanted.invisible_ms, distances, result.next_begin_offset,
                 popped.revive_queue_id, popped.pop_time,

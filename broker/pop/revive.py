@@ -23,6 +23,7 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from txrocketmq.broker.engines.engine import Engine
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.pop.in_flight import InFlight
@@ -45,8 +46,8 @@ from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Engine, Heard, Mishap, tell
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
+from txrocketmq.broker.work.mishap import Heard, Mishap, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names

@@ -89,8 +89,7 @@ class BroadcastOffsets:
     def first_offset(self, header: PullMessageRequestHeader, client_id: str) -> int | None:
         """Returns where a pull should begin; None when the offset that it asks for is right.
 
-        With `only_in_memory`, raises NotInMemory when a part of the queue that is not in memory
-        would have to be read.
+        Raises NotInMemory when a part of the queue has to be read from the disk.
         """
         by_proxy = _is_by_proxy(header)
         members = self._members.get((header.topic, header.consumer_group))

@@ -14,9 +14,9 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import is_light
 from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, changed, unserved_in
+from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.tables.topic import validate_group
 from txrocketmq.broker.work.config_table import NamedTable
-from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -153,7 +153,7 @@ class SubscriptionGroups(NamedTable[HeldGroups]):
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """Returns a group, created if `expected` permits that; else None."""
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         group = self.expected(name)
@@ -166,7 +166,7 @@ class SubscriptionGroups(NamedTable[HeldGroups]):
         """Returns a group that exists, or that `find` would create: if the configuration permits
         that, its name is valid, and there are not too many; else None.
         """
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         config = self._config

@@ -22,9 +22,9 @@ from txrocketmq.broker.tables.attributes import (
     has_batch_queues,
     unserved_in,
 )
+from txrocketmq.broker.tables.drafts import Drafts
+from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.work.config_table import NamedTable
-from txrocketmq.broker.work.drafts import Drafts
-from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.remoting.message.flags import PermName, is_inherited

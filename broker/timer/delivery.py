@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.broker.delays.due_message import DueMessage, DueMessages, put_due
+from txrocketmq.broker.engines.engine import Delivering
 from txrocketmq.broker.intake.inner_message import InnerMessage, packed
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.timer.metrics import TimerMetrics
-from txrocketmq.broker.work.engine import Delivering, Mishap, tell
+from txrocketmq.broker.work.mishap import Mishap, tell
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, TIMER_TOPIC

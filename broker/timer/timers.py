@@ -19,6 +19,7 @@ from functools import partial
 from random import random
 from typing import Final
 
+from txrocketmq.broker.engines.engine import Delivering
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -31,7 +32,6 @@ from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Delivering
 from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import (
     OFTEN_MS,

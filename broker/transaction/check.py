@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final
 
+from txrocketmq.broker.engines.engine import Engine
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -36,8 +37,8 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.engine import Engine, Heard, Mishap, tell
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
+from txrocketmq.broker.work.mishap import Heard, Mishap, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt

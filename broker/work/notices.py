@@ -19,7 +19,7 @@ from txrocketmq.broker.store.get.jumps import (
     REVIVAL,
     Jump,
 )
-from txrocketmq.broker.work.engine import Mishap
+from txrocketmq.broker.work.mishap import Mishap
 from txrocketmq.remoting.message.topics import (
     DLQ_PREFIX,
     SCHEDULE_TOPIC,

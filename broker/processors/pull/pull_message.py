@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
@@ -36,7 +37,6 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.patience import Patience
-from txrocketmq.broker.work.role import Role
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -48,6 +48,7 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
 _NO_BYTE_LIMIT = 2**31 - 1
+_FOUND = GetMessageStatus.FOUND.name
 
 BROKER_FORBIDDEN = 1
 TOPIC_FORBIDDEN = 3
@@ -161,7 +162,7 @@ class PullMessageProcessor:
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
-        code = _CODES.get(result.status)
+        code = ResponseCode.SUCCESS if result.count else _CODES.get(result.status)
         if code is None:  # nothing in the queue
             moved = header.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
@@ -179,14 +180,17 @@ class PullMessageProcessor:
         if not result.max_offset and has_batch_queues(topic.attributes):
             least = -1  # as by BatchConsumeQueue without any message
         answer = PullMessageResponseHeader(
-            suggest_which_broker_id=self._suggested_broker(group, result),
+            suggest_which_broker_id=(
+                self._suggested_broker(group, result) if self._config.slave_read_enable else 0
+            ),
             next_begin_offset=result.next_begin_offset,
             min_offset=least,
             max_offset=result.max_offset,
             topic_sys_flag=topic.topic_sys_flag,
             group_sys_flag=group.group_sys_flag,
         )
-        return Reply(answer, result.buffers, code, result.status.name)
+        remark = _FOUND if result.count else result.status.name
+        return Reply(answer, result.buffers, code, remark)
 
     def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
         """Notes that a group has missed messages; not of one that is new to the queue."""
@@ -220,8 +224,6 @@ class PullMessageProcessor:
         )
 
     def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
-        if not self._config.slave_read_enable:
-            return 0
         return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
 
     # ---------------------------------------------------------------- checks

@@ -95,6 +95,9 @@ class InMemory:
 
     def check(self, file: MappedFile, start: int, end: int) -> None:
         """Raises NotInMemory when a part of a file is not in memory; this is a Check."""
+        first = start >> _CHUNK_BITS
+        if end - 1 >> _CHUNK_BITS == first and (file.path, first) in self._known:
+            return
         chunks = self.missing(file, start, end)
         if chunks:
             raise self.cold(chunks)

@@ -15,10 +15,10 @@ from txrocketmq.broker.store.get.get_result import (
     MOST_WORK,
     GetMessageStatus,
     GetResult,
+    Limits,
     PropertiesFilter,
     Request,
     elsewhere,
-    limits_of,
     work_of,
 )
 from txrocketmq.broker.store.get.records import Records
@@ -42,7 +42,7 @@ class _BatchSearch:
         self._slices = Slices(records.log, queue.magic)
         self._count = self._size_bytes = self._last_offset = 0
         self._work_left = MOST_WORK
-        self._limits = limits_of(records.config, request, records.recent_from)
+        self._limits = Limits(records.config, request, records.recent_from)
 
     def run(self) -> GetResult:
         """Examines units until enough messages are found, or enough units were examined."""

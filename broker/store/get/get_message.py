@@ -27,10 +27,10 @@ from txrocketmq.broker.store.get.get_result import (
     MOST_WORK,
     GetMessageStatus,
     GetResult,
+    Limits,
     PropertiesFilter,
     Request,
     elsewhere,
-    limits_of,
     work_of,
 )
 from txrocketmq.broker.store.get.records import Records
@@ -97,19 +97,17 @@ class _Search:
         self._has_ext = request.filter_ext is not None and queue.ext is not None
         self._work_left = MOST_WORK
         recent_from, self._asked_before = records.marks()
-        self._limits = limits_of(records.config, request, recent_from)
+        self._limits = Limits(records.config, request, recent_from)
 
     def run(self) -> GetResult:
         """Examines units until messages are found, or enough units were examined."""
         queue, request, config = self._queue, self._request, self._records.config
         limits, check = self._limits, self._records.memory.check
-        most = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
-        scan_bytes = max(config.max_filter_message_size, min(request.max_count, most) * UNIT_BYTES)
-        end = request.offset - (-scan_bytes // UNIT_BYTES)
-        count = end - request.offset
         if request.tag_codes is None and request.by_properties is None:
             # Mostly all messages are wanted and sound, so that these are enough.
-            count = min(max(limits.recent_count, limits.older_count, 1), count)
+            count = max(min(request.max_count, limits.most_count), 1)
+        else:
+            count = self._units_left()
         files_left, last_offset = config.travel_cq_file_num_when_get_message, 0
         while files_left > 0:
             units = queue.read(self._next, count, check)
@@ -121,8 +119,10 @@ class _Search:
             if examined:
                 last_offset = UNIT.unpack_from(units, (examined - 1) * UNIT_BYTES)[0]
                 self._next += examined
-            count = end - self._next
-            if self._count or self._work_left <= 0 or count <= 0 or self._next >= queue.max_offset:
+            if self._count or self._work_left <= 0 or self._next >= queue.max_offset:
+                break
+            count = self._units_left()
+            if count <= 0:
                 break
             files_left -= self._next * UNIT_BYTES % queue.files.file_bytes == 0
         return GetResult(
@@ -131,6 +131,13 @@ class _Search:
             self._slices.end(), self._count, self._size_bytes, last_offset < limits.recent_from,
         )  # fmt: skip
 
+    def _units_left(self) -> int:
+        """How many more units may be examined."""
+        request, config = self._request, self._records.config
+        most = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
+        scan_bytes = max(config.max_filter_message_size, min(request.max_count, most) * UNIT_BYTES)
+        return request.offset - (-scan_bytes // UNIT_BYTES) - self._next
+
     def _look_through(self, units: memoryview) -> int:
         """Takes the messages of these units that are wanted and fit; returns how many units were
         examined.
@@ -138,9 +145,11 @@ class _Search:
         if self._request.by_properties is not None:
             return self._pick(units, self._request.by_properties)
         (numbers, starts, sizes), examined = self._chosen(units)
-        count = self._count_in_memory(starts, sizes) if numbers else 0
-        if count < len(numbers):
-            examined = numbers[count]
+        count = len(numbers)
+        if count and starts[0] < self._asked_before:
+            count = self._count_in_memory(starts, sizes)
+            if count < len(numbers):
+                examined = numbers[count]
         taken = self._slices.take_all(starts[:count], sizes[:count])
         self._count, self._size_bytes = taken, sum(sizes[:taken])
         while taken < count:
@@ -169,13 +178,23 @@ class _Search:
                 return (range(fit), starts[:fit], sizes[:fit]), fit
         chosen: list[tuple[int, int, int]] = []
         number = total = 0
-        codes = wanted if wanted is not None and not self._has_ext else frozenset[int]()
+        is_by_tags = wanted is not None and not self._has_ext
+        codes = wanted if wanted is not None and is_by_tags else frozenset[int]()
+        # As Limits.is_full, but without a call for each unit.
+        recent_from, recent_count = limits.recent_from, limits.recent_count
+        recent_bytes = limits.recent_bytes
         try:
             for number, (start, size, code) in enumerate(UNIT.iter_unpack(units)):
-                if chosen and limits.is_full(len(chosen), total, start, size):
+                if chosen and (
+                    len(chosen) >= recent_count or total + size > recent_bytes
+                    if start >= recent_from
+                    else limits.is_full(len(chosen), total, start, size)
+                ):
                     count = number
                     break
-                if code not in codes and self._is_unwanted(size, code):
+                if (code not in codes or size == PRE_BLANK_SIZE) and (
+                    (is_by_tags and -_INT <= code < _INT) or self._is_unwanted(size, code)
+                ):
                     continue
                 chosen.append((number, start, size))
                 total += size
@@ -230,8 +249,6 @@ class _Search:
     def _count_in_memory(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
         """How many of the first messages are in memory; raises NotInMemory if the first is not."""
         first, end, asked_before = starts[0], starts[-1] + sizes[-1], self._asked_before
-        if first >= asked_before:
-            return len(starts)
         records = self._records
         file = records.log.files.find(first)
         if file is not None and first < end <= file.end_offset and end - first <= _WIDE_BYTES:

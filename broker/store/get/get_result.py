@@ -137,15 +137,46 @@ def elsewhere(
     return GetResult(status, next_offset, queue.min_offset, queue.max_offset)
 
 
-class Limits(NamedTuple):
-    """The most messages and bytes of a get. Of messages that are not recent there are fewer."""
+class Limits:
+    """The most messages and bytes of a get. Of messages that are not recent there are fewer.
 
-    recent_from: int
-    """The log offset from which on messages are recent."""
-    recent_count: int
-    recent_bytes: int
-    older_count: int
-    older_bytes: int
+    Messages are recent from the log offset `recent_from` on.
+    """
+
+    __slots__ = (
+        "_config",
+        "_count",
+        "_most_bytes",
+        "most_count",
+        "recent_bytes",
+        "recent_count",
+        "recent_from",
+    )
+
+    def __init__(self, config: StoreConfig, request: Request, recent_from: int) -> None:
+        # For each get, so without calls.
+        count, most_bytes = request.max_count, request.max_bytes
+        if not _LEAST_PULL_BYTES <= most_bytes <= _MAX_PULL_BYTES:
+            most_bytes = min(max(most_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
+        self._config, self._count, self._most_bytes = config, count, most_bytes
+        self.recent_from = recent_from
+        most = config.max_transfer_count_on_message_in_memory
+        self.most_count = most
+        if most < config.max_transfer_count_on_message_in_disk:
+            self.most_count = config.max_transfer_count_on_message_in_disk
+        self.recent_count = count if count < most else most  # noqa: FURB136 - as above
+        most = config.max_transfer_bytes_on_message_in_memory
+        self.recent_bytes = most_bytes if most_bytes < most else most  # noqa: FURB136 - as above
+
+    @property
+    def older_count(self) -> int:
+        """The most messages, when the next one is not recent."""
+        return min(self._count, self._config.max_transfer_count_on_message_in_disk)
+
+    @property
+    def older_bytes(self) -> int:
+        """The most bytes, when the next message is not recent."""
+        return min(self._most_bytes, self._config.max_transfer_bytes_on_message_in_disk)
 
     def fit(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
         """How many of these messages fit, given by their log offsets and sizes: at least one.
@@ -153,10 +184,11 @@ class Limits(NamedTuple):
         Java: DefaultMessageStore.isTheBatchFull.
         """
         if starts[0] >= self.recent_from:
-            count = min(len(sizes), max(self.recent_count, 1))
-            if sum(sizes[:count]) <= self.recent_bytes:
-                return count
-            return max(bisect_right([*accumulate(sizes[:count])], self.recent_bytes), 1)
+            if len(sizes) > self.recent_count:
+                sizes = sizes[: max(self.recent_count, 1)]
+            if sum(sizes) <= self.recent_bytes:
+                return len(sizes)
+            return max(bisect_right([*accumulate(sizes)], self.recent_bytes), 1)
         total = sizes[0]
         for count in range(1, len(sizes)):
             if self.is_full(count, total, starts[count], sizes[count]):
@@ -169,16 +201,3 @@ class Limits(NamedTuple):
         if start >= self.recent_from:
             return count >= self.recent_count or total_bytes + size > self.recent_bytes
         return count >= self.older_count or total_bytes + size > self.older_bytes
-
-
-def limits_of(config: StoreConfig, request: Request, recent_from: int) -> Limits:
-    """The limits of a get."""
-    count = request.max_count
-    most_bytes = min(max(request.max_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
-    return Limits(
-        recent_from,
-        min(count, config.max_transfer_count_on_message_in_memory),
-        min(most_bytes, config.max_transfer_bytes_on_message_in_memory),
-        min(count, config.max_transfer_count_on_message_in_disk),
-        min(most_bytes, config.max_transfer_bytes_on_message_in_disk),
-    )

@@ -9,6 +9,7 @@ Java: SelectMappedBufferResult, which checks nothing.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -36,62 +37,86 @@ class Slices:
         self._magic = magic
         self._slices: list[memoryview] = []
         self._file: MappedFile | None = None
-        self._view = memoryview(b"")
+        self._view: memoryview
         self._file_start = self._file_bytes = 0
         self._run_start = self._run_end = -1
-        """The slice that is being extended: positions in the file."""
-        self._start = self._end = 0
+        """Both are positions in the file, of the slice that is being extended; -1 without one."""
+        self._start: int
+        self._end: int
 
     def take_all(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
         """Takes messages, given by log offsets and sizes, until the log does not have the next one;
         returns how many it took.
         """
-        # This handles each message that is pulled, so no call is made that can be avoided: it does
-        # the cheap checks of `find` itself.
-        magic, view, base = self._magic, self._view, self._file_start
-        last, run_end, taken = self._file_bytes - _HEAD_BYTES, self._run_end, 0
-        for start, size in zip(starts, sizes, strict=True):
-            at = start - base
-            end = at + size
-            is_sound = False
-            if 0 <= at <= end - _HEAD_BYTES <= last:
-                found_size, found_magic, offset = _unpack_head(view, at)
-                is_sound = (
-                    offset == start
-                    and found_size == size
-                    and found_magic == magic
-                    and view[end - 1] != 0
-                )
-            if not is_sound:
-                self._run_end = run_end
-                if not self.find(start, size):
-                    return taken
-                view, base, run_end = self._view, self._file_start, self._run_end
-                last, at, end = self._file_bytes - _HEAD_BYTES, self._start, self._end
-            if at != run_end:
-                if run_end >= 0:
-                    self._slices.append(view[self._run_start : run_end])
-                self._run_start = at
-            run_end = end
+        count = len(starts)
+        if self._file is None and count:
+            self._go_to_file(starts[0])
+        taken = self._take_usual(starts, sizes) if count else 0
+        while taken < count:  # the next is in another file, or unusual, or none
+            if not self.find(starts[taken], sizes[taken]):
+                break
+            self.take()
             taken += 1
-        self._run_end = run_end
+            if taken < count:
+                taken += self._take_usual(starts[taken:], sizes[taken:])
         return taken
+
+    def _take_usual(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
+        """Takes messages of this file up to the first one that `find` has to look at; returns how
+        many it took.
+        """
+        if self._file is None or min(sizes) < _HEAD_BYTES:
+            return 0
+        view, base, magic, add = self._view, self._file_start, self._magic, self._slices.append
+        count, begin, end = len(starts), self._run_start, self._run_end
+        while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
+            count -= 1  # it is in the next file
+        if end < 0:
+            begin = end = starts[0] - base
+        messages = zip(starts[:count], sizes[:count], strict=True)
+        try:
+            # This handles each message that is pulled, so no call is made that can be avoided:
+            # these are the cheap checks of `find`.
+            for start, size in messages:
+                at = start - base
+                found_size, found_magic, offset = _unpack_head(view, at)
+                if (
+                    offset != start
+                    or found_size != size
+                    or found_magic != magic
+                    or not view[at + size - 1]
+                ):
+                    count -= 1 + len([*messages])
+                    break
+                if at != end:
+                    add(view[begin:end])
+                    begin = at
+                end = at + size
+        except (struct.error, IndexError):  # a unit points beside the file
+            count -= 1 + len([*messages])
+        if end > begin:
+            self._run_start, self._run_end = begin, end
+        return count
 
     def find(self, physical_offset: int, size: int) -> bool:
         """Goes to a message; returns False when the log does not have it there (see is_record)."""
         at = physical_offset - self._file_start
         if self._file is None or not 0 <= at <= at + size <= self._file_bytes:
-            file = self._log.files.find(physical_offset)
-            if file is None:
-                return False
-            self._end_run()
-            self._file, self._view = file, file.view
-            self._file_start, self._file_bytes = file.from_offset, file.wrote_bytes
+            self._go_to_file(physical_offset)
             at = physical_offset - self._file_start
-        if not is_record(self._file, physical_offset, size):
+        if self._file is None or not is_record(self._file, physical_offset, size):
             return False
         self._start, self._end = at, at + size
         return True
+
+    def _go_to_file(self, physical_offset: int) -> None:
+        """Goes to the file that has this log offset, if there is one."""
+        file = self._log.files.find(physical_offset)
+        if file is not None and file is not self._file:
+            if self._run_end >= 0:
+                self._end_run()
+            self._file, self._view = file, file.view
+            self._file_start, self._file_bytes = file.from_offset, file.wrote_bytes
 
     def found(self) -> memoryview:
         """The message that was gone to."""
@@ -100,16 +125,17 @@ class Slices:
     def take(self) -> None:
         """Adds that message."""
         if self._start != self._run_end:
-            self._end_run()
+            if self._run_end >= 0:
+                self._end_run()
             self._run_start = self._start
         self._run_end = self._end
 
     def end(self) -> list[memoryview]:
         """Returns all slices that were collected."""
-        self._end_run()
+        if self._run_end >= 0:
+            self._end_run()
         return self._slices
 
     def _end_run(self) -> None:
-        if self._run_end >= 0:
-            self._slices.append(self._view[self._run_start : self._run_end])
-        self._run_start = self._run_end = -1
+        self._slices.append(self._view[self._run_start : self._run_end])
+        self._run_end = -1

@@ -230,18 +230,12 @@ class IndexFile:
         mapped = self.file.map()
         slot = key_hash % self._slots
         at = (_FIRST_SLOT + slot) * _SLOT.size
-        if (
-            memory is not None
-            and (read := memory.read_of(self.file, at, at + _SLOT.size)) is not None
-        ):
+        if memory and (read := memory.read_of(self.file, at, at + _SLOT.size)):
             yield read
         (number,) = _swapped([self._ints[_FIRST_SLOT + slot]])
         while 0 < number < self._next_item:
             at = self._items_at + number * _ITEM.size
-            if (
-                memory is not None
-                and (read := memory.read_of(self.file, at, at + _ITEM.size)) is not None
-            ):
+            if memory and (read := memory.read_of(self.file, at, at + _ITEM.size)):
                 yield read
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(mapped, at)
             is_elsewhere = item_hash < 0 or item_hash % self._slots != slot

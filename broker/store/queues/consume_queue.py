@@ -334,14 +334,12 @@ class ConsumeQueue:
         """The first offset stored at this time or later; with `upper` the last at it or earlier.
 
         `stored_ms` tells of an offset when its message was stored, in ms, -1 when that is unknown.
-        The answer is within the queue: max_offset when all is earlier, min_offset when all is
-        later.
+        The answer is within the queue: max_offset when all is earlier, min_offset when later.
         """
         offsets = range(self.min_offset, self.max_offset)
         if upper:
-            return max(
-                self.min_offset + bisect_right(offsets, time_ms, key=stored_ms) - 1, self.min_offset
-            )
+            found = bisect_right(offsets, time_ms, key=stored_ms) - 1
+            return self.min_offset + max(found, 0)
         return self.min_offset + bisect_left(offsets, time_ms, key=stored_ms)
 
     # --- files ---

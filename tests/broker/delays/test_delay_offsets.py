@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.broker.conftest import Parts
 
+from tests.broker.conftest import Parts
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.work.json_file import JsonFile

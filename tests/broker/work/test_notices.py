@@ -11,7 +11,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 
 from txrocketmq.broker.store.formats.damage import Damage
 from txrocketmq.broker.store.get.jumps import GROUP, KINDS, POPPED, Jump
-from txrocketmq.broker.work.engine import Mishap
+from txrocketmq.broker.work.mishap import Mishap
 from txrocketmq.broker.work.notices import (
     half_message_unreadable,
     half_messages_given_up,

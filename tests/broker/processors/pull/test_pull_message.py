@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull.pull_subscription import PullSubscriptions
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult
+from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
@@ -34,7 +34,7 @@ class Pulling:
         self.parts = parts
         self.wanted_to_wake = 0
         self.polling = LongPolling(parts.store, self._wake_soon)
-        self.threads: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self.threads: list[tuple[Work, Done]] = []
         self.patience = Patience(lambda work, done: self.threads.append((work, done)))
         parts.store.on_arrival.append(self.polling.arrived)
         self.peer = FakePeer()

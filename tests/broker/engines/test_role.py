@@ -9,6 +9,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer
 from txrocketmq.broker.all_processors import all_processors
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.pop.pop import Pop
@@ -16,7 +17,6 @@ from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.transaction.check import TransactionCheck
-from txrocketmq.broker.work.role import Role
 from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.work.engine import Delivering, Engine, Mishap, tell
+from txrocketmq.broker.engines.engine import Delivering, Engine
 
 
 class Mill(Delivering):
@@ -49,12 +49,3 @@ def test_all_that_works_on_waiting_messages_is_an_engine(tmp_path: Path, name: s
     engine = parts.pop.revive if name == "revive" else getattr(parts, name)
     assert isinstance(engine, Engine)
     assert type(engine).tick is Engine.tick
-
-
-def test_listeners_are_told_of_a_mishap(tmp_path: Path) -> None:
-    engine = mill(tmp_path)
-    told: list[Mishap] = []
-    engine.on_refused.append(told.append)
-    tell(engine.on_refused, Mishap(2, topic="T"))
-    tell(engine.on_unreadable, Mishap(1))
-    assert told == [Mishap(2, 0, -1, "T", "", "")]

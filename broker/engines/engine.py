@@ -12,31 +12,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.work.mishap import Heard
 from txrocketmq.broker.work.patience import Patience, Reading
-from txrocketmq.broker.work.role import Role
-
-
-class Mishap(NamedTuple):
-    """What happened to waiting messages out of the ordinary, told by the first one of them."""
-
-    number: int
-    """How many messages."""
-    queue_id: int = 0
-    """The queue in which they wait."""
-    offset: int = -1
-    """The first one's place: its offset in the queue, or its position in the timer log."""
-    topic: str = ""
-    """The topic for which the first one is meant."""
-    why: str = ""
-    """What the store says, or why it can never be delivered."""
-    key: str = ""
-    """The first one's unique key."""
-
-
-Heard = Callable[[Mishap], object]
 
 
 def _never() -> bool:
@@ -77,9 +57,3 @@ class Delivering(Engine):
         """Called when the store takes no messages for now, so that they wait on."""
         self.on_dead_letters: list[Heard] = []
         """Called when messages that can never go where they should are put aside for people."""
-
-
-def tell(listeners: list[Heard], mishap: Mishap) -> None:
-    """Calls all listeners."""
-    for heard in listeners:
-        heard(mishap)

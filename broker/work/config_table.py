@@ -6,7 +6,7 @@ place of what the table held, and `_snapshot` copies what it holds for the next 
 does the rest, once for all of them: it loads the file, has it written (saving.py), counts versions,
 and replaces a whole table by that of another broker, which a replica gets from its master.
 
-Java: ConfigManager, SlaveSynchronize.
+Java: ConfigManager; replicas there replace each table by itself, in SlaveSynchronize.
 """
 
 from __future__ import annotations

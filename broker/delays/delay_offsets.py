@@ -11,7 +11,7 @@ from typing import Any
 
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.work.config_table import VersionedTable, untold
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.broker.work.saving import SOON_MS
@@ -51,7 +51,7 @@ class DelayOffsets(VersionedTable[dict[int, int]]):
     def _hold(self, held: dict[int, int]) -> Steps[None]:
         self._offsets, self._durable = held, dict(held)
         self._awaited.forget()
-        return untold()
+        return no_listeners()
 
     def correct(self) -> None:
         """Takes back progress beyond the end of a level; to be called before messages come.

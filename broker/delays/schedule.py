@@ -22,7 +22,7 @@ from collections.abc import Callable
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
 from txrocketmq.broker.engines.clock_steps import ClockSteps
-from txrocketmq.broker.engines.engine import Delivering
+from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
 from txrocketmq.broker.store.formats.opening_report import messages
@@ -52,7 +52,7 @@ RETRY_MS = 10_000
 """How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
 
 
-class Schedule(Delivering):
+class Schedule(DeliveryEngine):
     """Delivers due messages; `tick` is to be called every 100 ms."""
 
     def __init__(

@@ -48,7 +48,7 @@ class Engine(ABC):
         """Does what is due, as `tick` says; sets `is_behind` if there is more to do at once."""
 
 
-class Delivering(Engine):
+class DeliveryEngine(Engine):
     """An engine that delivers messages when they are due."""
 
     def __init__(self, store: MessageStore, patience: Patience) -> None:

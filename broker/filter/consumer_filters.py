@@ -29,7 +29,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.store.get.get_result import work_of
 from txrocketmq.broker.tables.clients import ConsumerGroup, Consumers
-from txrocketmq.broker.work.config_table import ConfigTable, untold
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Beat, Hears, Life
@@ -175,7 +175,7 @@ class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
         ]
         for each in sorted(late, key=lambda each: each.dead_time):
             self._put(each)
-        return untold()
+        return no_listeners()
 
     def _snapshot(self) -> Callable[[], bytes]:
         table = {topic: dict(groups) for topic, groups in self._by_topic.items()}

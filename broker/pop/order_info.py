@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.config_table import ConfigTable, untold
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import EXPIRE_MS, OFTEN_MS, Life, Tick, WalkBeat
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
@@ -122,7 +122,7 @@ class OrderInfos(ConfigTable[Orders]):
             topic, _, group = key.partition("@")
             for queue_id, info in queues.items():
                 self._note_free((topic, group, queue_id), info)
-        return untold()
+        return no_listeners()
 
     def _snapshot(self) -> Callable[[], bytes]:
         table = {key: dict(queues) for key, queues in self._table.items()}

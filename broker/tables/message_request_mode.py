@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.config_table import ConfigTable, untold
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
 from txrocketmq.remoting.protocol.body.pop import (
@@ -36,7 +36,7 @@ class MessageRequestModes(ConfigTable[Modes]):
 
     def _hold(self, held: Modes) -> Steps[None]:
         self._modes = held
-        return untold()
+        return no_listeners()
 
     def get(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
         """Returns the mode that was set; None if none was."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
-from txrocketmq.broker.work.config_table import VersionedTable, untold
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import OFTEN_MS, Life, Tick
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
@@ -91,7 +91,7 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         """Resets that wait for a pull count on."""
         self._changed.update(self._offsets, held.offsets)
         self._offsets, self._topics, self._groups, self._broadcasting = held
-        return untold()
+        return no_listeners()
 
     @property
     def is_empty(self) -> bool:

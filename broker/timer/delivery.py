@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.broker.delays.due_message import DueMessage, DueMessages, put_due
-from txrocketmq.broker.engines.engine import Delivering
+from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.inner_message import InnerMessage, packed
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.timer.metrics import TimerMetrics
@@ -37,7 +37,7 @@ DEAD_LETTER_TOPIC: Final = DLQ_PREFIX + TIMER_TOPIC
 class Delivery:
     """Puts batches of messages, and counts them; the listeners of the engine are told."""
 
-    def __init__(self, intake: Intake, metrics: TimerMetrics, engine: Delivering) -> None:
+    def __init__(self, intake: Intake, metrics: TimerMetrics, engine: DeliveryEngine) -> None:
         self._engine = engine
         self._intake = intake
         self._metrics = metrics

@@ -19,7 +19,7 @@ from functools import partial
 from random import random
 from typing import Final
 
-from txrocketmq.broker.engines.engine import Delivering
+from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -49,7 +49,7 @@ _EXPIRE_MS: Final = 30_000
 _RATE_MS: Final = 1_000
 
 
-class Timers(Delivering):
+class Timers(DeliveryEngine):
     """Timer messages. `tick` must be called every 100 ms."""
 
     def __init__(

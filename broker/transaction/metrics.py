@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.config_table import VersionedTable, untold
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Beat, Life
 from txrocketmq.remoting.process.histogram import Histogram
@@ -55,7 +55,7 @@ class TransactionMetrics(VersionedTable[Counts]):
 
     def _hold(self, held: Counts) -> Steps[None]:
         self._counts = held
-        return untold()
+        return no_listeners()
 
     def add(self, topic: str, number: int) -> None:
         """Adds to the number of open half messages of a topic; `number` may be negative."""

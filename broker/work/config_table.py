@@ -23,7 +23,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 H = TypeVar("H")
 
 
-def untold() -> Steps[None]:
+def no_listeners() -> Steps[None]:
     """The steps of a table to which nobody listens."""
     yield from ()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.engines.engine import Delivering, Engine
+from txrocketmq.broker.engines.engine import DeliveryEngine, Engine
 
 
-class Mill(Delivering):
+class Mill(DeliveryEngine):
     """Works on sacks, of which one is done in a step."""
 
     sacks = 3

@@ -54,6 +54,10 @@ def test_a_slave_refuses_what_writes_and_serves_what_reads() -> None:
     assert error is not None
     assert error.code == ResponseCode.SERVICE_NOT_AVAILABLE
     assert "this broker is a slave: send SEND_MESSAGE_V2 to its master" in str(error.remark)
+    for code in (RequestCode.END_TRANSACTION, RequestCode.RECALL_MESSAGE):
+        error = refused(role, code)
+        assert error is not None
+        assert error.code == ResponseCode.SLAVE_NOT_AVAILABLE
     assert refused(role, RequestCode.PULL_MESSAGE) is None
     assert refused(role, RequestCode.UPDATE_CONSUMER_OFFSET) is None
     assert refused(role, 99_999) is None, "the dispatcher answers that it is not supported"

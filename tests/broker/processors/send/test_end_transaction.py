@@ -206,14 +206,6 @@ def test_what_cannot_be_stored_stays_open(scene: Scene, monkeypatch: pytest.Monk
     assert len(scene.asked(peer)) == 1
 
 
-def test_a_slave_refuses(scene: Scene) -> None:
-    half = scene.begin()
-    object.__setattr__(scene.parts.store.config, "broker_role", "SLAVE")
-    ((code, remark),) = scene.end(half, COMMIT)
-    assert code == ResponseCode.SLAVE_NOT_AVAILABLE
-    assert "slave" in (remark or "")
-
-
 def test_what_was_given_up_is_resumed(scene: Scene) -> None:
     scene.parts.set(transaction_check_max=1)
     scene.begin(b"lost")

@@ -51,7 +51,7 @@ def all_processors(
             parts.store,
             parts.stats,
             parts.polling,
-            parts.cold_reads,
+            parts.patience,
             parts.broadcast_offsets,
         ),
         OffsetProcessor(
@@ -61,7 +61,7 @@ def all_processors(
             parts.store,
             parts.schedule,
             parts.walks,
-            parts.cold_reads,
+            parts.patience,
         ),
         HeartbeatProcessor(
             parts.topics,
@@ -73,7 +73,7 @@ def all_processors(
             parts.in_order,
         ),
         QueueLockProcessor(parts.locks, parts.walks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
+        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
         AssignmentProcessor(
             parts.config,
             parts.topics,
@@ -84,7 +84,7 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            config, topics, groups, parts.consumers, store, parts.cold_reads, parts.walks
+            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
         ),
         *_pop_processors(parts),
         *_admin_processors(parts),
@@ -96,7 +96,7 @@ def _pop_processors(parts: Parts) -> list[object]:
     config, topics, pop = parts.config, parts.topics, parts.pop
     checks = PopChecks(config, topics, parts.groups)
     clocks = parts.clock, parts.steady_clock or parts.clock
-    attempts = Attempts(pop.walks, parts.cold_reads)
+    attempts = Attempts(pop.walks)
     return [
         PopMessageProcessor(checks, parts.filters, pop.queues, pop.polling, attempts, *clocks),
         AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
@@ -117,7 +117,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.after_durable,
         parts.transaction_metrics,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
     return [
         SendMessageProcessor(
@@ -149,7 +149,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
             parts.stats,
             parts.known_as.store_host,
             parts.clock,
-            parts.cold_reads,
+            parts.patience,
         ),
     ]
 

@@ -16,6 +16,7 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served
 from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.life import (
     SECOND_MS,
     AtStop,
@@ -27,7 +28,6 @@ from txrocketmq.broker.work.life import (
     Tick,
     WalkBeat,
 )
-from txrocketmq.broker.work.saving import InThread, at_once
 
 ON_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 """The labels that metrics of the store have."""

@@ -28,13 +28,15 @@ class Call(Generic[Q, R]):
     """A request code, its request header and its response header.
 
     `letters` says that the fields of the request header are sent under one-letter names
-    (SEND_MESSAGE_V2).
+    (SEND_MESSAGE_V2). `at_slave` is for requests that write to the log, or change topics or groups:
+    the code with which a slave refuses them. None: it serves them.
     """
 
     code: RequestCode
     request: type[Q]
     response: type[R]
     letters: bool = False
+    at_slave: ResponseCode | None = None
 
     @property
     def name(self) -> str:
@@ -46,12 +48,17 @@ CALLS: dict[int, Call[Any, Any]] = {}
 
 
 def define(
-    code: RequestCode, request: type[Q], response: type[R], *, letters: bool = False
+    code: RequestCode,
+    request: type[Q],
+    response: type[R],
+    *,
+    letters: bool = False,
+    at_slave: ResponseCode | None = None,
 ) -> Call[Q, R]:
     """Declares a call; a second declaration of a code is an error."""
     if code in CALLS:
         raise ValueError(f"{code.name} is declared twice")
-    call = Call(code, request, response, letters)
+    call = Call(code, request, response, letters, at_slave)
     CALLS[code] = call
     return call
 

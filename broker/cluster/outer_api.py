@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from twisted.logger import Logger
 
-from txrocketmq.broker.work.encoded_table import EncodedTable
-from txrocketmq.broker.work.saving import InThread, at_once
+from txrocketmq.broker.tables.encoded_table import EncodedTable
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError

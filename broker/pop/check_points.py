@@ -28,6 +28,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.work.life import AtStop, Gauge, Life
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64
@@ -104,8 +105,8 @@ class CheckPoints:
         """Buffered check points by the time at which they are written. Those that are no longer
         buffered stay in the heap and are skipped."""
         self._sequence = count()
-        self._awaited: deque[tuple[int, QueueKey]] = deque()
-        """Queues whose offset may move once the log is durable up to an offset."""
+        self._awaited = DurableProgress[QueueKey](self._store)
+        """Queues whose offset may move once the log is durable."""
 
     def __len__(self) -> int:
         """How many check points are buffered, so not written yet."""
@@ -197,9 +198,8 @@ class CheckPoints:
 
     def settle(self) -> None:
         """Moves offsets as far as the durable part of the log permits."""
-        flushed, awaited = self._store.flush.flushed_offset, self._awaited
-        while awaited and awaited[0][0] <= flushed:
-            self._commit(awaited.popleft()[1])
+        for key in self._awaited.take():
+            self._commit(key)
 
     def write_all(self, now_ms: int) -> None:
         """Writes all buffered check points, when the broker stops."""
@@ -232,8 +232,8 @@ class CheckPoints:
         """
         key = popped.key.topic, popped.key.group, popped.key.queue_id
         popped.end_offset = self._store.max_physical_offset
-        if popped.end_offset > self._store.flush.flushed_offset:
-            self._awaited.append((popped.end_offset, key))
+        if not self._awaited.is_durable(popped.end_offset):
+            self._awaited.note(key, popped.end_offset)
         self._commit(key)
 
     def _append(self, popped: _Popped) -> None:
@@ -284,7 +284,7 @@ class CheckPoints:
                 popped.is_buffered = False
             popped.end_offset = end_offset
             queue = popped.key.topic, popped.key.group, popped.key.queue_id
-            self._awaited.append((end_offset, queue))
+            self._awaited.note(queue, end_offset)
         return not refused
 
     def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:

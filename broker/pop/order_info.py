@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import EXPIRE_MS, OFTEN_MS, Life, Tick, WalkBeat
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
 from txrocketmq.remoting.protocol.body.base import Body, body, member
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -82,7 +82,10 @@ class OrderInfo(Body):
         return offsets[-1] + 1
 
 
-class OrderInfos:
+Orders = dict[str, dict[int, OrderInfo]]
+
+
+class OrderInfos(ConfigTable[Orders]):
     """The pops in order. `read_queues_of` returns a topic's number of read queues, or None."""
 
     def __init__(
@@ -92,12 +95,11 @@ class OrderInfos:
         now_ms: Callable[[], int],
         read_queues_of: Callable[[str, str], int | None],
     ) -> None:
+        super().__init__(file)
         self._config = config
-        self._file = file
         self._now_ms = now_ms
         self._read_queues_of = read_queues_of
-        self.saving = Saving(file, self._snapshot)
-        self._table: dict[str, dict[int, OrderInfo]] = {}
+        self._table: Orders = {}
         self._free: list[tuple[int, QueueKey]] = []
         """A heap of the times at which to look whether queues may be popped again."""
         self._looks: dict[QueueKey, int] = {}
@@ -106,15 +108,21 @@ class OrderInfos:
         self.on_free: list[Callable[[str, str, int], None]] = []
         """Called with topic, group and queue id when the time has come to pop a queue again."""
 
-    def load(self) -> None:
-        """Loads consumerOrderInfo.json; raises JsonFileError."""
-        with self._file.content() as content:
-            for key, queues in (content.get("table") or {}).items():
-                topic, _, group = key.partition("@")
-                for queue_id, value in queues.items():
-                    info = OrderInfo.from_json(value)
-                    self._table.setdefault(key, {})[int(queue_id)] = info
-                    self._note_free((topic, group, int(queue_id)), info)
+    def decode(self, content: Mapping[str, Any]) -> Orders:
+        """Reads the last pops by topic and group, and by queue."""
+        return {
+            key: {int(queue_id): OrderInfo.from_json(value) for queue_id, value in queues.items()}
+            for key, queues in (content.get("table") or {}).items()
+            if queues
+        }
+
+    def _hold(self, held: Orders) -> Steps[None]:
+        self._table = held
+        for key, queues in held.items():
+            topic, _, group = key.partition("@")
+            for queue_id, info in queues.items():
+                self._note_free((topic, group, queue_id), info)
+        return no_listeners()
 
     def _snapshot(self) -> Callable[[], bytes]:
         table = {key: dict(queues) for key, queues in self._table.items()}

@@ -25,7 +25,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
-from txrocketmq.broker.store.get.get_message import (
+from txrocketmq.broker.store.get.get_result import (
     GetMessageStatus,
     GetResult,
     QueryResult,
@@ -82,7 +82,7 @@ class MessageStore(StoredMessages):
         self._reput = Reput(config, self._log, self._queues, self._index)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
         self._retention = Retention(
-            disk, config, self._log, self._queues, self._index, self._reader.check_part
+            disk, config, self._log, self._queues, self._index, self._records.memory.check
         )
         self._retention.before_removal = self._marks.note_start
         self.removals = self._retention.removals
@@ -136,7 +136,7 @@ class MessageStore(StoredMessages):
         if self._retention.is_disk_full:
             recovered.warnings.append(self._why_disk_full())
         self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
-        self._reader.written_from = self._log.max_offset
+        self._records.written_from = self._log.max_offset
         self._is_open = True
         return recovered
 
@@ -353,7 +353,7 @@ class MessageStore(StoredMessages):
         self.damaged.tick()
         self.wrong_bodies.tick()
         self.jumps.tick()
-        self._reader.memory.tick()
+        self._records.memory.tick()
         self._write_index(now_ms)
         self._show()
         self.flush.tick(steady_ms)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.get.jumps import TIMERS, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.consume_queue import Unit
@@ -22,7 +21,7 @@ from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, De
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
 from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Reading
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
@@ -67,26 +66,23 @@ class Enqueue:
         """How many messages of the queue were not examined yet."""
         return max(self.queue_end - self._timers.queue_offset, 0)
 
-    def behind_since_ms(self, *, only_in_memory: bool = False) -> int:
+    def behind_since_ms(self) -> int:
         """When the first message not examined yet was stored, in ms; -1 if there is none."""
         if not self.behind:
             return -1
-        return self._messages.store_time_at(
-            TIMER_TOPIC, QUEUE_ID, self._timers.queue_offset, only_in_memory=only_in_memory
-        )
+        return self._messages.store_time_at(TIMER_TOPIC, QUEUE_ID, self._timers.queue_offset)
 
     def step(self, now_ms: int, steady_ms: int) -> bool:
-        """Takes some messages of the queue; returns whether there may be more to do."""
+        """Takes some messages of the queue; returns whether there may be more to do.
+
+        Raises NotInMemory.
+        """
         timers, messages = self._timers, self._messages
         if timers.config.timer_stop_enqueue:
             return False
         self._skip_lost()
         offset = timers.queue_offset
-        try:
-            units = self._units(offset)
-        except NotInMemory as cold:
-            self._reading.begin(cold.read)
-            return False
+        units = self._units(offset)
         if not units:
             return False
         due, left_bytes, end = self._delivery.batch(), MAX_BATCH_BYTES, offset
@@ -137,12 +133,8 @@ class Enqueue:
         in memory.
         """
         messages = self._messages
-        units = list(
-            messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
-        )
-        cold = messages.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH))
+        messages.check_records([(at, size) for at, size, _ in units])
         return units
 
     def tell(self, trouble: OSError | None) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from txrocketmq.broker.processors.admin.paging import Page
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.attributes import AttributeChangeError
@@ -18,7 +19,6 @@ from txrocketmq.broker.tables.clients import Consumers
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import validate_group
-from txrocketmq.broker.work.paging import Page
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode

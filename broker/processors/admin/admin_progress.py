@@ -164,11 +164,9 @@ class AdminProgressProcessor:
             yield
         return Reply(body=body.end())
 
-    def _span(
-        self, topic: str, group: str, queue_id: int, now_ms: int, *, only_in_memory: bool
-    ) -> QueueTimeSpan:
+    def _span(self, topic: str, group: str, queue_id: int, now_ms: int) -> QueueTimeSpan:
         store = self._store
-        stored_ms = partial(store.store_time_at, topic, queue_id, only_in_memory=only_in_memory)
+        stored_ms = partial(store.store_time_at, topic, queue_id)
         top = store.max_offset(topic, queue_id)
         first_ms = stored_ms(store.min_offset(topic, queue_id))
         offset = self._offsets.query(group, topic, queue_id)

@@ -116,7 +116,7 @@ class AdminStatsProcessor:
             **store.runtime_info(steady_ms),
             **{
                 f"scheduleMessageOffset_{level}": f"{offset},{top}"
-                for level, (offset, top) in self._schedule.progress().items()
+                for level, (offset, top) in self._schedule.offsets.progress().items()
             },
             **_IDLE,
             **self._timers.runtime_info(self._now_ms()),

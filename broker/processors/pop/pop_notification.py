@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, Waiting
 from txrocketmq.broker.pop.pop import Pop
@@ -69,10 +70,7 @@ class PopNotificationProcessor:
         self, request: Request[NotificationRequestHeader], born_ms: int, pending: PendingReply
     ) -> None:
         header = request.header
-
-        def attempt(_: bool) -> Steps[Reply[NotificationResponseHeader] | None]:  # noqa: FBT001
-            return self._look(request, born_ms, pending)
-
+        attempt = partial(self._look, request, born_ms, pending)
         place = Held(self._pop.notifications, header.topic, header.consumer_group, header.queue_id)
         self._attempts.begin(request.peer, attempt, pending, place)
 

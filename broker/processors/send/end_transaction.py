@@ -21,19 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -104,7 +105,7 @@ class EndTransactionProcessor:
         after_durable: AfterDurable,
         metrics: TransactionMetrics,
         clock: Callable[[], int],
-        cold_reads: ColdReads,
+        patience: Patience,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -114,7 +115,7 @@ class EndTransactionProcessor:
         self._after_durable = after_durable
         self._metrics = metrics
         self._now_ms = clock
-        self._cold_reads = cold_reads
+        self._patience = patience
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
@@ -131,41 +132,19 @@ class EndTransactionProcessor:
         self._in_run.clear()
         self._read_bytes = 0
 
-    def when_in_memory(
-        self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
-    ) -> None:
-        """Calls `go_on` with the time, and a reply when the half message has been read or the
-        error.
-
-        Raises ResponseError when too many reads wait. `go_on` is called even if the producer has
-        disconnected.
+    def wait(self, read: ColdRead, go_on: Callable[[int, ResponseError | None], None]) -> None:
+        """Calls `go_on` with the time when a half message has been read, and the error if it could
+        not be; even if the producer has disconnected.
         """
-        offset = EndTransactionRequestHeader.decode(command.ext_fields).commit_log_offset
+        self._patience.wait(self, read, lambda error: go_on(self._now_ms(), error))
 
-        def look(*, only_in_memory: bool) -> Reply[NoHeader]:
-            self._store.message_at(offset, only_in_memory=only_in_memory)
-            return Reply()
-
-        outcome = self._cold_reads.answer(self, look)
-        if isinstance(outcome, PendingReply):
-            outcome.then(lambda reply: go_on(self._now_ms(), reply))
-        else:
-            go_on(self._now_ms(), outcome)
-
-    def read(
-        self, command: RemotingCommand, now_ms: int, *, only_in_memory: bool = True
-    ) -> End | None:
+    def read(self, command: RemotingCommand, now_ms: int) -> End | None:
         """Checks an END_TRANSACTION; returns None when the producer is undecided.
 
-        Raises ResponseError when it is refused; with `only_in_memory`, NotInMemory when the half
-        message would have to be read from the disk.
+        Raises ResponseError when it is refused, and NotInMemory when the half message has to be
+        read from the disk.
         """
         header = EndTransactionRequestHeader.decode(command.ext_fields)
-        if self._store.config.is_slave:
-            raise ResponseError(
-                ResponseCode.SLAVE_NOT_AVAILABLE,
-                "this broker is a slave: transactions are ended at its master",
-            )
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             return None
         if header.commit_or_rollback not in _ENDS:
@@ -180,7 +159,7 @@ class EndTransactionProcessor:
                 "too many ends of transactions wait to be durable: the disk does not keep up; the"
                 " producer will be asked about this one later",
             )
-        record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        record = self._half_record(header.commit_log_offset)
         self._read_bytes += len(record)
         half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
@@ -220,10 +199,10 @@ class EndTransactionProcessor:
         self._intake.admit(message, now_ms)
         return End(half, message.to_put())
 
-    def _half_record(self, offset: int, *, only_in_memory: bool) -> memoryview:
+    def _half_record(self, offset: int) -> memoryview:
         record = None
         if offset >= 0:
-            record = self._store.message_at(offset, only_in_memory=only_in_memory)
+            record = self._store.message_at(offset)
         if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         return record
@@ -256,10 +235,10 @@ class EndTransactionProcessor:
             offset = decode_message_id(request.header.msg_id or "").commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return self._cold_reads.answer(request.peer, partial(self._resume, offset))
+        return self._patience.answer(request.peer, partial(self._resume, offset))
 
-    def _resume(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
-        record = self._store.message_at(offset, only_in_memory=only_in_memory)
+    def _resume(self, offset: int) -> Reply[NoHeader]:
+        record = self._store.message_at(offset)
         try:
             stored = None if record is None else decode_message(record, decompress_body=False)[0]
         except MessageDecodeError:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
@@ -39,9 +40,10 @@ from txrocketmq.broker.processors.send.send_answers import (
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.processors.send.send_places import NO_SHAPE, Place, Shape, Shapes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
+from txrocketmq.broker.work.patience import attempt
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Peer, Reply
 from txrocketmq.remoting.codes import MQVersion, SerializeType
@@ -306,8 +308,10 @@ class SendMessageProcessor:
             if command.code == _END:
                 # What was read before counts, too: an end that is refused may have had much to do.
                 run.work = max(run.work, self._ends.work)
-                end = self._ends.read(command, run.now_ms)
-                if end is not None:
+                end = attempt(partial(self._ends.read, command, run.now_ms))
+                if isinstance(end, ColdRead):
+                    self._wait(run, command, end)
+                elif end is not None:
                     made = [end.message] if end.message is not None else []
                     sent.append(Sent(command, len(messages), len(made), instead=end))
                     messages += made
@@ -327,8 +331,6 @@ class SendMessageProcessor:
             else:
                 made = [self._single(message, run.now_ms)]
                 transaction_id = message.properties[names.UNIQ_KEY]
-        except NotInMemory:
-            self._wait(run, command, sent)
         except NotTaken as reason:
             sent.append(Sent(command, 0, 0, instead=self._checks.refusal_of(reason.status)))
         except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
@@ -341,16 +343,18 @@ class SendMessageProcessor:
             messages += made
             drafts.end(at, count)
 
-    def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
-        """Ends a transaction as soon as its old half message has been read from the disk."""
+    def _wait(self, run: Run, command: RemotingCommand, read: ColdRead) -> None:
+        """Ends a transaction as soon as its old half message has been read from the disk, even if
+        its producer has disconnected.
+        """
 
-        def go_on(now_ms: int, outcome: Reply[Any] | Exception) -> None:
+        def go_on(now_ms: int, error: ResponseError | None) -> None:
             messages: list[PutMessage] = []
             its: list[Sent] = []
             ended: list[End] = []
             alone = run.alone(command, now_ms)
-            if isinstance(outcome, Exception):
-                its.append(Sent(command, 0, 0, instead=outcome))
+            if error is not None:
+                its.append(Sent(command, 0, 0, instead=error))
             else:
                 self._general(alone, command, messages, its)
             batch = self._intake.put(messages, now_ms) if messages else None
@@ -359,10 +363,7 @@ class SendMessageProcessor:
                 self._ends.close(ended, now_ms)
             alone.write_later(out)
 
-        try:
-            self._ends.when_in_memory(command, go_on)
-        except ResponseError as error:
-            sent.append(Sent(command, 0, 0, instead=error))
+        self._ends.wait(read, go_on)
 
     def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
         """The extra field of the answer: the key of an inner batch, or a timer message's recall

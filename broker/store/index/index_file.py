@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.files import Files
-from txrocketmq.broker.store.disk.in_memory import ColdPart, ColdRead, nothing_cold
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats import formats
@@ -221,22 +221,22 @@ class IndexFile:
         )
 
     def chain(
-        self, key_hash: int, cold_part: ColdPart = nothing_cold
+        self, key_hash: int, memory: InMemory | None = None
     ) -> Iterator[tuple[int, int, int] | ColdRead]:
         """Yields the items in the slot of a hash, newest first: hash, log offset, store time in ms.
 
-        Between them it yields reads for items that are not in memory. Raises BrokenChain at an item
-        of another slot: that part of the file is damaged.
+        Between them it yields reads for items that are not in memory, if it is told what is. Raises
+        BrokenChain at an item of another slot: that part of the file is damaged.
         """
         mapped = self.file.map()
         slot = key_hash % self._slots
         at = (_FIRST_SLOT + slot) * _SLOT.size
-        if (read := cold_part(self.file, at, _SLOT.size)) is not None:
+        if memory and (read := memory.read_of(self.file, at, at + _SLOT.size)):
             yield read
         (number,) = _swapped([self._ints[_FIRST_SLOT + slot]])
         while 0 < number < self._next_item:
             at = self._items_at + number * _ITEM.size
-            if (read := cold_part(self.file, at, _ITEM.size)) is not None:
+            if memory and (read := memory.read_of(self.file, at, at + _ITEM.size)):
                 yield read
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(mapped, at)
             is_elsewhere = item_hash < 0 or item_hash % self._slots != slot
@@ -436,7 +436,7 @@ class Index:
         begin_ms: int,
         end_ms: int,
         index_type: str | None,
-        cold_part: ColdPart = nothing_cold,
+        memory: InMemory | None = None,
     ) -> Steps[Found]:
         """Finds messages with this key, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
@@ -444,7 +444,7 @@ class Index:
         offsets: list[int] = []
         broken: list[BrokenChain] = []
         for file in self._files[::-1]:
-            chain = file.chain(key_hash, cold_part) if file.covers(begin_ms, end_ms) else ()
+            chain = file.chain(key_hash, memory) if file.covers(begin_ms, end_ms) else ()
             try:
                 for count, item in enumerate(chain):
                     if isinstance(item, ColdRead):

@@ -168,7 +168,8 @@ class CommitLog:
     @property
     def max_offset(self) -> int:
         """The offset of the next record, or of the blank before it; 0 without files."""
-        return self.files.max_offset
+        row = self.files.mapped_files  # as `files.max_offset`, which costs two calls more
+        return row[-1].from_offset + row[-1].wrote_bytes if row else 0
 
     # --- appending ---
 

@@ -212,7 +212,7 @@ class BatchQueue(ConsumeQueue):
             return found or self.batches(self._offset_at(place + 1, check), count, check)
         return found
 
-    def read(self, offset: int, max_units: int) -> memoryview | None:
+    def read(self, offset: int, max_units: int, check: Check = unchecked) -> memoryview | None:
         raise TypeError("units of batches are not plain units: see `batches`")
 
     def unit(self, offset: int) -> Unit | None:

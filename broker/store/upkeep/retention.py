@@ -210,10 +210,9 @@ class Retention:
         finally:
             self._is_following = False
 
-    def _follow_with(self, queue: ConsumeQueue, min_offset: int, *, only_in_memory: bool) -> None:
+    def _follow_with(self, queue: ConsumeQueue, min_offset: int) -> None:
         if self._queues.find(queue.topic, queue.queue_id) is queue:
-            check = self._check if only_in_memory else unchecked
-            self.removals.add(queue.take_files_before(min_offset, check))
+            self.removals.add(queue.take_files_before(min_offset, self._check))
 
     def _expired_files(self, now_ms: int) -> int:
         """How many log files, from the first one on, are to be deleted now."""

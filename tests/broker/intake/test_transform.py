@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST
+from tests.broker.delays.scene import deliver
 from tests.broker.processors.sends import Sending, send_processor
 from tests.fakes import request
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
@@ -140,7 +141,7 @@ def test_what_is_sent_back(scene: Scene) -> None:
         parts.stats,
         STORE_HOST,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
     header = ConsumerSendMsgBackRequestHeader(offset=put(scene, "T"), group="g", delay_level=1)
     processor.send_back(request(header, now_ms=parts.now_ms))
@@ -151,7 +152,7 @@ def test_what_is_sent_back(scene: Scene) -> None:
 def test_what_is_due(scene: Scene) -> None:
     parts = scene.parts
     put(scene, "SCHEDULE_TOPIC_XXXX", DELAY="1", REAL_TOPIC=scene.topic, REAL_QID="0")
-    assert parts.schedule.tick(parts.now_ms + 1_000_000) == 1
+    assert deliver(parts.schedule, parts.now_ms + 1_000_000) == 1
     assert scene.marks() == [None, "seen"]
 
 

@@ -124,7 +124,9 @@ def test_progress_waits_for_the_disk(scene: Scene) -> None:
 
 def test_a_record_of_another_kind_is_passed_over(scene: Scene) -> None:
     heard: list[tuple[int, int]] = []
-    scene.parts.pop.revive.on_unreadable.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_unreadable.append(
+        lambda told: heard.append((told.queue_id, told.offset))
+    )
     scene.parts.put(REVIVE_TOPIC, 3, body=b'{"so":', TAGS="ck")
     scene.parts.put(REVIVE_TOPIC, 3, body=b"3-17", TAGS="ck")
     scene.parts.put(REVIVE_TOPIC, 3, body=b'{"t":"T","c":"g","n":"many"}', TAGS="ck")
@@ -190,7 +192,9 @@ def test_records_that_it_has_never_read_are_told_too(scene: Scene) -> None:
 
 def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[tuple[int, str, str]] = []
-    scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_refused.append(
+        lambda told: heard.append((told.number, told.topic, told.why))
+    )
     for _ in range(20):
         scene.parts.put("T", body=b"a")
         scene.pop()
@@ -204,7 +208,9 @@ def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.Mo
 def test_what_cannot_be_put_is_tried_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the store takes nothing; nothing is forgotten meanwhile."""
     heard: list[tuple[int, str, str]] = []
-    scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_refused.append(
+        lambda told: heard.append((told.number, told.topic, told.why))
+    )
     scene.parts.put("T", body=b"a")
     scene.pop()
     scene.advance(20_000)

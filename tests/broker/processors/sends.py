@@ -34,7 +34,7 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
         parts.after_durable,
         parts.transaction_metrics,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
 
 

@@ -44,7 +44,9 @@ class Scene:
         self.said: list[str] = []
         self.timers.on_warning.append(self.said.append)
         self.unread: list[tuple[int, int]] = []
-        self.timers.delivery.on_unreadable.append(lambda *found: self.unread.append(found))
+        self.timers.on_unreadable.append(
+            lambda found: self.unread.append((found.number, found.offset))
+        )
         self.steady_ms = 0
         self.parts.topic("T")
         self.said += self.timers.open(self.parts.now_ms)

@@ -17,7 +17,7 @@ from txrocketmq.broker.store.disk import files as files_module
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.log.commit_log import Batch
-from txrocketmq.broker.work.reading import RETRY_MS
+from txrocketmq.broker.work.patience import RETRY_MS
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 

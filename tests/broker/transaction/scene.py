@@ -198,5 +198,5 @@ def killed(scene: Scene) -> None:
     parts.transaction_check = scene.processor._check = TransactionCheck(
         parts.config, parts.intake, parts.topics, parts.offsets,
         Questions(parts.producers, "b"), parts.transaction_metrics, parts.after_durable,
-        lambda: STORE_HOST,
+        lambda: STORE_HOST, parts.patience,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.broker.delays.scene import deliver
 from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.processors.admin.admin_stats import (
     AdminStatsProcessor,
@@ -88,7 +89,7 @@ def runtime_info(admin: AdminStatsProcessor) -> dict[str, str]:
 
 def test_all_figures_are_there(parts: Parts, admin: AdminStatsProcessor) -> None:
     parts.put(SCHEDULE_TOPIC, 0)
-    parts.schedule.tick(parts.now_ms)
+    deliver(parts.schedule, parts.now_ms)
     assert set(OF_BEHAVIOURS) - set(runtime_info(admin)) == set()
 
 
@@ -109,7 +110,7 @@ def test_figures_tell_what_happened(parts: Parts, admin: AdminStatsProcessor) ->
 
 def test_progress_of_delay_levels(parts: Parts, admin: AdminStatsProcessor) -> None:
     parts.put(SCHEDULE_TOPIC, 2)
-    parts.schedule.tick(parts.now_ms)
+    deliver(parts.schedule, parts.now_ms)
     assert runtime_info(admin)["scheduleMessageOffset_3"] == "1,1"
 
 

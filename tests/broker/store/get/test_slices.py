@@ -11,7 +11,8 @@ import pytest
 from tests.broker.store.get.test_get_message import FOUND, MANY, NOW_MS, REMOVING, Rig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.get.get_message import Request
+from txrocketmq.broker.store.get.get_message import get_message
+from txrocketmq.broker.store.get.get_result import Request
 from txrocketmq.broker.store.log.dispatch import dispatch_units
 from txrocketmq.broker.store.queues.consume_queue import UNIT
 
@@ -163,7 +164,7 @@ def test_records_of_long_topics_are_records(wide: Rig, message: Callable[..., Pu
     dispatch_units(batch)
     for codes in (None, frozenset({0})):
         request = Request(0, 32, MANY, codes, None)
-        assert wide.reader.get(wide.queues.open(topic, 0), request).count == 3
+        assert get_message(wide.records, wide.queues.open(topic, 0), request).count == 3
 
 
 def test_nothing_there_alone_is_told_with_a_next_offset(wide: Rig, files: Any) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.broker.work.paging import Page
+from txrocketmq.broker.processors.admin.paging import Page
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.protocol.body.route import DataVersion
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from txrocketmq.broker.work.clock_steps import TOLERANCE_MS, ClockSteps
+from txrocketmq.broker.engines.clock_steps import TOLERANCE_MS, ClockSteps
 
 
 def test_a_clock_that_stays_concerns_nobody() -> None:

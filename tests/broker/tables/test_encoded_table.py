@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from txrocketmq.broker.work.encoded_table import EncodedTable
+from txrocketmq.broker.tables.encoded_table import EncodedTable
 
 
 def test_only_values_that_are_others_are_encoded_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.disk import NOW_MS, MemoryFiles
 from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.get import cold_parts
+from txrocketmq.broker.store.get import records as module
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 
 CONFIG = StoreConfig(
@@ -44,46 +44,46 @@ def paths(error: pytest.ExceptionInfo[NotInMemory]) -> list[str]:
 def test_what_was_written_lately_is_in_memory(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = store._reader
-    assert reader.asked_before == 0
-    reader.check_record(0, None)
-    assert reader.cold_records([(0, 100)]) is None
-    reader.written_from = 500
-    assert reader.asked_before == 500
-    reader.written_from = 0
-    monkeypatch.setattr(cold_parts, "_WRITTEN_LATELY_BYTES", 100)
-    assert reader.asked_before == store.max_physical_offset - 100
+    records = store._records
+    assert records.asked_before == 0
+    records.check(0, None)
+    records.check_all([(0, 100)])
+    records.written_from = 500
+    assert records.asked_before == 500
+    records.written_from = 0
+    monkeypatch.setattr(module, "_WRITTEN_LATELY_BYTES", 100)
+    assert records.asked_before == store.max_physical_offset - 100
 
 
 def test_a_record_is_read_before_it_is_looked_at(store: MessageStore) -> None:
-    reader = store._reader
-    reader.written_from = store.max_physical_offset
+    records = store._records
+    records.written_from = store.max_physical_offset
     with pytest.raises(NotInMemory) as error:
-        reader.check_record(0, None)
+        records.check(0, None)
     assert paths(error) == ["commitlog/" + "0" * 20]
     error.value.read.run()
     error.value.read.finish()
-    reader.check_record(0, None)
-    assert reader.cold_records([(0, 100)]) is None
-    reader.check_record(store.max_physical_offset + 1, None)
-    reader.check_record(1 << 40, 100)
+    records.check(0, None)
+    records.check_all([(0, 100)])
+    records.check(store.max_physical_offset + 1, None)
+    records.check(1 << 40, 100)
 
 
 def test_a_record_that_is_larger_than_a_chunk_is_read_in_two_steps(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, int]] = []
-    reader = store._reader
-    reader.written_from = store.max_physical_offset
+    records = store._records
+    records.written_from = store.max_physical_offset
 
     def missing(_: object, start: int, end: int) -> tuple[()]:
         asked.append((start, end))
         return ()
 
-    monkeypatch.setattr(reader.memory, "missing", missing)
-    reader.check_record(0, None)
+    monkeypatch.setattr(records.memory, "missing", missing)
+    records.check(0, None)
     (head, whole) = asked
-    assert head[1] < whole[1] == reader.log.record_at(0).nbytes  # type: ignore[union-attr]
+    assert head[1] < whole[1] == records.log.record_at(0).nbytes  # type: ignore[union-attr]
 
 
 def test_units_are_asked_for_over_the_ends_of_files(store: MessageStore) -> None:
@@ -91,9 +91,9 @@ def test_units_are_asked_for_over_the_ends_of_files(store: MessageStore) -> None
     assert queue is not None
     assert len(queue.files.mapped_files) == 3
     with pytest.raises(NotInMemory) as error:
-        store._reader.check_units(queue, 3, 100)
+        store._records.check_units(queue, 3, 100)
     assert [path[-3:] for path in paths(error)] == ["000", "080", "160"]
     with pytest.raises(NotInMemory) as error:
-        store._reader.check_units(queue, 4, 2)
+        store._records.check_units(queue, 4, 2)
     assert [path[-3:] for path in paths(error)] == ["080"]
-    store._reader.check_units(queue, 10, 5)
+    store._records.check_units(queue, 10, 5)

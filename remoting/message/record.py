@@ -47,14 +47,19 @@ STORE_HOST_IPV6: Final = 0x20
 IPV4_HOST = Struct("ip" / Bytes(4), "port" / Int32sb)
 IPV6_HOST = Struct("ip" / Bytes(16), "port" / Int32sb)
 
+PLACE = Struct(
+    "queue_offset" / Int64sb * "index in the consume queue, not bytes",
+    "physical_offset" / Int64sb * "of this record in the commit log",
+)
+"""Where a message is: all of its record that is not known before it is put."""
+
 RECORD_HEAD = Struct(
     "total_size" / Int32sb * "of the whole record, itself included",
     "magic" / Int32sb * "MAGIC_V1 or MAGIC_V2",
     "body_crc" / Int32sb * "CRC-32 of the body as stored, without the sign bit",
     "queue_id" / Int32sb,
     "flag" / Int32sb * "the user's",
-    "queue_offset" / Int64sb * "index in the consume queue, not bytes",
-    "physical_offset" / Int64sb * "of this record in the commit log",
+    *PLACE.subcons,
     "sys_flag" / Int32sb * "MessageSysFlag",
     "born_timestamp" / Int64sb * "ms, of the producer's clock",
 )

@@ -15,6 +15,7 @@ BY_HAND = {
     "remoting/message/allocate.py": (1, "a number out of a digest"),
     "remoting/message/tags.py": (4, "arithmetic on many hashes at once, in wide integers"),
     "remoting/protocol/body/pop.py": (3, "a set of bits as Java's BitSet writes it"),
+    "broker/store/log/long_run.py": (1, "places of records of one length, with what lies between"),
     "broker/store/index/index_file.py": (2, "byte order of whole arrays"),
     "broker/store/index/index_rows.py": (9, "as in tags.py: arithmetic on many hashes at once"),
 }

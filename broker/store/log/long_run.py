@@ -38,7 +38,7 @@ Pieces: TypeAlias = list[tuple["bytes | memoryview", int]]
 
 _PLACES_AT: Final = fixed(record.RECORD_HEAD).offset_of("queue_offset")
 """Where a record has its queue offset, which is followed by its log offset."""
-_PLACES: Final = struct.Struct(">qq")
+_PLACES: Final = fixed(record.PLACE).struct
 _BLANK: Final = fixed(record.BLANK).struct
 _LENGTH: Final = fixed(record.PROPERTIES_LENGTH).struct
 _STORED_BYTES: Final = fixed(record.RECORD_STORED).size

@@ -132,6 +132,7 @@ def test_how_far_all_consumers_have_come(parts: Parts, processor: CallClientProc
     odd.answer = Reply(body=b"{broken")
     refusing.answer = Reply(code=ResponseCode.SYSTEM_ERROR)
     pending = processor.status(request(status()))
+    assert isinstance(pending, PendingReply)
     assert not pending.done
     silent.pending[0].resolve(RequestTimeout("5 s"))
     reply = outcome_of(pending)

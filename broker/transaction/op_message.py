@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.log.commit_log import IPV4_LAYOUT
+from txrocketmq.broker.store.log.encode import IPV4_LAYOUT
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.properties import encode_properties

@@ -423,7 +423,6 @@ class AnyTurns(RuleBasedStateMachine):
             state = end.protocol.state
             assert self.scene.turns.waits(end.protocol) == (state is WAITING)
             if state is OPEN:
-                assert not end.protocol._held
                 assert not end.protocol._decoder.is_behind
 
     def teardown(self) -> None:

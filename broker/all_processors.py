@@ -27,9 +27,11 @@ from txrocketmq.broker.processors.pull.query_message import QueryMessageProcesso
 from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
 from txrocketmq.broker.processors.send.reply_message import ReplyMessageProcessor
+from txrocketmq.broker.processors.send.send_answers import SendAnswers
 from txrocketmq.broker.processors.send.send_back import SendBackProcessor
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send.writes import Writes
 from txrocketmq.remoting.codes import SerializeType
 
 
@@ -41,8 +43,11 @@ def all_processors(
     `serialize_type` is the form in which headers are written.
     """
     config, topics, groups, store = parts.config, parts.topics, parts.groups, parts.store
+    send_checks = SendChecks(config, topics, store)
+    pop_checks = PopChecks(config, topics, groups)
     return [
-        *_send_processors(parts, serialize_type),
+        *_writing_processors(parts, send_checks, pop_checks, serialize_type),
+        *_send_processors(parts, send_checks),
         PullMessageProcessor(
             config,
             topics,
@@ -86,20 +91,18 @@ def all_processors(
         CallClientProcessor(
             config, topics, groups, parts.consumers, store, parts.cold_reads, parts.walks
         ),
-        *_pop_processors(parts),
+        *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
     ]
 
 
-def _pop_processors(parts: Parts) -> list[object]:
+def _pop_processors(parts: Parts, checks: PopChecks) -> list[object]:
     config, topics, pop = parts.config, parts.topics, parts.pop
-    checks = PopChecks(config, topics, parts.groups)
     clocks = parts.clock, parts.steady_clock or parts.clock
     attempts = Attempts(pop.walks, parts.cold_reads)
     return [
         PopMessageProcessor(checks, parts.filters, pop.queues, pop.polling, attempts, *clocks),
-        AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
         PopNotificationProcessor(config, checks, topics, parts.store, pop, attempts, *clocks),
         PeekMessageProcessor(
             config, checks, topics, parts.store, parts.stats, pop.queues, attempts
@@ -107,8 +110,11 @@ def _pop_processors(parts: Parts) -> list[object]:
     ]
 
 
-def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object]:
-    send_checks = SendChecks(parts.config, parts.topics, parts.store)
+def _writing_processors(
+    parts: Parts, send_checks: SendChecks, pop_checks: PopChecks, serialize_type: SerializeType
+) -> list[object]:
+    """Those whose requests are served in one run."""
+    answers = SendAnswers(parts.known_as.store_host, serialize_type)
     ends = EndTransactionProcessor(
         parts.config,
         parts.intake,
@@ -119,17 +125,24 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.clock,
         parts.cold_reads,
     )
+    sends = SendMessageProcessor(
+        parts.configuration,
+        send_checks,
+        parts.intake,
+        answers,
+        parts.known_as.store_host,
+        parts.known_as.unique_keys(),
+    )
+    acks = AckMessageProcessor(
+        parts.config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
+    )
+    writes = Writes(parts.intake, send_checks, answers, sends, ends, acks)
+    writes.on_end += [sends.end_run, ends.end_run]
+    return [writes, sends, ends, acks]
+
+
+def _send_processors(parts: Parts, send_checks: SendChecks) -> list[object]:
     return [
-        SendMessageProcessor(
-            parts.configuration,
-            send_checks,
-            parts.intake,
-            ends,
-            parts.known_as.store_host,
-            parts.known_as.unique_keys(),
-            serialize_type,
-        ),
-        ends,
         RecallMessageProcessor(parts.config, parts.topics, parts.intake, parts.known_as.store_host),
         ReplyMessageProcessor(
             parts.config,

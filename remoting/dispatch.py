@@ -41,7 +41,6 @@ Handler = Callable[[Request[Any]], Answer]
 Guard = Callable[[Peer, RemotingCommand], None]
 """Refuses a request by raising a ResponseError, which is then its answer."""
 
-
 _MANY_BUFFERS = 32
 _MANY_BYTES = 128 * 1024
 """If more buffers or more bytes than this are to be written, they are written before the next
@@ -83,9 +82,8 @@ class Run:
         self._answer = answer
         self._told = told
 
-    def end_before(self, command: RemotingCommand) -> None:
-        """Ends the run before one of its commands, since those before it are work enough."""
-        at = next(at for at, each in enumerate(self.commands) if each is command)
+    def end_at(self, at: int) -> None:
+        """Ends the run before the command with this index: those before it are work enough."""
         self.commands = self.commands[:at]
 
     def answer(self, command: RemotingCommand, reply: Reply[Any] | Exception) -> Sequence[Buffer]:
@@ -178,7 +176,7 @@ class Binding:
 
 
 class Registry:
-    """All bindings of some processors; a code bound twice is an error."""
+    """All bindings of some processors, or what they list as `bindings`; none may be twice."""
 
     def __init__(self, *processors: object) -> None:
         self.bindings: dict[int, Binding] = {}
@@ -196,6 +194,8 @@ class Registry:
         return {c: b.run_handler for c, b in self.bindings.items() if b.run_handler is not None}
 
     def _add(self, processor: object) -> None:
+        for binding in getattr(processor, "bindings", ()):
+            self._bind(binding, processor, "bindings")
         for name in dir(type(processor)):
             method = getattr(type(processor), name, None)
             for call, vip in getattr(method, _SERVES, ()):

@@ -45,12 +45,12 @@ HELD_COMMAND_BYTES: Final = 1024
 # Every read passes here, so no call is made that can be avoided.
 def cut(
     data: bytes, at: int, stop: int, portion: Iterable[Any], max_frame_bytes: int
-) -> tuple[list[RemotingCommand], int, int, FrameError | None]:
+) -> tuple[list[RemotingCommand], int, int | FrameError]:
     """Cuts commands out of bytes: the frames that begin at `at`, or behind it, and before `stop`.
 
     There are no more of them than there are things in `portion`. Returns the commands; where the
-    first frame begins that is not among them; how many bytes it has at least, if these are not all
-    there yet, and otherwise 0; and what is wrong with it, if it is no frame.
+    first frame begins that is not among them; and how many bytes that has, if they are not all
+    there yet, or what is wrong with it, if it is no frame, or 0, if it was not looked at.
     """
     commands: list[RemotingCommand] = []
     size, most_bytes = len(data), max_frame_bytes - 4
@@ -61,18 +61,18 @@ def cut(
         header_at, end = at + 8, at + 4 + length
         header_end = header_at + (mark & _HEADER_MASK)
         if header_end > end or length > most_bytes:
-            return commands, at, 0, FrameError(_what_is_wrong(length, mark, max_frame_bytes))
+            return commands, at, FrameError(_what_is_wrong(length, mark, max_frame_bytes))
         if end > size:
-            return commands, at, 4 + length, None
+            return commands, at, 4 + length
         try:
             decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
             command = decode(data[header_at:header_end])
         except FrameError as error:
-            return commands, at, 0, error
+            return commands, at, error
         command.body = data[header_end:end]
         commands.append(command)
         at = end
-    return commands, at, 8 if at + 8 > size else 0, None
+    return commands, at, 0
 
 
 class FrameDecoder:
@@ -117,25 +117,25 @@ class FrameDecoder:
 
         Commands that were given back come first, and alone.
         """
-        if self._commands:
-            return self._given_back(data)
-        if self.error is not None:
-            return []
         at = 0
         if self.held_bytes:
+            if self._commands:
+                return self._given_back(data)
             data, at = self._joined(data)
-        size = len(data)
-        stop = size - 7
+        elif self.error is not None:
+            return []
+        stop = len(data) - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
-        commands, at, wanted_bytes, self.error = cut(
-            data, at, stop, self._portion_commands, self._max_frame_bytes
-        )
-        if at != size and self.error is None:
-            if wanted_bytes:
-                self._hold(data, at, wanted_bytes)
-            else:
-                self._keep_rest(data, at)
+        commands, at, found = cut(data, at, stop, self._portion_commands, self._max_frame_bytes)
+        if at == len(data):
+            return commands
+        if isinstance(found, FrameError):
+            self.error = found
+        elif found or at + 8 > len(data):
+            self._hold(data, at, found or 8)
+        else:
+            self._keep_rest(data, at)
         return commands
 
     def leave(self, commands: list[RemotingCommand]) -> None:

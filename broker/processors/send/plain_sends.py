@@ -37,13 +37,11 @@ class PlainSends:
         self.shapes = Shapes()
         self.shape = NO_SHAPE
         """The shape of the last header."""
-        self._plain = plain
-        self._store_host = store_host
-        self._own = self._own_behind = b""
+        self._parts = plain, store_host, b"", b""
 
     def add_to_all(self, own_text: bytes) -> None:
         """Sets the properties that the broker adds to each message, encoded."""
-        self._own, self._own_behind = own_text, b"\x02" + own_text
+        self._parts = *self._parts[:2], own_text, b"\x02" + own_text
 
     # Every plain message passes here, so no call is made that can be avoided.
     def take(
@@ -62,9 +60,7 @@ class PlainSends:
         not known; or its place, if the message is not plain. That is None if no message with such a
         header is.
         """
-        plain, own, own_behind, store_host = (
-            self._plain, self._own, self._own_behind, self._store_host,
-        )  # fmt: skip
+        plain, store_host, own, own_behind = self._parts
         born_name, text_name, rest_of, places, size = self.shape.parts
         before = len(outcomes)
         # Most messages in a run are born at the same time.

@@ -31,7 +31,6 @@ from txrocketmq.broker.store.log.encode import (
     LAYOUTS,
     LENGTH_BYTES,
     MOST_BESIDES_BYTES,
-    Room,
     Usable,
     encode,
     fits,
@@ -102,17 +101,23 @@ class CommitLog:
         batch: Batch = encoding.Batch(now_ms)  # an alias would be slow to call
         queues.opened = []
         try:
-            file, prepared = self._first_file()
+            row, prepared = self.files.mapped_files, 0
+            if row and row[-1].wrote_bytes < row[-1].size_bytes:
+                file = row[-1]
+            else:
+                file, prepared = self._prepare_first(1), 1
             begin = file.from_offset
-            room = Room(begin + file.wrote_bytes, begin + file.size_bytes, self.files.file_bytes)
+            file_end = begin + file.size_bytes
+            room = begin + file.wrote_bytes, file_end, self.files.file_bytes
             most_bytes = min(self.config.max_message_size, self._most_bytes)
             encode(batch, messages, queues.plain, room, most_bytes, partial(self._unusual, queues))
             for _, end_offset in batch.pieces:
-                if end_offset > file.from_offset + file.size_bytes:
+                if end_offset > file_end:
                     file = self.files.prepare(prepared, 1)
-                    prepared += 1
-                if end_offset - file.from_offset > file.reserved_bytes:
-                    file.reserve(end_offset - file.from_offset)
+                    prepared, begin = prepared + 1, file_end
+                    file_end += file.size_bytes
+                if end_offset - begin > file.reserved_bytes:
+                    file.reserve(end_offset - begin)
             if batch.copied:
                 fill(batch.copied, batch.places)
             units, ends = batch.units, batch.ends
@@ -165,13 +170,6 @@ class CommitLog:
         if last is not None:
             last.wrote_bytes = wrote_bytes
             last.clear_tail()
-
-    def _first_file(self) -> tuple[MappedFile, int]:
-        """Returns the file to continue in, and how many files are prepared with it."""
-        row = self.files.mapped_files
-        if row and row[-1].wrote_bytes < row[-1].size_bytes:
-            return row[-1], 0
-        return self._prepare_first(1), 1
 
     def _prepare_first(self, end_bytes: int, offset: int = 0) -> MappedFile:
         """Returns the next file, with room up to `end_bytes`; raises OSError if there is none.

@@ -91,14 +91,9 @@ Copied: TypeAlias = list[tuple[int, Q, int]]
 queue's `pending`."""
 
 
-class Room(NamedTuple):
-    """Where records may lie: from `offset` on in a file that ends at `end_offset`, and then in
-    files of `file_bytes` each.
-    """
-
-    offset: int
-    end_offset: int
-    file_bytes: int
+Room: TypeAlias = tuple[int, int, int]
+"""Where records may lie: from an offset of the log on in a file that ends at another offset, and
+then in files of so many bytes each."""
 
 
 class Usable(NamedTuple, Generic[Q]):

@@ -33,10 +33,20 @@ _MAX_DIGITS: Final = 18
 def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> PutMessage:
     """Makes the op message for an ended half message; `host` is the broker's own, as in records."""
     sys_flag = _IPV6_HOSTS if len(host) > 8 else 0
-    return tuple.__new__(PutMessage, (
-        TRANS_OP_TOPIC, queue_id, b"%d" % half_offset, _PROPERTIES, ENDED_CODE, now_ms, host, host,
-        None, None, ENDED, 0, sys_flag, 0, 0,
-    ))  # fmt: skip
+    return PutMessage(
+        topic=TRANS_OP_TOPIC,
+        queue_id=queue_id,
+        body=b"%d" % half_offset,
+        properties=_PROPERTIES,
+        tags_code=ENDED_CODE,
+        born_timestamp_ms=now_ms,
+        born_host=host,
+        store_host=host,
+        uniq_key=None,
+        keys=None,
+        tags=ENDED,
+        sys_flag=sys_flag,
+    )
 
 
 def half_offsets(record: memoryview, code: int) -> list[int]:

@@ -22,6 +22,10 @@ class PutMessage(NamedTuple):
     addresses of 4 or 16 bytes followed by 4 bytes of port, as in records. `uniq_key`, `keys` (words
     separated by blanks) and `tags` are indexed; they are in the properties as well. `sys_flag` may
     contain the mark MULTI_DISPATCH.
+
+    This is where the order of the fields is written. Where one is made or read for each send, a
+    plain tuple stands for it, since that is quicker; its names have to be these, in this order
+    (tests/broker/store/formats/test_put_message.py).
     """
 
     topic: str

@@ -101,9 +101,9 @@ class CommitLog:
         batch: Batch = encoding.Batch(now_ms)  # an alias would be slow to call
         queues.opened = []
         try:
-            row, prepared = self.files.mapped_files, 0
-            if row and row[-1].wrote_bytes < row[-1].size_bytes:
-                file = row[-1]
+            mapped, prepared = self.files.mapped_files, 0
+            if mapped and mapped[-1].wrote_bytes < mapped[-1].size_bytes:
+                file = mapped[-1]
             else:
                 file, prepared = self._prepare_first(1), 1
             begin = file.from_offset

@@ -4,12 +4,10 @@
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(self, request: Request[...]) -> Reply[...]: ...
 
-    @serves_run(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
-    def send(self, run: Run) -> list[Buffer]: ...
-
-`@serves` takes one request at a time. `@serves_run` takes the consecutive requests of its codes in
-one read and answers all of them, in their order, so that what costs the same for one or for fifty
-(a write to the log, an answer to the socket) is paid once. A code has one handler of either kind.
+`@serves` takes one request at a time. A handler of runs (`run_bindings`) takes the consecutive
+requests of its codes in one read and answers all of them, in their order, so that what costs the
+same for one or for fifty (a write to the log, an answer to the socket) is paid once. A code has one
+handler of either kind.
 
 Before a request is looked at, the guards see it: each may refuse it by peer or command.
 
@@ -56,7 +54,6 @@ _HELD = frozenset(
 """Requests that may wait for messages to come: a late answer does not mean that the server is
 slow."""
 _SERVES = "_serves"
-_SERVES_RUN = "_serves_run"
 
 
 class Run:
@@ -152,19 +149,6 @@ def serves(*calls: Call[Q, R], vip: bool = True) -> Serves[Q, R]:
     return mark
 
 
-M = TypeVar("M", bound=Callable[..., Any])
-
-
-def serves_run(*calls: Call[Any, Any], vip: bool = True) -> Callable[[M], M]:
-    """Binds a method to the runs of calls; with `vip=False` they are not served on the VIP port."""
-
-    def mark(method: M) -> M:
-        setattr(method, _SERVES_RUN, [(call, vip) for call in calls])
-        return method
-
-    return mark
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A call and its handler, which serves single requests or runs."""
@@ -173,6 +157,11 @@ class Binding:
     handler: Handler | None
     vip: bool
     run_handler: RunHandler | None = None
+
+
+def run_bindings(handler: RunHandler, *calls: Call[Any, Any]) -> list[Binding]:
+    """Binds a handler of runs to calls, for the `bindings` of a processor."""
+    return [Binding(call, None, vip=True, run_handler=handler) for call in calls]
 
 
 class Registry:
@@ -200,9 +189,6 @@ class Registry:
             method = getattr(type(processor), name, None)
             for call, vip in getattr(method, _SERVES, ()):
                 self._bind(Binding(call, getattr(processor, name), vip), processor, name)
-            run_handler = getattr(processor, name) if hasattr(method, _SERVES_RUN) else None
-            for call, vip in getattr(method, _SERVES_RUN, ()):
-                self._bind(Binding(call, None, vip, run_handler), processor, name)
 
     def _bind(self, binding: Binding, processor: object, name: str) -> None:
         call = binding.call

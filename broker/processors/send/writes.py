@@ -27,7 +27,7 @@ from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import Batch
 from txrocketmq.remoting.call import Buffer, Call, Reply
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Binding, Run
+from txrocketmq.remoting.dispatch import Binding, Run, run_bindings
 from txrocketmq.remoting.errors import ResponseError
 
 MOST_WORK: Final = 64
@@ -109,9 +109,9 @@ class Writes:
         serve = self.serve
         for writer in writers:
             for name in dir(type(writer)):
-                for call in getattr(getattr(type(writer), name, None), _WRITES, ()):
-                    self._readers[call.code] = getattr(writer, name)
-                    self.bindings.append(Binding(call, None, vip=True, run_handler=serve))
+                calls = getattr(getattr(type(writer), name, None), _WRITES, ())
+                self.bindings += run_bindings(serve, *calls)
+                self._readers |= {call.code: getattr(writer, name) for call in calls}
 
     def serve(self, run: Run) -> list[Buffer]:
         """Reads and puts what is in a run; returns the answers to those who want one."""

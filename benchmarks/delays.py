@@ -26,6 +26,7 @@ from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.work.slices import Slices
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
@@ -102,7 +103,9 @@ class Bench:
         self.clock.soon.clear()
         self.reactor.rightNow += LEVEL_1_S
         slices: list[tuple[float, float]] = []
-        calls: list[Callable[[], object]] = [self.broker._deliver]  # noqa: SLF001
+        clock = self.clock
+        slices_of = Slices(self.parts.schedule, clock.now_ms, clock.steady_ms, self.parts.call_soon)
+        calls: list[Callable[[], object]] = [slices_of.begin]
         while calls:
             for call in calls:
                 wall, cpu = time.perf_counter(), time.process_time()

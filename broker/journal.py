@@ -9,16 +9,16 @@ message.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from twisted.logger import Logger, LogLevel
 
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import ConsumerGroup
-from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Hears, Life, Opening
 from txrocketmq.remoting.codes import code_name
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.host.console_log import is_shown
@@ -29,14 +29,14 @@ log = Logger()
 
 
 class Journal:
-    """Listens to the parts of a broker once `listen` was called.
+    """Listens to the parts of a broker.
 
     `dispatchers` tell whose request is being served while something happens.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, dispatchers: Sequence[Dispatcher] = ()) -> None:
         self._parts = parts
-        self.dispatchers: list[Dispatcher] = []
+        self._dispatchers = dispatchers
         self._cause = ""
         self._topics: set[str] = set()
         self._groups: set[str] = set()
@@ -46,34 +46,26 @@ class Journal:
         self._failing: set[str] = set()
         """The kinds of work that failed when they were last tried, and whose failure was logged."""
 
-    def listen(self) -> None:
-        """Begins to listen; what exists already is not logged."""
+    def life(self) -> Life:
+        """It listens once all is open; what exists then is not logged."""
         parts = self._parts
-        self._topics.update(parts.topics.all())
-        self._groups.update(parts.groups.all())
-        self._min_offset = parts.store.min_physical_offset
-        parts.topics.on_change.append(self._topic_changed)
-        parts.groups.on_change.append(self._group_changed)
+        hears: tuple[Hears[Any], ...] = (
+            Hears(parts.topics.on_change, self._topic_changed),
+            Hears(parts.groups.on_change, self._group_changed),
+            Hears(parts.configuration.on_change, self._reconfigured),
+        )
         if is_shown(LogLevel.debug):
-            parts.consumers.on_change.append(self._consumers_changed)
-            parts.producers.on_change.append(self._producers_changed)
-        parts.configuration.on_change.append(self._reconfigured)
-        parts.store.damaged.listeners.append(notices.no_record)
-        parts.store.wrong_bodies.listeners.append(notices.wrong_body)
-        parts.store.jumps.listeners.append(notices.jumped)
-        parts.schedule.on_refused.append(notices.level_stands_still)
-        parts.schedule.on_unreadable.append(notices.not_readable)
-        timers = parts.timers
-        timers.on_warning.append(notices.timers_warn)
-        timers.delivery.on_refused.append(notices.timers_stand_still)
-        timers.delivery.on_unreadable.append(notices.timers_not_readable)
-        timers.delivery.on_dead_letters.append(notices.timers_not_delivered)
-        timers.enqueue.on_trouble.append(partial(self.went, "writing the timer log"))
-        timers.keeper.on_sync.append(partial(self.went, "syncing the files of timers"))
-        parts.transaction_check.on_given_up.append(notices.half_messages_given_up)
-        parts.transaction_check.on_unreadable.append(notices.half_message_unreadable)
-        parts.pop.revive.on_refused.append(notices.not_brought_back)
-        parts.pop.revive.on_unreadable.append(notices.revive_record_unreadable)
+            hears += (
+                Hears(parts.consumers.on_change, self._consumers_changed),
+                Hears(parts.producers.on_change, self._producers_changed),
+            )
+        return Life("journal", opens=self._opened, hears=hears, beats=(Beat(SECOND_MS, self.tick),))
+
+    def _opened(self, _: Opening) -> list[str]:
+        self._topics.update(self._parts.topics.all())
+        self._groups.update(self._parts.groups.all())
+        self._min_offset = self._parts.store.min_physical_offset
+        return []
 
     @contextmanager
     def because(self, cause: str) -> Iterator[None]:
@@ -84,13 +76,23 @@ class Journal:
         finally:
             self._cause = ""
 
+    def attributed(self, steps: Steps[Any], cause: str) -> Steps[None]:
+        """Attributes what happens in steps to this cause."""
+        while True:
+            with self.because(cause):
+                try:
+                    next(steps)
+                except StopIteration:
+                    return
+            yield
+
     def who(self) -> str:
         """Names the request that is being served now, and its peer; or the cause set by
         `because`.
         """
         if self._cause:
             return self._cause
-        for dispatcher in self.dispatchers:
+        for dispatcher in self._dispatchers:
             if dispatcher.served is not None:
                 peer, command = dispatcher.served
                 return f"{code_name(command.code)} of {peer.remote_address}"

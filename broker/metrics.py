@@ -29,9 +29,11 @@ from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.store.get.jumps import KINDS
+from txrocketmq.broker.store_services import ON_DISK
 from txrocketmq.broker.tables.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.tables.subscription import is_system_group
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
+from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.message.topics import (
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
@@ -43,7 +45,6 @@ from txrocketmq.remoting.rpc_times import RpcTimes
 METER: Final = "broker-meter"
 _TYPES: Final[Mapping[str, str]] = {SCHEDULE_TOPIC: "delay", TRANS_HALF_TOPIC: "transaction"}
 _OWN_LABELS: Final = ("cluster", "node_type", "node_id", "otel_scope_name")
-_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 _KIND: Final = ("language", "version", "protocol_type")
 _LATER: Final = (
     "lag_latency_milliseconds",
@@ -84,7 +85,8 @@ class BrokerMetrics:
     """Collects the metrics.
 
     `labels` are those that the settings add to each metric; `times` counts the durations of
-    requests.
+    requests. `gauges` are those that parts declare; what has many samples, or must read the store,
+    is collected here.
     """
 
     def __init__(
@@ -93,10 +95,12 @@ class BrokerMetrics:
         labels: Mapping[str, str],
         now_ms: Callable[[], int],
         times: RpcTimes | None = None,
+        gauges: Sequence[Gauge] = (),
     ) -> None:
         self._parts = parts
         self._now_ms = now_ms
         self._times = times or RpcTimes()
+        self._gauges = gauges
         if parts.stats.sizes is None:
             parts.stats.sizes = {}
         config = parts.config
@@ -191,30 +195,23 @@ class BrokerMetrics:
 
     def _whole(self) -> Collecting:
         """Yields the metrics that exist once: those of the broker and of its store."""
-        parts, store = self._parts, self._parts.store
+        store = self._parts.store
         oldest_ms = yield from when_in_memory(store.earliest_message_ms)
         age_ms = self._now_ms() - oldest_ms if oldest_ms >= 0 else 0
-        behind = store.max_physical_offset - store.flush.flushed_offset
-        size = store.max_physical_offset - store.min_physical_offset
         yield _target()
-        yield self._one("rocketmq_broker_permission", parts.config.broker_permission)
-        yield self._one("rocketmq_topic_number", parts.topics.count)
-        yield self._one("rocketmq_consumer_group_number", parts.groups.count)
-        for name, value in (
-            ("size_bytes", size),
-            ("flush_behind_bytes", behind),
-            ("dispatch_behind_bytes", store.dispatch_behind_bytes),
-            ("message_reserve_time_milliseconds", age_ms),
-        ):
-            yield self._one(f"rocketmq_storage_{name}", max(value, 0), **_DISK)
-        disk = tuple(_DISK.values())
+        for each in self._gauges:
+            yield self._one(each.name, max(each.value(), 0), **each.labels)
+        yield self._one(
+            "rocketmq_storage_message_reserve_time_milliseconds", max(age_ms, 0), **ON_DISK
+        )
+        disk = tuple(ON_DISK.values())
         damages = (("no_record", store.damaged.count), ("wrong_body", store.wrong_bodies.count))
         found = [((kind, *disk), count) for kind, count in damages]
         name = "txrocketmq_storage_damaged_messages"  # the original looks for none
-        yield self._piece(CounterMetricFamily, name, ("damage", *_DISK), found)
+        yield self._piece(CounterMetricFamily, name, ("damage", *ON_DISK), found)
         jumps = [((kind, *disk), store.jumps.messages[kind]) for kind in KINDS]
         name = "txrocketmq_storage_jumped_messages"
-        yield self._piece(CounterMetricFamily, name, ("reader", *_DISK), jumps)
+        yield self._piece(CounterMetricFamily, name, ("reader", *ON_DISK), jumps)
 
     def _clients(self) -> Collecting:
         yield from self._pieces(
@@ -373,8 +370,6 @@ class BrokerMetrics:
 
     def _pops(self) -> Collecting:
         pop, counts = self._parts.pop, self._parts.pop.metrics
-        yield self._one("rocketmq_pop_checkpoint_buffer_size", len(pop.check_points))
-        yield self._one("rocketmq_pop_offset_buffer_size", pop.check_points.uncommitted)
         behind = yield from pop.revive.behind(self._now_ms())
         for name, at in (("lag", 1), ("latency", 2)):
             values = (((str(each[0]),), each[at]) for each in behind)
@@ -402,8 +397,8 @@ class BrokerMetrics:
             ("dequeue_lag", wheelwork.waiting),
             ("dequeue_latency_milliseconds", now_ms - wheelwork.read_ms if is_open else 0),
         ):
-            yield self._one(f"rocketmq_timer_{name}", max(value, 0), **_DISK)
-        labels, disk = ("topic", *_DISK), tuple(_DISK.values())
+            yield self._one(f"rocketmq_timer_{name}", max(value, 0), **ON_DISK)
+        labels, disk = ("topic", *ON_DISK), tuple(ON_DISK.values())
         flows = list(timers.metrics.flows.items())
         for name, family, counted in (
             ("timing_messages", GaugeMetricFamily, timers.metrics.counts().items()),
@@ -417,7 +412,7 @@ class BrokerMetrics:
         yield from self._pieces(
             GaugeMetricFamily,
             "rocketmq_timer_message_snapshot",
-            ("timer_bound_s", *_DISK),
+            ("timer_bound_s", *ON_DISK),
             self._due_within(now_ms),
         )
 
@@ -425,7 +420,7 @@ class BrokerMetrics:
         """Counts the timer messages that are due between one bound and the next; yields None to
         pause.
         """
-        wheel, disk = self._parts.timers.wheelwork.wheel, tuple(_DISK.values())
+        wheel, disk = self._parts.timers.wheelwork.wheel, tuple(ON_DISK.values())
         after_ms = 0
         for bound_s in _TIMER_BOUNDS_S:
             count = 0

@@ -33,7 +33,8 @@ from txrocketmq.client.thread.executor import Elsewhere, Ended
 from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.loop_executor import LoopCrew
 from txrocketmq.client.thread.pending_calls import Begin, Started
-from txrocketmq.client.thread.reactor_thread import Handed, begin_work, settle_deferred
+from txrocketmq.client.thread.reactor_thread import begin_work, settle_deferred
+from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
 
 
@@ -71,13 +72,13 @@ class AioFace(ThreadedFace):
 
     def _future(self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Begins a call in the client's thread; returns a future, which may be cancelled."""
-        future, handed = self._hand_over(begin, arguments, named)
-        future.add_done_callback(lambda done: handed.cancel() if done.cancelled() else None)
+        future, call = self._hand_over(begin, arguments, named)
+        future.add_done_callback(lambda done: call.cancel() if done.cancelled() else None)
         return future
 
     def _hand_over(
         self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[asyncio.Future[Any], Handed]:
+    ) -> tuple[asyncio.Future[Any], ThreadCall]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self._to_loop is None or self._to_loop[0] is not loop:
@@ -86,11 +87,11 @@ class AioFace(ThreadedFace):
         return future, self._thread.hand_over(begin, settle, arguments, named)
 
     async def _wait(self, work: Callable[[], Any]) -> Any:
-        future, handed = self._hand_over(begin_work, (work,), {})
+        future, call = self._hand_over(begin_work, (work,), {})
         try:
             return await future
         except asyncio.CancelledError:
-            handed.cancel()
+            call.cancel()
             raise
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,16 +147,16 @@ def _wrap(member: Member) -> Any:
     async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:
         life = self._life
         life.check()
-        if begun is not None and (begin := begun.of(life.core)) is not None:
+        if begun is not None and (begin := begun(life.core)) is not None:
             if gives_future:
                 if self._thread.is_behind:
                     await self._wait(_nothing)
                 return self._future(begin, arguments, named)
-            future, handed = self._hand_over(begin, arguments, named)
+            future, call = self._hand_over(begin, arguments, named)
             try:
                 return await future
             except asyncio.CancelledError:
-                handed.cancel()
+                call.cancel()
                 raise
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         result = await self._wait(lambda: function(life.core, *arguments, **named))
@@ -174,7 +175,7 @@ def _wrap(member: Member) -> Any:
 
 
 def _nothing() -> None:
-    """Does nothing: once it has run, all calls that were handed over before have begun."""
+    """Does nothing: once it has run, all calls that were call over before have begun."""
 
 
 def aio(core: type) -> type:

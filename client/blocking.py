@@ -28,7 +28,6 @@ from txrocketmq.client.faces.threaded_face import ThreadedFace
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread.executor import Elsewhere
 from txrocketmq.client.thread.pending_calls import Started
-from txrocketmq.client.thread.promise import Awaited
 from txrocketmq.client.thread.reactor_thread import settle_future
 
 
@@ -79,12 +78,10 @@ def _wrap(member: Member) -> Any:
         life, thread = self._life, self._thread
         if member.waits or self._has_left:
             life.check()
-        if begun is not None and (begin := begun.of(life.core)) is not None:
+        if begun is not None and (begin := begun(life.core)) is not None:
             thread.check_other()
             if not gives_future:
-                awaited = Awaited()
-                handed = thread.hand_over(begin, awaited.settle, arguments, named)
-                return thread.result_of(awaited, handed)
+                return thread.result_of(thread.hand_over(begin, None, arguments, named))
             future: Future[Any] = Future()
             thread.hand_over(begin, partial(settle_future, future), arguments, named)
             if thread.is_behind:

@@ -64,7 +64,7 @@ def _wrap(member: Member) -> Any:
 
     def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
         life = self._life
-        if its_begun is not None and (begin := its_begun.of(life.core)) is not None:
+        if its_begun is not None and (begin := its_begun(life.core)) is not None:
             try:
                 life.check()
                 return begun(begin, *arguments, **named)

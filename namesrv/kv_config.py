@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from txrocketmq.remoting.host.life import Life, Opening
 from txrocketmq.remoting.process.kept_json import read_kept
 from txrocketmq.remoting.process.replaced_file import write_replacing
 from txrocketmq.remoting.serialize.json import encode_body
@@ -59,6 +60,14 @@ class KvConfig:
                     f"{path} is not a kvConfig.json: it has no table configTable. {_ADVICE}"
                 ) from None
         return warning
+
+    def life(self) -> Life:
+        """The file is read at the start, and written whenever something changes."""
+        return Life("key-values", files=(self.path.name,), opens=self._opened)
+
+    def _opened(self, _: Opening) -> list[str]:
+        warning = self.load()
+        return [f"key-values: {warning}"] if warning else []
 
     def get(self, namespace: str, key: str) -> str | None:
         """Returns a value; None if there is none."""

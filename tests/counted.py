@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 
-def lines_of(call: Callable[[], object]) -> int:
+def lines_of(call: Callable[[], object], where: Counter[str] | None = None) -> int:
     """How many lines of Python a call runs, without those of objects that are collected meanwhile.
+
+    `where` counts them by function.
 
     A collection may come at any time, and then runs what other tests have left: an error that
     nobody looked at, which Twisted logs, or a client that nobody closed.
@@ -20,7 +23,10 @@ def lines_of(call: Callable[[], object]) -> int:
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal count
-        count += event == "line"
+        if event == "line":
+            count += 1
+            if where is not None:
+                where[f"{frame.f_code.co_filename}: {frame.f_code.co_qualname}"] += 1
         return trace
 
     before, collects = sys.gettrace(), gc.isenabled()

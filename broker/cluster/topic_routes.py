@@ -11,16 +11,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from txrocketmq.broker.store.disk.steps import Steps, finished, told
+from txrocketmq.broker.store.disk.steps import Steps, finished
+from txrocketmq.broker.work.life import Life, WalkBeat
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.flags import is_readable
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.primitives.listeners import each_told
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 
 MAX_TOPICS = 10_000
 """How many topics are remembered; routes of others are requested each time."""
+
+ROUTES_MS = 30_000
+"""How often all routes are requested again, in ms (loadBalancePollNameServerInterval)."""
 
 Queues = list[MessageQueue]
 
@@ -60,7 +65,7 @@ class TopicRoutes:
         def answered(outcome: Reply[Any] | Exception) -> None:
             self._take(topic, outcome)
             queues = self._queues.get(topic)
-            self._run(told(partial(then, queues) for then in self._waiting.pop(topic)))
+            self._run(each_told(self._waiting.pop(topic), queues))
 
         self._ask(topic).then(answered)
 
@@ -69,6 +74,11 @@ class TopicRoutes:
         for topic in list(self._queues):
             self._ask(topic).then(partial(self._take, topic))
             yield
+
+    def life(self) -> Life:
+        """The routes are requested again and again."""
+        again = WalkBeat(ROUTES_MS, "asking for routes", lambda *_: self.refresh())
+        return Life("routes of topics", beats=(again,))
 
     def _take(self, topic: str, outcome: Reply[Any] | Exception) -> None:
         if isinstance(outcome, Exception):

@@ -20,15 +20,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from txrocketmq.broker.delays.due_message import DueMessages, put_due
+from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
+from txrocketmq.broker.store.formats.opening_report import messages
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.store.queues.consume_queue import Unit
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.clock_steps import ClockSteps
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import (
+    OFTEN_MS,
+    SECOND_MS,
+    AtStop,
+    Hears,
+    Life,
+    Opening,
+    SlicedBeat,
+)
 from txrocketmq.broker.work.reading import Reading
 from txrocketmq.broker.work.saving import SOON_MS, Saving
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -273,3 +285,43 @@ class Schedule:
             if at not in done:
                 due.add(at, self._store.message_at(unit.physical_offset, unit.size_bytes))
         return due, offset + len(units)
+
+    def life(self, topics: Topics, sync: Callable[[], None]) -> Life:
+        """Progress is kept in delayOffset.json, when `sync` has made durable what was delivered."""
+
+        def make_topic(*_: object) -> None:
+            topics.create_in_heartbeat(DEAD_LETTER_TOPIC, 1)
+
+        return Life(
+            "delay levels",
+            table=self,
+            opens=self._opened,
+            hears=(
+                Hears(self.on_wanted, sync),
+                Hears(self.on_dead_letters, make_topic),
+                Hears(self.on_dead_letters, notices.level_not_delivered),
+                Hears(self.on_refused, notices.level_stands_still),
+                Hears(self.on_unreadable, notices.not_readable),
+            ),
+            beats=(SlicedBeat(OFTEN_MS, self, first_ms=SECOND_MS),),
+            at_stop=(AtStop("keeping the progress of delay levels", lambda _: self.settle()),),
+        )
+
+    def _opened(self, _: Opening) -> list[str]:
+        """Corrects progress; returns a warning if the progress of what waits is lost."""
+        self.correct()
+        store = self._store
+        waiting = [
+            store.max_offset(SCHEDULE_TOPIC, each) - store.min_offset(SCHEDULE_TOPIC, each)
+            for each in store.queue_ids(SCHEDULE_TOPIC)
+        ]
+        levels = sum(number > 0 for number in waiting)
+        if not levels or not self._file.is_missing:
+            return []
+        count = messages(sum(number for number in waiting if number > 0))
+        return [
+            (
+                f"delayOffset.json is missing, and so is its .bak: all {count} of {levels} delay"
+                " levels that the store still has are delivered, even if they were delivered before"
+            )
+        ]

@@ -28,9 +28,10 @@ from txrocketmq.broker.filter.expression import (
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.store.get.get_result import work_of
-from txrocketmq.broker.tables.clients import ConsumerGroup
+from txrocketmq.broker.tables.clients import ConsumerGroup, Consumers
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import Beat, Hears, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
@@ -273,6 +274,15 @@ class ConsumerFilters:
         for topic, group in [key for key, dead_ms in oldest if dead_ms <= long_ago_ms]:
             self._remove(self._by_topic[topic][group])
         self.saving.begin()
+
+    def life(self, consumers: Consumers) -> Life:
+        """The filters are kept in consumerFilter.json."""
+        return Life(
+            "filters of consumers",
+            table=self,
+            hears=(Hears(consumers.on_change, self.changed),),
+            beats=(Beat(FILTERS_MS, self.clean),),
+        )
 
     def _has_room(self, chars: int) -> bool:
         while self._count >= MAX_FILTERS or self._chars + chars > MAX_FILTER_CHARS:

@@ -23,12 +23,13 @@ from txrocketmq.broker.filter.operators import (
     Properties,
     evaluate,
 )
-from txrocketmq.broker.store.disk.steps import Steps, finished, told
+from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.properties import decode_properties, pick_properties
+from txrocketmq.remoting.primitives.listeners import each_told
 
 __all__ = [
     "LEAST_CHARS",
@@ -216,7 +217,7 @@ class Expressions:
                 found = ExpressionError(f"it cannot be compiled: {error}")
             self._keep(text, found)
             try:
-                yield from told(self._waiting.pop(text))
+                yield from each_told(self._waiting.pop(text))
             except Exception as error:  # noqa: BLE001 - the other expressions are still waited for
                 failed = failed or error
         self._is_busy = False

@@ -19,6 +19,7 @@ from typing import Final
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
+from txrocketmq.broker.work.life import AtStop, Hears, Life
 
 MAX_WAITING: Final = 100_000
 """How many messages may wait before `is_full`: as many as one thread can take in some seconds."""
@@ -80,6 +81,22 @@ class AfterDurable:
         """Puts at once all messages that need not wait any more, when the broker stops."""
         while self._put_some():
             pass
+
+    def flush_all(self) -> None:
+        """Makes the log durable at once, with what was to be put after that; raises OSError."""
+        self._store.flush.flush_all()
+        self.put_all()
+        self._store.flush.flush_all()
+
+    def life(
+        self, sync: Callable[[], None], later: Callable[[float, Callable[[], None]], object]
+    ) -> Life:
+        """The messages are put when `sync`, which is called `later`, has made the log durable."""
+        return Life(
+            "messages that wait for the disk",
+            hears=(Hears(self.on_wanted, lambda: later(SYNC_MS, sync)),),
+            at_stop=(AtStop("flushing the store", lambda _: self.flush_all()),),
+        )
 
     def _want(self) -> None:
         if self._waiting and not self._is_wanted:

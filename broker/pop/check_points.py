@@ -27,6 +27,7 @@ from txrocketmq.broker.pop.records import CHECK_POINT_TAG, Key, ReviveTopic, che
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.work.life import AtStop, Gauge, Life
 from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64
@@ -316,3 +317,15 @@ class CheckPoints:
         topic, group, queue_id = key
         if next_offset >= 0 and self._is_known(topic, group):
             self._offsets.commit(group, topic, queue_id, next_offset)
+
+    def life(self) -> Life:
+        """What is not written yet is written down at the end, before the store is flushed."""
+        last = AtStop("writing down what is popped", self.write_all)
+        return Life(
+            "check points",
+            at_stop=(last,),
+            gauges=(
+                Gauge("rocketmq_pop_checkpoint_buffer_size", lambda: len(self)),
+                Gauge("rocketmq_pop_offset_buffer_size", lambda: self.uncommitted),
+            ),
+        )

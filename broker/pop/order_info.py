@@ -17,6 +17,7 @@ from typing import Any, Final
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import EXPIRE_MS, OFTEN_MS, Life, Tick, WalkBeat
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
 from txrocketmq.remoting.protocol.body.base import Body, body, member
@@ -259,6 +260,20 @@ class OrderInfos:
                 if nums is None or queue_id >= nums or is_old:
                     self.clear(topic, group, queue_id)
             yield
+
+    def life(self) -> Life:
+        """The order is kept in consumerOrderInfo.json."""
+
+        def save(_: int, steady_ms: int) -> None:
+            self.saving.begin_soon(steady_ms, self._config.flush_consumer_offset_interval)
+
+        walk = WalkBeat(EXPIRE_MS, "writing consumerOrderInfo.json", lambda *_: self.save())
+        return Life("pops in order", table=self, beats=(walk, Tick(OFTEN_MS, save)))
+
+    def save(self) -> Steps[None]:
+        """Begins to save the file, without entries that are no longer needed."""
+        yield from self.clean()
+        self.saving.begin()
 
     # ------------------------------------------------------------------ parts
 

@@ -14,11 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message.pop import retry_topic_v1, retry_topic_v2
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 ANY_QUEUE: Final = -1
 EARLY_MS: Final = 50
@@ -177,6 +179,13 @@ class PopPolling:
     def run_woken(self) -> None:
         """Resumes requests whose time is over, and those that were woken; a slice of them."""
         self._is_waking = False
+        try:
+            self._run_slice()
+        finally:  # what raises is over, and the others go on
+            if self._ready or self._to_look or self._to_wake or self._arrived or self._gone:
+                self._wake()
+
+    def _run_slice(self) -> None:
         end_s = self._timer() + SLICE_S
         for count in range(SLICE):
             if count and self._timer() >= end_s:
@@ -196,9 +205,7 @@ class PopPolling:
                 del self._arrived[arrival]
                 self._to_wake.extend(self._places.get(arrival[0], ()))
             else:
-                return
-        if self._ready or self._to_look or self._to_wake or self._arrived or self._gone:
-            self._wake()
+                break
 
     def _wake_for_arrival(self, place: Place) -> None:
         topic, queue_id = self._waking
@@ -206,8 +213,7 @@ class PopPolling:
         self._wake_at(place, queue_id if place[0] == topic else None)
 
     def _wake_at(self, place: Place, queue_id: int | None) -> None:
-        for found in self._choose(place, queue_id):
-            self._resume(found)
+        tell_all(partial(self._resume, found) for found in self._choose(place, queue_id))
 
     def tick(self, steady_ms: int) -> None:
         """Resumes requests whose time is over."""

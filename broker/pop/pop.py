@@ -22,13 +22,13 @@ from txrocketmq.broker.pop.records import ReviveTopic
 from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.pop.revive import Revive
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import OFTEN_MS, AtStop, Hears, Life, Tick
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer
 
@@ -91,11 +91,6 @@ class Pop:
         self.topics.on_change.append(self._topic_changed)
         self.groups.on_change.append(self._group_changed)
 
-    @property
-    def on_arrival(self) -> tuple[Callable[[str, int, int], None], ...]:
-        """The functions that are to be called when messages arrive in a queue."""
-        return self.polling.arrived, self.notifications.arrived
-
     def notify(self, topic: str, group: str, queue_id: int) -> None:
         """Wakes a waiting pop of a group, which may pop a queue again."""
         for polling in (self.polling, self.notifications):
@@ -113,15 +108,24 @@ class Pop:
         self.polling.tick(steady_ms)
         self.notifications.tick(steady_ms)
 
-    def save(self) -> Steps[None]:
-        """Begins to save consumerOrderInfo.json, without entries that are no longer needed."""
-        yield from self.orders.clean()
-        self.orders.saving.begin()
-
     def settle(self) -> None:
         """Moves offsets as far as the log is durable, before they are written for the last time."""
         self.check_points.settle()
         self.revive.settle()
+
+    def life(self) -> Life:
+        """Offsets move when check points are durable; pops end as held pulls do."""
+        on_arrival = self.intake.store.on_arrival
+        return Life(
+            "pops",
+            hears=(
+                Hears(on_arrival, self.polling.arrived),
+                Hears(on_arrival, self.notifications.arrived),
+            ),
+            beats=(Tick(OFTEN_MS, self.tick),),
+            forgets=self.disconnected,
+            at_stop=(AtStop("keeping the progress of pops", lambda _: self.settle()),),
+        )
 
     def _topic_changed(self, name: str) -> None:
         if self.topics.get(name) is None:

@@ -45,7 +45,9 @@ from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
 from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
@@ -232,6 +234,17 @@ class Revive:
             if offset > queue.kept:
                 self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)
                 queue.kept = offset
+
+    def life(self) -> Life:
+        """What was not acknowledged is brought back."""
+        return Life(
+            "revival of popped messages",
+            hears=(
+                Hears(self.on_refused, notices.not_brought_back),
+                Hears(self.on_unreadable, notices.revive_record_unreadable),
+            ),
+            beats=(SlicedBeat(self._config.revive_interval, self),),
+        )
 
     def behind(self, now_ms: int) -> Steps[list[tuple[int, int, int]]]:
         """Returns for each queue its id, how many records are not read, and their age in ms.

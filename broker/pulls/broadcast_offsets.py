@@ -23,6 +23,7 @@ from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.clients import BROADCASTING, CONSUME_PASSIVELY, Consumers
 from txrocketmq.broker.tables.offset import BROADCAST, NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.work.life import Beat, Life
 from txrocketmq.broker.work.walks import Walk, Walks
 from txrocketmq.remoting.call import Peer, Reply
 from txrocketmq.remoting.errors import ResponseError
@@ -34,7 +35,7 @@ MAX_MEMBERS: Final = 100_000
 A member beyond this limit is unknown at each of its pulls.
 """
 BROADCAST_MS: Final = 5_000
-"""How often the owner is to call `scan`, in ms."""
+"""How often `scan` is to be called, in ms."""
 _MS: Final = 1000
 
 
@@ -151,6 +152,12 @@ class BroadcastOffsets:
                 walks.answer(self._scan())
                 return
             self._is_scanning = False
+
+    def life(self, walks: Walks) -> Life:
+        """Members that are gone are forgotten, and the offset of the slowest is noted."""
+        return Life(
+            "offsets of broadcasting groups", beats=(Beat(BROADCAST_MS, lambda: self.scan(walks)),)
+        )
 
     def _scan(self) -> Walk:
         try:

@@ -25,6 +25,7 @@ from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
 from txrocketmq.broker.store.get.get_result import PropertiesFilter
 from txrocketmq.broker.store.queues.consume_queue import Unit
+from txrocketmq.broker.work.life import SECOND_MS, Hears, Life, Tick
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
@@ -154,6 +155,13 @@ class LongPolling:
     def run_woken(self) -> None:
         """Resumes requests that are due, and requests that want what arrived; a slice of them."""
         self._is_waking = False
+        try:
+            self._run_slice()
+        finally:  # what raises is over, and the others go on
+            if self._ready or self._looked_at or self._to_look or self._gone:
+                self._wake()
+
+    def _run_slice(self) -> None:
         self._end_s = self._timer() + SLICE_S
         for count in range(SLICE):
             if count and self._timer() >= self._end_s:
@@ -162,7 +170,11 @@ class LongPolling:
                 self._resume(self._ready.popleft())
             elif self._looked_at:
                 request = self._looked_at.popleft()
-                has_news = self._has_news(request)
+                try:
+                    has_news = self._has_news(request)
+                except Exception:
+                    self._ready.append(request)  # the answer to its pull says what is wrong
+                    raise
                 if has_news:
                     self._resume(request)
                 elif has_news is None:
@@ -176,8 +188,6 @@ class LongPolling:
                 break
         if not self._looked_at:
             self._verdicts.clear()
-        if self._ready or self._looked_at or self._to_look or self._gone:
-            self._wake()
 
     def tick(self, steady_ms: int) -> None:
         """Resumes requests whose time is over, and finds arrivals that were missed, some queues at
@@ -199,6 +209,15 @@ class LongPolling:
         if gone:
             self._gone.extend(gone)
             self._wake()
+
+    def life(self, on_arrival: list[Callable[[str, int, int], None]]) -> Life:
+        """Requests end when messages arrive, when their time is over, or when their peers go."""
+        return Life(
+            "held pulls",
+            hears=(Hears(on_arrival, self.arrived),),
+            beats=(Tick(SECOND_MS, lambda _, steady_ms: self.tick(steady_ms)),),
+            forgets=self.disconnected,
+        )
 
     def resume_all(self, topic: str, queue_id: int) -> None:
         """Resumes every request for a queue (its topic is deleted, an offset is reset), a slice of

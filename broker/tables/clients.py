@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.life import EXPIRE_MS, Life, WalkBeat
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message.tags import SubscriptionData
 
@@ -127,6 +128,24 @@ class GroupsOfPeers:
         return list(self._groups.get(peer, ()))
 
 
+def close_silent(steps: Steps[list[Peer]]) -> Steps[None]:
+    """Takes the steps of `expire`, and closes the connections of those who were forgotten."""
+    for peer in (yield from steps):
+        peer.close()
+        yield
+
+
+def _life(clients: Consumers | Producers, name: str) -> Life:
+    """They are forgotten when their heartbeats do not come, or their connection ends."""
+    expire = WalkBeat(
+        EXPIRE_MS,
+        "forgetting clients",
+        lambda _, steady_ms: close_silent(clients.expire(steady_ms)),
+        because="their heartbeats did not come",
+    )
+    return Life(name, beats=(expire,), forgets=clients.disconnected)
+
+
 GroupChanged = Callable[[ConsumerGroup], None]
 
 
@@ -203,6 +222,10 @@ class Consumers:
                 self._left(group)
             yield
         return gone
+
+    def life(self) -> Life:
+        """Members are forgotten when their heartbeats do not come, or their connection ends."""
+        return _life(self, "consumers")
 
     def _remove(self, group: ConsumerGroup, peer: Peer) -> bool:
         """Removes the member on a connection; returns whether there was one."""
@@ -294,6 +317,10 @@ class Producers:
                     yield
             yield
         return gone
+
+    def life(self) -> Life:
+        """Members are forgotten when their heartbeats do not come, or their connection ends."""
+        return _life(self, "producers")
 
     def members(self, group: str) -> list[Client]:
         """The members of a group; an empty list when the group is unknown."""

@@ -15,6 +15,7 @@ from typing import Final
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.tables.clients import BROADCASTING, ConsumerGroup, Consumers
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
+from txrocketmq.broker.work.life import Beat, Hears, Life
 from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 
@@ -66,6 +67,14 @@ class GroupChanges:
         waiting, self._waiting = self._waiting, {}
         self._changed.update(waiting)
         self._begin()
+
+    def life(self) -> Life:
+        """Groups are notified when they change, or after a period."""
+        return Life(
+            "changes of groups",
+            hears=(Hears(self._consumers.on_change, self.changed),),
+            beats=(Beat(DELAYED_MS, self.tick),),
+        )
 
     def _begin(self) -> None:
         if not self._is_telling:

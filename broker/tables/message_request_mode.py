@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.protocol.body.pop import (
     MessageRequestModeSerializeWrapper,
@@ -41,6 +42,11 @@ class MessageRequestModes:
         self._modes.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
         self._file.is_stale = True
         self.saving.begin()
+
+    def life(self) -> Life:
+        """The modes are kept in messageRequestMode.json."""
+        beat = Beat(SECOND_MS, self.saving.begin)
+        return Life("message request modes", table=self, beats=(beat,))
 
     def _snapshot(self) -> Callable[[], bytes]:
         modes = {topic: dict(groups) for topic, groups in self._modes.items()}

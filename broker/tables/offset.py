@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import OFTEN_MS, Life, Tick
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
@@ -126,6 +128,17 @@ class ConsumerOffsets:
         if is_single and is_light(key.partition(_SEPARATOR)[2]):
             return f"\n\t\t{encode_body(key).decode()}:{queues[QUEUE_ID]}"
         return _encode_queues(key, queues)
+
+    def life(self, config: BrokerConfig) -> Life:
+        """The offsets are kept in consumerOffset.json, with light queues in
+        lmqConsumerOffset.json.
+        """
+
+        def save(_: int, steady_ms: int) -> None:
+            self.saving.begin_soon(steady_ms, config.flush_consumer_offset_interval)
+
+        before = () if self._before is None else (self._before.path.name,)
+        return Life("offsets", table=self, files=before, beats=(Tick(OFTEN_MS, save),))
 
     def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
         """Iterates over keys "topic@group" and the offsets by queue. The table may change

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.life import EXPIRE_MS, Life, WalkBeat
 from txrocketmq.remoting.message.message import MessageQueue
 
 _LOCKS_A_STEP = 32
@@ -57,6 +58,11 @@ class QueueLocks:
             if not held and self._locks.get(group) is held:
                 del self._locks[group]
             yield
+
+    def life(self) -> Life:
+        """Expired locks are forgotten."""
+        expire = WalkBeat(EXPIRE_MS, "forgetting locks", lambda _, steady: self.expire(steady))
+        return Life("locks of queues", beats=(expire,))
 
     def all_expired(self, group: str, steady_ms: int) -> bool:
         """Whether the group holds no live lock, so does not consume in order now."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.life import SECOND_MS, Life, WalkBeat
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.remoting.process.histogram import Histogram
 
@@ -263,6 +265,15 @@ class BrokerStats:
                 item.sample(item.window(period_ms), steady_ms)
             if count % _ITEMS_A_STEP == 0:
                 yield
+
+    def life(self) -> Life:
+        """The counters are sampled."""
+
+        def sample(now_ms: int, steady_ms: int) -> Steps[None]:
+            today = datetime.fromtimestamp(now_ms / 1000)  # noqa: DTZ006 - local days
+            return self.tick(steady_ms, today.toordinal())
+
+        return Life("counters", beats=(WalkBeat(SECOND_MS, "sampling the counters", sample),))
 
     def remove_topic(self, topic: str) -> Steps[None]:
         """Forgets the counters of a topic that was deleted."""

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.queues.light_queues import is_light
-from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, changed
+from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, changed, unserved_in
 from txrocketmq.broker.tables.topic import validate_group
 from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -211,6 +212,16 @@ class SubscriptionGroups:
             del self._forbidden[group]
         self._changed(group)
         self.saving.begin()
+
+    def life(self) -> Life:
+        """The groups are kept in subscriptionGroup.json."""
+        return Life(
+            "groups",
+            table=self,
+            opens=lambda _: unserved_in("group", GROUP_ATTRIBUTES, self.all()),
+            beats=(Beat(SECOND_MS, self.saving.begin),),
+            gauges=(Gauge("rocketmq_consumer_group_number", lambda: self.count),),
+        )
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())

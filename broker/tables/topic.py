@@ -19,10 +19,12 @@ from txrocketmq.broker.tables.attributes import (
     TOPIC_ATTRIBUTES,
     changed,
     has_batch_queues,
+    unserved_in,
 )
-from txrocketmq.broker.work.drafts import Drafts
+from txrocketmq.broker.tables.drafts import Drafts
 from txrocketmq.broker.work.encoded_table import EncodedTable
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.flags import PermName, is_inherited
 from txrocketmq.remoting.message.topics import (
@@ -353,6 +355,16 @@ class Topics:
         self._changed(name)
         self.saving.begin()
         return True
+
+    def life(self) -> Life:
+        """The topics are kept in topics.json."""
+        return Life(
+            "topics",
+            table=self,
+            opens=lambda _: unserved_in("topic", TOPIC_ATTRIBUTES, self.all()),
+            beats=(Beat(SECOND_MS, self.saving.begin),),
+            gauges=(Gauge("rocketmq_topic_number", lambda: self.count),),
+        )
 
     def set_order_topics(self, names: set[str]) -> None:
         """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others are not

@@ -22,13 +22,24 @@ from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
-from txrocketmq.broker.timer.delivery import Delivery
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.timer.delivery import DEAD_LETTER_TOPIC, Delivery
 from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
 from txrocketmq.broker.timer.enqueue import Enqueue
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
+from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.life import (
+    OFTEN_MS,
+    SECOND_MS,
+    AtStop,
+    Beat,
+    Hears,
+    Life,
+    SlicedBeat,
+)
 from txrocketmq.broker.work.reading import RETRY_MS, Reading
 
 _EXPIRE_MS: Final = 30_000
@@ -255,3 +266,35 @@ class Timers:
             into, out = (now[at] - self._counted[at] for at in (1, 2))
             self._rates = into * 1000 / elapsed_ms, out * 1000 / elapsed_ms
             self._counted = now
+
+    def life(self, topics: Topics) -> Life:
+        """Progress is kept in timercheck, and the counts in timermetrics."""
+
+        def make_topic(*_: object) -> None:
+            topics.create_in_heartbeat(DEAD_LETTER_TOPIC, 1)
+
+        def topic_changed(name: str) -> None:
+            if topics.get(name) is None:
+                self.metrics.forget(name)
+
+        delivery, save = self.delivery, self.metrics.saving.begin
+        return Life(
+            "timers",
+            table=self.metrics,
+            files=("timercheck",),
+            opens=lambda opening: self.open(opening.now_ms),
+            hears=(
+                Hears(self.on_warning, notices.timers_warn),
+                Hears(delivery.on_refused, notices.timers_stand_still),
+                Hears(delivery.on_unreadable, notices.timers_not_readable),
+                Hears(delivery.on_dead_letters, make_topic),
+                Hears(delivery.on_dead_letters, notices.timers_not_delivered),
+                Hears(topics.on_change, topic_changed),
+            ),
+            troubles={
+                "writing the timer log": self.enqueue.on_trouble,
+                "syncing the files of timers": self.keeper.on_sync,
+            },
+            beats=(SlicedBeat(OFTEN_MS, self), Beat(SECOND_MS, save)),
+            at_stop=(AtStop("keeping the progress of timers", self.close),),
+        )

@@ -35,7 +35,9 @@ from txrocketmq.broker.transaction.half_queue import HalfQueue
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
+from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
 from txrocketmq.broker.work.reading import Reading
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
@@ -299,3 +301,16 @@ class TransactionCheck:
         topic = first.properties.get(names.REAL_TOPIC, "")
         for heard in self.on_given_up:
             heard(len(halves), topic, first.properties.get(names.UNIQ_KEY, ""))
+
+    def life(self) -> Life:
+        """Producers are asked about their half messages."""
+        settle = AtStop("keeping the progress of transactions", lambda _: self.settle())
+        return Life(
+            "check of transactions",
+            hears=(
+                Hears(self.on_given_up, notices.half_messages_given_up),
+                Hears(self.on_unreadable, notices.half_message_unreadable),
+            ),
+            beats=(SlicedBeat(SECOND_MS, self),),
+            at_stop=(settle,),
+        )

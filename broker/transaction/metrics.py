@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.life import Beat, Life
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.process.histogram import Histogram
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -81,6 +82,11 @@ class TransactionMetrics:
     def count(self, topic: str) -> int:
         """How many half messages of a topic are open."""
         return self._counts.get(topic, (0, 0))[0]
+
+    def life(self, period_ms: int) -> Life:
+        """The counts of open half messages are kept in transactionMetrics."""
+        beat = Beat(period_ms, self.saving.begin)
+        return Life("counts of transactions", table=self, beats=(beat,))
 
     def _snapshot(self) -> Callable[[], bytes]:
         self.data_version = self.data_version.next(self._now_ms())

@@ -21,6 +21,7 @@ from txrocketmq.broker.store.disk.steps import MOST_READS, Ask
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.host.life import Life
 
 AT_ONCE: Final = 4
 """How many reads may be under way. There are more threads than that, so a sync always finds one."""
@@ -168,6 +169,10 @@ class ColdReads:
         of_peer.waiting.clear()
         if not of_peer.under_way:
             del self._peers[peer]
+
+    def life(self) -> Life:
+        """What peers wait for is forgotten when they go."""
+        return Life("cold reads", forgets=self.disconnected)
 
     def stop(self, on_idle: Callable[[], None]) -> None:
         """Begins no further reads, and calls `on_idle` when no read is under way any more."""

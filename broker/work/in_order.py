@@ -18,6 +18,7 @@ from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.host.life import Life
 
 MAX_WAITING: Final = 64
 """How many requests of a peer may wait behind one that is under way."""
@@ -63,6 +64,10 @@ class InOrder:
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
         """Forgets what a peer that has gone still wanted."""
         self._waiting.pop(peer, None)
+
+    def life(self) -> Life:
+        """What waits is forgotten when its peer goes."""
+        return Life("requests in order", forgets=self.disconnected)
 
     def _ended(self, peer: Peer, pending: PendingReply, outcome: Reply[Any] | Exception) -> None:
         try:

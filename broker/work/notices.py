@@ -22,6 +22,7 @@ from txrocketmq.broker.store.get.jumps import (
 )
 from txrocketmq.remoting.message.topics import (
     DLQ_PREFIX,
+    SCHEDULE_TOPIC,
     TIMER_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,
 )
@@ -90,6 +91,19 @@ def not_readable(level: int, count: int, offset: int) -> None:
     )
 
 
+def level_not_delivered(level: int, count: int, offset: int, why: str) -> None:
+    """Delayed messages that no topic can take."""
+    log.error(
+        "{count} messages of delay level {delay_level}, from offset {offset} on, cannot be"
+        " delivered: {why}. They are dead letters in the topic {topic}",
+        count=count,
+        delay_level=level,
+        offset=offset,
+        why=why,
+        topic=DLQ_PREFIX + SCHEDULE_TOPIC,
+    )
+
+
 _JUMPERS: Final = {
     DELAYS: "delay level {level}",
     HALF_MESSAGES: "the check of transactions",
@@ -141,6 +155,16 @@ def jumped(jump: Jump, more: int) -> None:
         doubt="" if jump.is_known else _DOUBT,
         others=others,
     )
+
+
+def not_synced(error: OSError) -> None:
+    """The disk has failed: what it holds is not known."""
+    log.error("syncing the store failed: {error}; sends are refused", error=error)
+
+
+def not_written(what: str, error: Exception) -> None:
+    """Something that was only in memory is lost at the end."""
+    log.error("{what} failed: {error}", what=what, error=error)
 
 
 def store_opened(path: str, recovered: Recovered, config_warnings: Iterable[str]) -> None:

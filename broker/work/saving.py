@@ -14,16 +14,15 @@ Counterpart of ConfigManager.persist, which writes the whole file for each chang
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, Final
 
-from txrocketmq.broker.store.disk.steps import finished, told
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 SOON_MS: Final = 500
 """The shortest period between the beginnings of two writes of `begin_soon`, in ms."""
@@ -107,7 +106,7 @@ class Saving:
         served, self._waiting, self._late = self._waiting, self._late, []
         if self._waiting:
             self.begin()
-        finished(told(partial(listener, error) for listener in served))
+        tell_all(served, error)
 
     def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
         """Returns the reply, or a promise of it for when all changes made so far are on disk.

@@ -31,8 +31,8 @@ class Sliced(Protocol):
 
     def tick(
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Begins or continues the work, until it is done or the time is up."""
+    ) -> object:
+        """Begins or continues the work, until it is done or the time is up at the latest."""
 
 
 class Slices:
@@ -60,7 +60,15 @@ class Slices:
     def _slice(self) -> None:
         self._is_waiting = False
         end_ms = self._steady_ms() + SLICE_MS
-        self._work.tick(self._now_ms(), self._steady_ms(), lambda: self._steady_ms() >= end_ms)
-        if self._work.is_behind:
-            self._is_waiting = True
-            self._call_soon(self._slice)
+
+        def is_time_up() -> bool:
+            return self._steady_ms() >= end_ms
+
+        while True:
+            self._work.tick(self._now_ms(), self._steady_ms(), is_time_up)
+            if not self._work.is_behind:
+                return
+            if is_time_up():
+                break
+        self._is_waiting = True
+        self._call_soon(self._slice)

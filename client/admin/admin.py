@@ -7,13 +7,38 @@ messages; and servers. Java: DefaultMQAdminExt.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from txrocketmq.client.admin.clients import Clients
 from txrocketmq.client.admin.config import AdminConfig
+from txrocketmq.client.admin.destinations import Destinations
+from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.messages import Messages
+from txrocketmq.client.admin.offsets import Offsets
 from txrocketmq.client.admin.servers import Servers
+from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.core.instance import ClientInstance
 
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
-class Admin(Messages, Servers):
+
+def _of(
+    part: type[T], method: Callable[Concatenate[T, P], Coroutine[Any, Any, R]]
+) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
+    """Makes a method of a part a method of the admin client."""
+
+    async def forwarded(admin: Admin, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await method(admin._parts[part], *args, **kwargs)  # noqa: SLF001
+
+    functools.update_wrapper(forwarded, method)
+    return forwarded
+
+
+class Admin:
     """Administers clusters: topics, groups, offsets, messages, clients and servers.
 
     Topics and groups have the names under which the brokers know them. A server's refusal raises
@@ -26,10 +51,79 @@ class Admin(Messages, Servers):
     """
 
     def __init__(self, instance: ClientInstance, *, config: AdminConfig | None = None) -> None:
-        super().__init__(instance, config=config)
+        self.config = config or AdminConfig()
+        destinations = Destinations(instance, self.config)
+        topics = Topics(destinations)
+        groups = Groups(destinations, topics)
+        clients = Clients(destinations)
+        offsets = Offsets(destinations, groups, clients)
+        messages = Messages(destinations, topics, groups, clients, offsets)
+        servers = Servers(destinations)
+        parts = topics, groups, clients, offsets, messages, servers
+        self._parts: dict[type, Any] = {type(part): part for part in parts}
 
     async def start(self) -> None:
         """Starts without any request; requests are sent when they are needed."""
 
     async def shutdown(self) -> None:
         """Connections are closed by the client instance."""
+
+    topics = _of(Topics, Topics.topics)
+    topic_route = _of(Topics, Topics.topic_route)
+    topic_configs = _of(Topics, Topics.topic_configs)
+    topic_stats = _of(Topics, Topics.topic_stats)
+    topic_groups = _of(Topics, Topics.topic_groups)
+    create_topic = _of(Topics, Topics.create_topic)
+    update_topic = _of(Topics, Topics.update_topic)
+    delete_topic = _of(Topics, Topics.delete_topic)
+
+    groups = _of(Groups, Groups.groups)
+    group_configs = _of(Groups, Groups.group_configs)
+    create_group = _of(Groups, Groups.create_group)  # type: ignore[arg-type] # a setting might be named self
+    update_group = _of(Groups, Groups.update_group)  # type: ignore[arg-type] # a setting might be named self
+    delete_group = _of(Groups, Groups.delete_group)
+    progress = _of(Groups, Groups.progress)
+    time_spans = _of(Groups, Groups.time_spans)
+    set_request_mode = _of(Groups, Groups.set_request_mode)
+
+    consumer_connections = _of(Clients, Clients.consumer_connections)
+    producer_connections = _of(Clients, Clients.producer_connections)
+    producers = _of(Clients, Clients.producers)
+    consumer_running_info = _of(Clients, Clients.consumer_running_info)
+    consumer_status = _of(Clients, Clients.consumer_status)
+
+    min_offset = _of(Offsets, Offsets.min_offset)
+    max_offset = _of(Offsets, Offsets.max_offset)
+    search_offset = _of(Offsets, Offsets.search_offset)
+    consumer_offset = _of(Offsets, Offsets.consumer_offset)
+    set_offset = _of(Offsets, Offsets.set_offset)
+    reset_offsets = _of(Offsets, Offsets.reset_offsets)
+    clone_offsets = _of(Offsets, Offsets.clone_offsets)
+
+    message = _of(Messages, Messages.message)
+    message_at = _of(Messages, Messages.message_at)
+    messages_by_key = _of(Messages, Messages.messages_by_key)
+    messages_between = _of(Messages, Messages.messages_between)
+    message_tracks = _of(Messages, Messages.message_tracks)
+    message_trace = _of(Messages, Messages.message_trace)
+    consume_directly = _of(Messages, Messages.consume_directly)
+    resend = _of(Messages, Messages.resend)
+
+    brokers = _of(Servers, Servers.brokers)
+    clusters = _of(Servers, Servers.clusters)
+    broker_stats = _of(Servers, Servers.broker_stats)
+    broker_counter = _of(Servers, Servers.broker_counter)
+    broker_config = _of(Servers, Servers.broker_config)
+    update_broker_config = _of(Servers, Servers.update_broker_config)
+    timer_stats = _of(Servers, Servers.timer_stats)
+    wipe_write_perm = _of(Servers, Servers.wipe_write_perm)
+    add_write_perm = _of(Servers, Servers.add_write_perm)
+    clean_unused_topics = _of(Servers, Servers.clean_unused_topics)
+    clean_expired_queues = _of(Servers, Servers.clean_expired_queues)
+    delete_expired_commit_log = _of(Servers, Servers.delete_expired_commit_log)
+    namesrv_config = _of(Servers, Servers.namesrv_config)
+    update_namesrv_config = _of(Servers, Servers.update_namesrv_config)
+    kv_config = _of(Servers, Servers.kv_config)
+    kv_configs = _of(Servers, Servers.kv_configs)
+    put_kv_config = _of(Servers, Servers.put_kv_config)
+    delete_kv_config = _of(Servers, Servers.delete_kv_config)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txrocketmq.client.admin.groups import Groups
+from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo
 from txrocketmq.client.base.errors import AdminRefused, GroupOffline
 from txrocketmq.remoting.codes import ResponseCode
@@ -33,8 +33,11 @@ from txrocketmq.remoting.protocol.operations.admin import (
 )
 
 
-class Clients(Groups):
+class Clients:
     """The part of the admin client for clients."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._servers = destinations
 
     async def consumer_connections(self, group: str) -> ConsumerConnection:
         """Returns the connected consumers of a group and their subscriptions.
@@ -43,22 +46,7 @@ class Clients(Groups):
         any of them. Raises GroupOffline if none is connected, and also AdminRefused and
         BrokerNotExist.
         """
-        for broker in await self._brokers_of_group(group):
-            try:
-                reply = await self._ask(
-                    broker.address,
-                    admin.GET_CONSUMER_CONNECTION_LIST,
-                    GetConsumerConnectionListRequestHeader(consumer_group=group),
-                    doing=f"asking for the consumers of group {group}",
-                )
-            except AdminRefused as error:
-                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                    raise
-                continue
-            found = ConsumerConnection.decode(reply.body_bytes)
-            if found.connection_set:
-                return found
-        raise GroupOffline(group)
+        return (await self._first_with(group))[1]
 
     async def producer_connections(self, group: str, topic: str) -> list[Connection]:
         """Returns the producers of a group that are connected to the brokers of a topic.
@@ -66,9 +54,9 @@ class Clients(Groups):
         The list is empty if none is connected. Raises NoRoute and AdminRefused.
         """
         found: dict[str | None, Connection] = {}
-        for broker in await self._brokers_of_topic(topic):
+        for broker in await self._servers.brokers_of_topic(topic):
             try:
-                reply = await self._ask(
+                reply = await self._servers.ask(
                     broker.address,
                     admin.GET_PRODUCER_CONNECTION_LIST,
                     GetProducerConnectionListRequestHeader(producer_group=group),
@@ -87,8 +75,8 @@ class Clients(Groups):
 
         Raises BrokerNotExist and AdminRefused.
         """
-        (server,) = await self._masters(broker=broker)
-        reply = await self._ask(
+        (server,) = await self._servers.masters(broker=broker)
+        reply = await self._servers.ask(
             server.address,
             admin.GET_ALL_PRODUCER_INFO,
             NoHeader(),
@@ -109,13 +97,13 @@ class Clients(Groups):
         header = GetConsumerRunningInfoRequestHeader(
             consumer_group=group, client_id=client_id, jstack_enable=with_stacks
         )
-        broker = await self._broker_with(group)
-        reply = await self._ask(
+        broker, _ = await self._first_with(group)
+        reply = await self._servers.ask(
             broker.address,
             admin.GET_CONSUMER_RUNNING_INFO,
             header,
             doing=f"asking client {client_id} of group {group} what it is doing",
-            timeout_ms=self.config.search_timeout_ms,
+            timeout_ms=self._servers.config.search_timeout_ms,
         )
         return ConsumerRunningInfo.decode(reply.body_bytes)
 
@@ -127,13 +115,13 @@ class Clients(Groups):
         Raises NoRoute and AdminRefused.
         """
         found: dict[str, dict[MessageQueue, int]] = {}
-        for broker in await self._brokers_of_topic(topic):
-            reply = await self._ask(
+        for broker in await self._servers.brokers_of_topic(topic):
+            reply = await self._servers.ask(
                 broker.address,
                 offset.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
                 GetConsumerStatusRequestHeader(topic=topic, group=group, client_addr=""),
                 doing=f"asking the consumers of group {group} how far they have come",
-                timeout_ms=self.config.search_timeout_ms,
+                timeout_ms=self._servers.config.search_timeout_ms,
             )
             for client_id, table in GetConsumerStatusBody.decode(
                 reply.body_bytes
@@ -141,11 +129,11 @@ class Clients(Groups):
                 found.setdefault(client_id, {}).update(table)
         return found
 
-    async def _broker_with(self, group: str) -> BrokerInfo:
-        """A broker that consumers of the group are connected to. Raises GroupOffline."""
-        for broker in await self._brokers_of_group(group):
+    async def _first_with(self, group: str) -> tuple[BrokerInfo, ConsumerConnection]:
+        """The first broker that consumers of the group are connected to, and these consumers."""
+        for broker in await self._servers.brokers_of_group(group):
             try:
-                await self._ask(
+                reply = await self._servers.ask(
                     broker.address,
                     admin.GET_CONSUMER_CONNECTION_LIST,
                     GetConsumerConnectionListRequestHeader(consumer_group=group),
@@ -155,5 +143,7 @@ class Clients(Groups):
                 if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     raise
                 continue
-            return broker
+            found = ConsumerConnection.decode(reply.body_bytes)
+            if found.connection_set:
+                return broker, found
         raise GroupOffline(group)

@@ -11,7 +11,7 @@ Java: MQAdminImpl, CommandUtil.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from txrocketmq.client.admin.config import AdminConfig
 from txrocketmq.client.admin.results import MASTER_ID, BrokerInfo
@@ -28,6 +28,7 @@ from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.header import Header, NoHeader
+from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import ClusterInfo, TopicRouteData
@@ -39,29 +40,29 @@ T = TypeVar("T")
 FAILURES: Final = (MQClientError, RemotingError)
 
 
-class Asking:
-    """Base of the parts of the admin client."""
+class Destinations:
+    """Asks the servers of clusters for the parts of the admin client."""
 
-    def __init__(self, instance: ClientInstance, *, config: AdminConfig | None = None) -> None:
+    def __init__(self, instance: ClientInstance, config: AdminConfig) -> None:
         if instance.config.namespace:
             raise ValueError(
                 "the admin client takes names as brokers know them: leave namespace out, and write"
                 f" {instance.config.namespace}%TOPIC"
             )
-        self.config = config or AdminConfig()
-        self._instance = instance
+        self.config = config
+        self.instance = instance
 
     # ----------------------------------------------------------------- whom
 
-    async def _cluster_info(self) -> ClusterInfo:
-        reply = await self._instance.name_servers.ask(route.GET_BROKER_CLUSTER_INFO, NoHeader())
+    async def cluster_info(self) -> ClusterInfo:
+        reply = await self.instance.name_servers.ask(route.GET_BROKER_CLUSTER_INFO, NoHeader())
         if reply.code:
             error = MQBrokerError(reply.code, reply.remark, "a name server")
             raise AdminRefused("asking for the brokers", error)
         return ClusterInfo.decode(reply.body_bytes)
 
-    async def _brokers(self) -> list[BrokerInfo]:
-        info = await self._cluster_info()
+    async def brokers(self) -> list[BrokerInfo]:
+        info = await self.cluster_info()
         clusters = {
             name: cluster for cluster, names in info.cluster_addr_table.items() for name in names
         }
@@ -76,7 +77,7 @@ class Asking:
             for broker_id, address in sorted(data.broker_addrs.items())
         ]
 
-    async def _masters(
+    async def masters(
         self, cluster: str | None = None, broker: str | None = None
     ) -> list[BrokerInfo]:
         """The masters of a cluster, or of all; or one broker, by its name or its address.
@@ -85,7 +86,7 @@ class Asking:
         """
         if cluster and broker:
             raise ValueError("give a cluster or a broker, not both")
-        brokers = await self._brokers()
+        brokers = await self.brokers()
         if broker:
             return [_one(brokers, broker)]
         found = [each for each in brokers if each.is_master and cluster in (None, each.cluster)]
@@ -96,37 +97,44 @@ class Asking:
             raise BrokerNotExist("no master is registered at the name servers: is a broker up?")
         return found
 
-    async def _masters_to_change(
+    async def masters_to_change(
         self, cluster: str | None = None, broker: str | None = None
     ) -> list[BrokerInfo]:
         """Returns the same as `_masters`; ValueError if that would be several clusters."""
-        masters = await self._masters(cluster, broker)
+        masters = await self.masters(cluster, broker)
         clusters = sorted({each.cluster for each in masters})
         if len(clusters) > 1:
             raise ValueError(f"there are several clusters: say which of {', '.join(clusters)}")
         return masters
 
-    async def _route(self, topic: str) -> TopicRouteData:
+    async def route(self, topic: str) -> TopicRouteData:
         """Returns the route of a topic. Raises NoRoute."""
-        found = await self._instance.name_servers.route(topic)
+        found = await self.instance.name_servers.route(topic)
         if found is None:
-            where = self._instance.config.namesrv_addr
+            where = self.instance.config.namesrv_addr
             raise NoRoute(topic, f"no broker registered at {where} has it; check its spelling")
         return found
 
-    async def _brokers_of_topic(self, topic: str) -> list[BrokerInfo]:
+    async def brokers_of_topic(self, topic: str) -> list[BrokerInfo]:
         """The broker to ask of each name in a topic's route: the master, else a slave."""
-        return _to_ask(await self._route(topic))
+        return _to_ask(await self.route(topic))
 
-    async def _brokers_of_group(self, group: str) -> list[BrokerInfo]:
+    async def brokers_of_group(self, group: str) -> list[BrokerInfo]:
         """The brokers of the group's retry topic, or all masters if it does not exist yet."""
-        found = await self._instance.name_servers.route(RETRY_PREFIX + group)
+        found = await self.instance.name_servers.route(RETRY_PREFIX + group)
         brokers = [] if found is None else _to_ask(found)
-        return brokers or await self._masters()
+        return brokers or await self.masters()
+
+    async def broker_of(self, queue: MessageQueue) -> BrokerInfo:
+        """The broker to ask about a queue. Raises BrokerNotExist, NoRoute."""
+        for broker in await self.brokers_of_topic(queue.topic):
+            if broker.name == queue.broker_name:
+                return broker
+        raise BrokerNotExist(f"broker {queue.broker_name} does not have topic {queue.topic} now")
 
     # ------------------------------------------------------------------ ask
 
-    async def _ask(
+    async def ask(
         self,
         address: str,
         call: Call[Q, R],
@@ -139,11 +147,11 @@ class Asking:
         """Asks one server. Raises AdminRefused, and errors of the connection."""
         timeout_ms = timeout_ms or self.config.admin_timeout_ms
         try:
-            return await self._instance.api.ask(address, call, header, body, timeout_ms)
+            return await self.instance.api.ask(address, call, header, body, timeout_ms)
         except MQBrokerError as error:
             raise AdminRefused(doing, error) from None
 
-    async def _each(
+    async def each(
         self,
         servers: Sequence[BrokerInfo],
         doing: str,
@@ -163,11 +171,11 @@ class Asking:
             raise PartlyFailed(doing, len(done), failures)
         return done
 
-    async def _each_name_server(
+    async def each_name_server(
         self, call: Call[Q, R], header: Q, body: bytes = b"", *, doing: str
     ) -> list[tuple[str, Reply[R]]]:
         """Asks all name servers: each has its own configuration."""
-        addresses = sorted(self._instance.name_servers.addresses)
+        addresses = sorted(self.instance.name_servers.addresses)
         if not addresses:
             raise NoNameServer("no name server is given: set namesrv_addr or $NAMESRV_ADDR")
         servers = [
@@ -176,9 +184,9 @@ class Asking:
         ]
 
         async def ask(server: BrokerInfo) -> tuple[str, Reply[R]]:
-            return server.address, await self._ask(server.address, call, header, body, doing=doing)
+            return server.address, await self.ask(server.address, call, header, body, doing=doing)
 
-        return await self._each(servers, doing, ask)
+        return await self.each(servers, doing, ask)
 
 
 def _one(brokers: Sequence[BrokerInfo], broker: str) -> BrokerInfo:
@@ -205,8 +213,3 @@ def _to_ask(data: TopicRouteData) -> list[BrokerInfo]:
                 )
             )
     return found
-
-
-def first_of(results: Sequence[Any], default: Any = None) -> Any:
-    """Returns the first result, or `default` if there is none."""
-    return results[0] if results else default

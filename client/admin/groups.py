@@ -14,6 +14,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
 from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.base.errors import GroupNotFound, NotKept
@@ -44,8 +45,12 @@ SETTINGS: Final = frozenset(each.name for each in dataclasses.fields(Subscriptio
 }
 
 
-class Groups(Topics):
+class Groups:
     """The part of the admin client for groups of consumers."""
+
+    def __init__(self, destinations: Destinations, topics: Topics) -> None:
+        self._servers = destinations
+        self._topics = topics
 
     async def groups(self, cluster: str | None = None) -> list[str]:
         """Returns the names of all groups that the brokers know, or those of one cluster.
@@ -53,7 +58,7 @@ class Groups(Topics):
         Raises AdminRefused, BrokerNotExist and NoNameServer.
         """
         found: set[str] = set()
-        for broker in await self._masters(cluster):
+        for broker in await self._servers.masters(cluster):
             found.update(await self._group_table(broker))
         return sorted(found)
 
@@ -63,7 +68,7 @@ class Groups(Topics):
         Raises GroupNotFound.
         """
         found: dict[str, SubscriptionGroupConfig] = {}
-        for broker in await self._masters():
+        for broker in await self._servers.masters():
             config = (await self._group_table(broker)).get(group)
             if config is not None:
                 found[broker.name] = config
@@ -92,7 +97,7 @@ class Groups(Topics):
         """
         check_group(group)
         _check_settings(settings)
-        masters = await self._masters_to_change(cluster, broker)
+        masters = await self._servers.masters_to_change(cluster, broker)
         config = SubscriptionGroupConfig(group_name=group, **_on_wire(settings))
         await self._put_group(group, dict.fromkeys(masters, config), settings)
 
@@ -111,7 +116,7 @@ class Groups(Topics):
         """
         _check_settings(settings)
         configs: dict[BrokerInfo, SubscriptionGroupConfig] = {}
-        for each in await self._masters(cluster, broker):
+        for each in await self._servers.masters(cluster, broker):
             config = (await self._group_table(each)).get(group)
             if config is not None:
                 values = {name: getattr(config, name) for name in SETTINGS - {"attributes"}}
@@ -131,7 +136,7 @@ class Groups(Topics):
         there. Raises GroupNotFound, AdminRefused, PartlyFailed and BrokerNotExist.
         """
         doing = f"deleting group {group}"
-        masters = await self._masters(cluster)
+        masters = await self._servers.masters(cluster)
         if not any([group in await self._group_table(each) for each in masters]):
             raise GroupNotFound(group)
 
@@ -139,12 +144,14 @@ class Groups(Topics):
             header = DeleteSubscriptionGroupRequestHeader(
                 group_name=group, clean_offset=clean_offsets, remove_offset=clean_offsets
             )
-            await self._ask(broker.address, calls.DELETE_SUBSCRIPTIONGROUP, header, doing=doing)
+            await self._servers.ask(
+                broker.address, calls.DELETE_SUBSCRIPTIONGROUP, header, doing=doing
+            )
 
-        await self._each(masters, doing, delete)
+        await self._servers.each(masters, doing, delete)
         for prefix in (RETRY_PREFIX, DLQ_PREFIX):
-            if await self._instance.name_servers.route(prefix + group) is not None:
-                await self._delete_topic(prefix + group, cluster)
+            if await self._servers.instance.name_servers.route(prefix + group) is not None:
+                await self._topics.delete_topic_here(prefix + group, cluster)
 
     async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
         """Returns how far a group has come in one topic, or in all topics that it consumes.
@@ -154,15 +161,19 @@ class Groups(Topics):
         """
         doing = f"asking how far group {group} has come"
         brokers = await (
-            self._brokers_of_group(group) if topic is None else self._brokers_of_topic(topic)
+            self._servers.brokers_of_group(group)
+            if topic is None
+            else self._servers.brokers_of_topic(topic)
         )
 
         async def ask(broker: BrokerInfo) -> ConsumeStats:
             header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
-            reply = await self._ask(broker.address, admin.GET_CONSUME_STATS, header, doing=doing)
+            reply = await self._servers.ask(
+                broker.address, admin.GET_CONSUME_STATS, header, doing=doing
+            )
             return ConsumeStats.decode(reply.body_bytes)
 
-        tables = await self._each(brokers, doing, ask)
+        tables = await self._servers.each(brokers, doing, ask)
         queues = [
             QueueProgress(
                 queue=queue,
@@ -189,8 +200,8 @@ class Groups(Topics):
         and AdminRefused.
         """
         found: list[QueueTimeSpan] = []
-        for broker in await self._brokers_of_topic(topic):
-            reply = await self._ask(
+        for broker in await self._servers.brokers_of_topic(topic):
+            reply = await self._servers.ask(
                 broker.address,
                 admin.QUERY_CONSUME_TIME_SPAN,
                 QueryConsumeTimeSpanRequestHeader(topic=topic, group=group),
@@ -217,16 +228,16 @@ class Groups(Topics):
         ).encode()
 
         async def put(broker: BrokerInfo) -> None:
-            await self._ask(
+            await self._servers.ask(
                 broker.address, pull.SET_MESSAGE_REQUEST_MODE, NoHeader(), body, doing=doing
             )
 
-        await self._each(await self._brokers_of_topic(topic), doing, put)
+        await self._servers.each(await self._servers.brokers_of_topic(topic), doing, put)
 
     # ------------------------------------------------------------- settings
 
     async def _group_table(self, broker: BrokerInfo) -> Mapping[str, SubscriptionGroupConfig]:
-        reply = await self._ask(
+        reply = await self._servers.ask(
             broker.address,
             calls.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
             GetAllSubscriptionGroupRequestHeader(),
@@ -244,7 +255,7 @@ class Groups(Topics):
 
         async def put(broker: BrokerInfo) -> None:
             body = configs[broker].encode()
-            await self._ask(
+            await self._servers.ask(
                 broker.address,
                 calls.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
                 NoHeader(),
@@ -256,7 +267,7 @@ class Groups(Topics):
             if lost:
                 raise NotKept(f"{broker} does not keep {', '.join(sorted(lost))} of group {group}")
 
-        await self._each(list(configs), doing, put)
+        await self._servers.each(list(configs), doing, put)
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:

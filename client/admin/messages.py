@@ -14,8 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from txrocketmq.client.admin.clients import Clients
+from txrocketmq.client.admin.destinations import Destinations
+from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.offsets import Offsets
 from txrocketmq.client.admin.results import BrokerInfo, MessageTrack, TrackType
+from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.base.config import TRACE_TOPIC
 from txrocketmq.client.base.errors import AdminRefused, GroupOffline, MessageNotFound
 from txrocketmq.client.consumer.queue.pull_queue import QueuePull
@@ -25,7 +29,13 @@ from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
-from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue, decode_message
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageExt,
+    MessageQueue,
+    decode_message,
+    decode_messages,
+)
 from txrocketmq.remoting.message.tags import SUB_ALL, build_subscription_data
 from txrocketmq.remoting.protocol import query
 from txrocketmq.remoting.protocol.body.client import (
@@ -36,7 +46,7 @@ from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.operations.admin import ConsumeMessageDirectlyResultRequestHeader
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader, ViewMessageRequestHeader
-from txrocketmq.remoting.routes import subscribe_queues
+from txrocketmq.remoting.routing.routes import subscribe_queues
 
 RESEND_GROUP: Final = "txrocketmq_admin"
 _UNIQUE_KEY_MESSAGES: Final = 32
@@ -46,8 +56,22 @@ _PULL_TIMEOUT_MS: Final = 10_000
 _KEPT_WHEN_SENT_AGAIN: Final = frozenset({names.TAGS, names.KEYS})
 
 
-class Messages(Offsets):
+class Messages:
     """The part of the admin client for messages."""
+
+    def __init__(
+        self,
+        destinations: Destinations,
+        topics: Topics,
+        groups: Groups,
+        clients: Clients,
+        offsets: Offsets,
+    ) -> None:
+        self._servers = destinations
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+        self._offsets = offsets
 
     async def message(self, topic: str, msg_id: str) -> MessageExt:
         """Returns the message with an id.
@@ -73,8 +97,11 @@ class Messages(Offsets):
 
         Raises MessageNotFound, NoRoute and AdminRefused.
         """
-        await self._broker_of(queue)
-        lowest, highest = await self.min_offset(queue), await self.max_offset(queue)
+        await self._servers.broker_of(queue)
+        lowest, highest = (
+            await self._offsets.min_offset(queue),
+            await self._offsets.max_offset(queue),
+        )
         if lowest <= offset < highest:
             pulled = await self._pull_of(queue).pull(
                 offset, build_subscription_data(queue.topic, SUB_ALL), posts_subscription=True
@@ -121,9 +148,9 @@ class Messages(Offsets):
         end_ms = _LONG_MAX if end_ms is None else end_ms
         subscription = build_subscription_data(topic, expression)
         found: list[MessageExt] = []
-        for queue in subscribe_queues(topic, await self._route(topic)):
-            offset = await self.search_offset(queue, begin_ms)
-            highest = await self.max_offset(queue)
+        for queue in subscribe_queues(topic, await self._servers.route(topic)):
+            offset = await self._offsets.search_offset(queue, begin_ms)
+            highest = await self._offsets.max_offset(queue)
             pull = self._pull_of(queue)
             is_over = False
             while offset < highest and not is_over and len(found) < max_messages:
@@ -146,7 +173,8 @@ class Messages(Offsets):
         Raises NoRoute and AdminRefused.
         """
         return [
-            await self._track(message, group) for group in await self.topic_groups(message.topic)
+            await self._track(message, group)
+            for group in await self._topics.topic_groups(message.topic)
         ]
 
     async def message_trace(
@@ -174,7 +202,7 @@ class Messages(Offsets):
         """
         message = await self.message(topic, msg_id)
         host = message.store_host
-        reply = await self._ask(
+        reply = await self._servers.ask(
             str(host),
             admin.CONSUME_MESSAGE_DIRECTLY,
             ConsumeMessageDirectlyResultRequestHeader(
@@ -185,7 +213,7 @@ class Messages(Offsets):
                 topic=topic,
             ),
             doing=f"having client {client_id} of group {group} consume message {msg_id}",
-            timeout_ms=self.config.search_timeout_ms,
+            timeout_ms=self._servers.config.search_timeout_ms,
         )
         return ConsumeMessageDirectlyResult.decode(reply.body_bytes)
 
@@ -202,7 +230,7 @@ class Messages(Offsets):
             for name, value in message.properties.items()
             if name in _KEPT_WHEN_SENT_AGAIN or name not in names.SYSTEM_PROPERTIES
         }
-        producer = Producer(self._instance, RESEND_GROUP)
+        producer = Producer(self._servers.instance, RESEND_GROUP)
         try:
             return await producer.send(
                 Message(to_topic or topic, message.body, message.flag, properties=kept)
@@ -217,13 +245,13 @@ class Messages(Offsets):
             place = decode_message_id(msg_id)
         except MessageIdError:
             return None
-        for broker in await self._brokers():
+        for broker in await self._servers.brokers():
             if broker.address == str(place.store_host):
                 break
         else:
             return None
         try:
-            reply = await self._ask(
+            reply = await self._servers.ask(
                 broker.address,
                 query.VIEW_MESSAGE_BY_ID,
                 ViewMessageRequestHeader(topic=topic, offset=place.commit_log_offset),
@@ -261,27 +289,29 @@ class Messages(Offsets):
 
         async def ask(broker: BrokerInfo) -> list[MessageExt]:
             try:
-                reply = await self._ask(
+                reply = await self._servers.ask(
                     broker.address,
                     query.QUERY_MESSAGE,
                     header,
                     doing=doing,
-                    timeout_ms=self.config.search_timeout_ms,
+                    timeout_ms=self._servers.config.search_timeout_ms,
                 )
             except AdminRefused as error:
                 if error.code == ResponseCode.QUERY_NOT_FOUND:
                     return []
                 raise
-            found = _messages(reply.body_bytes, broker.name)
+            found = decode_messages(reply.body_bytes)
+            for each in found:
+                each.broker_name = broker.name
             return [each for each in found if _has_key(each, topic, key, is_unique_key)]
 
-        answers = await self._each(await self._brokers_of_topic(topic), doing, ask)
+        answers = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, ask)
         found = [message for answer in answers for message in answer]
         return sorted(found, key=lambda each: each.store_timestamp)[:max_messages]
 
     def _pull_of(self, queue: MessageQueue) -> QueuePull:
         return QueuePull(
-            self._instance,
+            self._servers.instance,
             TOOLS_GROUP,
             queue,
             suspend_ms=0,
@@ -293,7 +323,7 @@ class Messages(Offsets):
 
     async def _track(self, message: MessageExt, group: str) -> MessageTrack:
         try:
-            connection = await self.consumer_connections(group)
+            connection = await self._clients.consumer_connections(group)
             track = await self._track_of(message, group, connection)
         except GroupOffline:
             track = TrackType.NOT_ONLINE
@@ -306,7 +336,7 @@ class Messages(Offsets):
     ) -> TrackType:
         if connection.message_model == "BROADCASTING":
             return TrackType.CONSUME_BROADCASTING
-        progress = await self.progress(group, message.topic)
+        progress = await self._groups.progress(group, message.topic)
         queue = MessageQueue(message.topic, message.broker_name or "", message.queue_id)
         offsets = {each.queue: each.consumer_offset for each in progress.queues}
         if offsets.get(queue, 0) <= message.queue_offset:
@@ -315,16 +345,6 @@ class Messages(Offsets):
         if subscription is not None and not subscription.accepts_tags(message.tags):
             return TrackType.CONSUMED_BUT_FILTERED
         return TrackType.CONSUMED
-
-
-def _messages(body: bytes, broker_name: str) -> list[MessageExt]:
-    found: list[MessageExt] = []
-    offset = 0
-    while offset < len(body):
-        message, offset = decode_message(body, offset)
-        message.broker_name = broker_name
-        found.append(message)
-    return found
 
 
 def _has_key(message: MessageExt, topic: str, key: str, is_unique_key: bool) -> bool:  # noqa: FBT001

@@ -13,19 +13,22 @@ DefaultMQAdminExtImpl.resetOffsetByQueueId.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from txrocketmq.client.admin.clients import Clients
+from txrocketmq.client.admin.destinations import Destinations
+from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.results import BrokerInfo
 from txrocketmq.client.base.errors import (
     AdminRefused,
-    BrokerNotExist,
     GroupNotFound,
     GroupOffline,
     GroupOnline,
     OffsetIllegal,
 )
+from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import offset as calls
 from txrocketmq.remoting.protocol.body.offset import ResetOffsetBody
@@ -35,16 +38,23 @@ from txrocketmq.remoting.protocol.offset import (
     QueryConsumerOffsetRequestHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
 )
+from txrocketmq.remoting.routing.queue_requests import commit_header
+
+Q = TypeVar("Q", bound=Header)
 
 FIRST: Final = "first"
 LAST: Final = "last"
 _END_MS: Final = -1
 
 
-class Offsets(Clients):
+class Offsets:
     """The part of the admin client for offsets."""
+
+    def __init__(self, destinations: Destinations, groups: Groups, clients: Clients) -> None:
+        self._servers = destinations
+        self._groups = groups
+        self._clients = clients
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Returns the offset of the first message of a queue.
@@ -52,10 +62,7 @@ class Offsets(Clients):
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
-        assert reply.header is not None
-        return reply.header.offset
+        return await self._asked(queue, calls.GET_MIN_OFFSET, header, f"asking for {queue}")
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """Returns the offset that the next message of a queue will get.
@@ -63,10 +70,7 @@ class Offsets(Clients):
         Raises NoRoute and BrokerNotExist.
         """
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
-        reply = await self._ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
-        assert reply.header is not None
-        return reply.header.offset
+        return await self._asked(queue, calls.GET_MAX_OFFSET, header, f"asking for {queue}")
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Returns the offset of the first message that was stored at a time or later.
@@ -77,10 +81,8 @@ class Offsets(Clients):
         header = SearchOffsetRequestHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
         )
-        address, doing = (await self._broker_of(queue)).address, f"searching {queue}"
-        reply = await self._ask(address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header, doing=doing)
-        assert reply.header is not None
-        return reply.header.offset
+        call = calls.SEARCH_OFFSET_BY_TIMESTAMP
+        return await self._asked(queue, call, header, f"searching {queue}")
 
     async def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Returns the offset that a group consumes next in a queue, or None if it has none.
@@ -94,15 +96,12 @@ class Offsets(Clients):
             set_zero_if_not_found=False,
         )
         doing = f"asking how far group {group} has come in {queue}"
-        address = (await self._broker_of(queue)).address
         try:
-            reply = await self._ask(address, calls.QUERY_CONSUMER_OFFSET, header, doing=doing)
+            return await self._asked(queue, calls.QUERY_CONSUMER_OFFSET, header, doing)
         except AdminRefused as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
             raise
-        assert reply.header is not None
-        return reply.header.offset
 
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
         """Sets the offset of a group in a queue, while no consumer of the group is connected.
@@ -137,7 +136,7 @@ class Offsets(Clients):
                 f"offsets can be reset to first, last or a time in milliseconds, not to {to!r}"
             )
         doing = f"resetting the offsets of group {group} in topic {topic}"
-        if group not in await self.groups():
+        if group not in await self._groups.groups():
             raise GroupNotFound(group)
 
         async def reset(broker: BrokerInfo) -> Mapping[MessageQueue, int]:
@@ -149,12 +148,12 @@ class Offsets(Clients):
                 offset=-1,
             )
             try:
-                reply = await self._ask(
+                reply = await self._servers.ask(
                     broker.address,
                     calls.INVOKE_BROKER_TO_RESET_OFFSET,
                     header,
                     doing=doing,
-                    timeout_ms=self.config.search_timeout_ms,
+                    timeout_ms=self._servers.config.search_timeout_ms,
                 )
             except AdminRefused as error:
                 if not await self._is_for_offline(error, group):
@@ -162,7 +161,7 @@ class Offsets(Clients):
                 return await self._reset_from_here(broker, header)
             return ResetOffsetBody.decode(reply.body_bytes).offset_table
 
-        tables = await self._each(await self._brokers_of_topic(topic), doing, reset)
+        tables = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, reset)
         return {queue: table[queue] for table in tables for queue in sorted(table)}
 
     async def clone_offsets(
@@ -176,7 +175,7 @@ class Offsets(Clients):
         if await self._is_online(group):
             raise GroupOnline(group, "stop them first, they would commit their own offsets")
         own_topics = ("%RETRY%", "%DLQ%")
-        progress = await self.progress(source, topic)
+        progress = await self._groups.progress(source, topic)
         cloned = {
             each.queue: each.consumer_offset
             for each in progress.queues
@@ -198,7 +197,7 @@ class Offsets(Clients):
     ) -> dict[MessageQueue, int]:
         """Looks up and commits the offsets, for a broker that only resets connected consumers."""
         done: dict[MessageQueue, int] = {}
-        route = await self._route(header.topic)
+        route = await self._servers.route(header.topic)
         counts = {each.broker_name: each.read_queue_nums for each in route.queue_datas}
         for queue_id in range(counts.get(broker.name, 0)):
             queue = MessageQueue(header.topic, broker.name, queue_id)
@@ -227,33 +226,31 @@ class Offsets(Clients):
             is_force=False,
         )
         doing = f"setting the offset of group {group} in {queue}"
-        address = (await self._broker_of(queue)).address
+        address = (await self._servers.broker_of(queue)).address
         try:
-            await self._ask(address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing)
+            await self._servers.ask(
+                address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing
+            )
         except AdminRefused as error:
             if not await self._is_for_offline(error, group):
                 raise
 
     async def _commit(self, group: str, queue: MessageQueue, next_offset: int) -> None:
-        header = UpdateConsumerOffsetRequestHeader(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=next_offset,
-            bname=queue.broker_name,
-        )
+        header = commit_header(group, queue, next_offset)
         doing = f"setting the offset of group {group} in {queue}"
-        address = (await self._broker_of(queue)).address
-        await self._ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
+        address = (await self._servers.broker_of(queue)).address
+        await self._servers.ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
+
+    async def _asked(self, queue: MessageQueue, call: Call[Q, Any], header: Q, doing: str) -> int:
+        """The offset that the broker of a queue answers with."""
+        address = (await self._servers.broker_of(queue)).address
+        reply = await self._servers.ask(address, call, header, doing=doing)
+        assert reply.header is not None
+        offset: int = reply.header.offset
+        return offset
 
     async def _is_online(self, group: str) -> bool:
         try:
-            return bool((await self.consumer_connections(group)).connection_set)
+            return bool((await self._clients.consumer_connections(group)).connection_set)
         except GroupOffline:
             return False
-
-    async def _broker_of(self, queue: MessageQueue) -> BrokerInfo:
-        for broker in await self._brokers_of_topic(queue.topic):
-            if broker.name == queue.broker_name:
-                return broker
-        raise BrokerNotExist(f"broker {queue.broker_name} does not have topic {queue.topic} now")

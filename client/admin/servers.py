@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from txrocketmq.client.admin.destinations import Asking
+from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo
 from txrocketmq.client.base.errors import AdminRefused, MQBrokerError
 from txrocketmq.remoting.call import Call
@@ -33,22 +33,25 @@ from txrocketmq.remoting.serialize.json import decode_body
 from txrocketmq.remoting.settings.config_file import read_properties, write_properties
 
 
-class Servers(Asking):
+class Servers:
     """The part of the admin client for brokers and name servers."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._servers = destinations
 
     async def brokers(self, cluster: str | None = None) -> list[BrokerInfo]:
         """Returns all brokers that the name servers know, or those of one cluster.
 
         Raises NoNameServer.
         """
-        return [each for each in await self._brokers() if cluster in (None, each.cluster)]
+        return [each for each in await self._servers.brokers() if cluster in (None, each.cluster)]
 
     async def clusters(self) -> list[str]:
         """Returns the names of all clusters.
 
         Raises NoNameServer.
         """
-        return sorted({each.cluster for each in await self._brokers()})
+        return sorted({each.cluster for each in await self._servers.brokers()})
 
     async def broker_stats(self, broker: str) -> dict[str, str]:
         """Returns the state of a broker as names and values, all of them text.
@@ -57,7 +60,7 @@ class Servers(Asking):
         errors of the connection.
         """
         server, doing = await self._server(broker, "asking {} how it is")
-        reply = await self._ask(
+        reply = await self._servers.ask(
             server.address, admin.GET_BROKER_RUNTIME_INFO, NoHeader(), doing=doing
         )
         return dict(sorted(KVTable.decode(reply.body_bytes).table.items()))
@@ -72,7 +75,7 @@ class Servers(Asking):
         server, doing = await self._server(broker, "asking {} for a counter")
         header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
         try:
-            reply = await self._ask(
+            reply = await self._servers.ask(
                 server.address, admin.VIEW_BROKER_STATS_DATA, header, doing=doing
             )
         except AdminRefused as error:
@@ -87,7 +90,9 @@ class Servers(Asking):
         Raises BrokerNotExist and AdminRefused.
         """
         server, doing = await self._server(broker, "asking {} for its settings")
-        reply = await self._ask(server.address, admin.GET_BROKER_CONFIG, NoHeader(), doing=doing)
+        reply = await self._servers.ask(
+            server.address, admin.GET_BROKER_CONFIG, NoHeader(), doing=doing
+        )
         return dict(read_properties(reply.body_bytes.decode("utf-8", "replace")))
 
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
@@ -98,7 +103,9 @@ class Servers(Asking):
         """
         server, doing = await self._server(broker, "changing settings of {}")
         body = write_properties(dict(settings)).encode()
-        await self._ask(server.address, admin.UPDATE_BROKER_CONFIG, NoHeader(), body, doing=doing)
+        await self._servers.ask(
+            server.address, admin.UPDATE_BROKER_CONFIG, NoHeader(), body, doing=doing
+        )
 
     async def timer_stats(self, broker: str) -> Mapping[str, int]:
         """Returns how many timer messages wait in a broker, by topic (5.x brokers).
@@ -106,7 +113,9 @@ class Servers(Asking):
         Raises BrokerNotExist and AdminRefused.
         """
         server, doing = await self._server(broker, "asking {} for its timers")
-        reply = await self._ask(server.address, admin.GET_TIMER_METRICS, NoHeader(), doing=doing)
+        reply = await self._servers.ask(
+            server.address, admin.GET_TIMER_METRICS, NoHeader(), doing=doing
+        )
         told: Any = decode_body(reply.body_bytes)
         counts = told.get("timingCount", {}) if isinstance(told, dict) else {}
         return {
@@ -121,7 +130,7 @@ class Servers(Asking):
         This lasts until `add_write_perm` is called, or until the broker changes its topics. Returns
         the number of topics that were changed. Raises AdminRefused and PartlyFailed.
         """
-        answers = await self._each_name_server(
+        answers = await self._servers.each_name_server(
             route.WIPE_WRITE_PERM_OF_BROKER,
             WipeWritePermOfBrokerRequestHeader(broker_name=broker),
             doing=f"taking the write permission of broker {broker}",
@@ -133,7 +142,7 @@ class Servers(Asking):
 
         Raises AdminRefused and PartlyFailed.
         """
-        answers = await self._each_name_server(
+        answers = await self._servers.each_name_server(
             route.ADD_WRITE_PERM_OF_BROKER,
             AddWritePermOfBrokerRequestHeader(broker_name=broker),
             doing=f"giving the write permission of broker {broker} back",
@@ -166,7 +175,7 @@ class Servers(Asking):
 
         Raises AdminRefused and PartlyFailed.
         """
-        answers = await self._each_name_server(
+        answers = await self._servers.each_name_server(
             admin.GET_NAMESRV_CONFIG, NoHeader(), doing="asking for the settings"
         )
         return {
@@ -180,7 +189,7 @@ class Servers(Asking):
         Raises AdminRefused and PartlyFailed.
         """
         body = write_properties(dict(settings)).encode()
-        await self._each_name_server(
+        await self._servers.each_name_server(
             admin.UPDATE_NAMESRV_CONFIG, NoHeader(), body, doing="changing settings"
         )
 
@@ -190,7 +199,7 @@ class Servers(Asking):
         Raises AdminRefused.
         """
         header = GetKVConfigRequestHeader(namespace=namespace, key=key)
-        reply = await self._instance.name_servers.ask(route.GET_KV_CONFIG, header)
+        reply = await self._servers.instance.name_servers.ask(route.GET_KV_CONFIG, header)
         if reply.code == ResponseCode.QUERY_NOT_FOUND:
             return None
         if reply.code or reply.header is None:
@@ -204,7 +213,7 @@ class Servers(Asking):
         Raises AdminRefused.
         """
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
-        reply = await self._instance.name_servers.ask(route.GET_KVLIST_BY_NAMESPACE, header)
+        reply = await self._servers.instance.name_servers.ask(route.GET_KVLIST_BY_NAMESPACE, header)
         if reply.code == ResponseCode.QUERY_NOT_FOUND:
             return {}
         if reply.code:
@@ -219,7 +228,7 @@ class Servers(Asking):
         """
         header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
         doing = f"setting {key} of {namespace}"
-        await self._each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
+        await self._servers.each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:
         """Removes a value from all name servers.
@@ -228,12 +237,12 @@ class Servers(Asking):
         """
         header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
         doing = f"removing {key} of {namespace}"
-        await self._each_name_server(route.DELETE_KV_CONFIG, header, doing=doing)
+        await self._servers.each_name_server(route.DELETE_KV_CONFIG, header, doing=doing)
 
     async def _server(self, broker: str, doing: str) -> tuple[BrokerInfo, str]:
-        (server,) = await self._masters(broker=broker)
+        (server,) = await self._servers.masters(broker=broker)
         return server, doing.format(f"broker {broker}")
 
     async def _tell(self, broker: str, call: Call[NoHeader, NoHeader], doing: str) -> None:
         server, what = await self._server(broker, doing)
-        await self._ask(server.address, call, NoHeader(), doing=what)
+        await self._servers.ask(server.address, call, NoHeader(), doing=what)

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from txrocketmq.client.admin.destinations import Asking
+from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, QueueStats, TopicStats
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
 from txrocketmq.client.base.errors import AdminRefused, MQBrokerError, NoRoute, NotKept
@@ -54,8 +54,11 @@ Attributes = Mapping[str, str | None]
 """Values by name; the value None removes an attribute."""
 
 
-class Topics(Asking):
+class Topics:
     """The part of the admin client for topics."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._servers = destinations
 
     async def topics(self, cluster: str | None = None) -> list[str]:
         """Returns the names of all topics, or of the topics of one cluster.
@@ -63,7 +66,7 @@ class Topics(Asking):
         Raises NoNameServer if there is no name server to ask, and AdminRefused if a name server
         does not give the list away (enableAllTopicList).
         """
-        names = self._instance.name_servers
+        names = self._servers.instance.name_servers
         if cluster is None:
             reply = await names.ask(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
         else:
@@ -79,7 +82,7 @@ class Topics(Asking):
 
         Raises NoRoute and NoNameServer.
         """
-        return await self._route(topic)
+        return await self._servers.route(topic)
 
     async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
         """Returns the settings of a topic at each master of its route, by broker name.
@@ -87,7 +90,7 @@ class Topics(Asking):
         Raises NoRoute.
         """
         found: dict[str, TopicConfig] = {}
-        for broker in await self._brokers_of_topic(topic):
+        for broker in await self._servers.brokers_of_topic(topic):
             config = await self._topic_config(broker, topic)
             if config is not None:
                 found[broker.name] = config
@@ -102,10 +105,12 @@ class Topics(Asking):
 
         async def ask(broker: BrokerInfo) -> TopicStatsTable:
             header = GetTopicStatsInfoRequestHeader(topic=topic)
-            reply = await self._ask(broker.address, admin.GET_TOPIC_STATS_INFO, header, doing=doing)
+            reply = await self._servers.ask(
+                broker.address, admin.GET_TOPIC_STATS_INFO, header, doing=doing
+            )
             return TopicStatsTable.decode(reply.body_bytes)
 
-        tables = await self._each(await self._brokers_of_topic(topic), doing, ask)
+        tables = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, ask)
         queues = [
             QueueStats(
                 queue=queue,
@@ -129,9 +134,9 @@ class Topics(Asking):
         """
         doing = f"asking who consumes topic {topic}"
         found: set[str] = set()
-        for broker in await self._brokers_of_topic(topic):
+        for broker in await self._servers.brokers_of_topic(topic):
             header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
-            reply = await self._ask(
+            reply = await self._servers.ask(
                 broker.address, calls.QUERY_TOPIC_CONSUME_BY_WHO, header, doing=doing
             )
             found.update(GroupList.decode(reply.body_bytes).group_list)
@@ -167,7 +172,7 @@ class Topics(Asking):
             perm=perm,
             order=order,
         )
-        masters = await self._masters_to_change(cluster, broker)
+        masters = await self._servers.masters_to_change(cluster, broker)
         await self._put_topic(masters, dict.fromkeys(masters, config), attributes)
 
     async def update_topic(
@@ -193,7 +198,7 @@ class Topics(Asking):
             "order": order,
         }
         changes = {name: value for name, value in changes.items() if value is not None}
-        brokers = await self._brokers_of_topic(topic)
+        brokers = await self._servers.brokers_of_topic(topic)
         if broker is not None:
             brokers = [each for each in brokers if broker in (each.name, each.address)]
             if not brokers:
@@ -214,22 +219,25 @@ class Topics(Asking):
         The name servers forget the topic as well. Raises NoRoute, AdminRefused, PartlyFailed and
         BrokerNotExist.
         """
-        await self._route(topic)
-        await self._delete_topic(topic, cluster)
+        await self._servers.route(topic)
+        await self.delete_topic_here(topic, cluster)
 
-    async def _delete_topic(self, topic: str, cluster: str | None) -> None:
+    async def delete_topic_here(self, topic: str, cluster: str | None) -> None:
+        """Does the same, whether or not a name server knows the topic."""
         doing = f"deleting topic {topic}"
 
         async def delete(broker: BrokerInfo) -> None:
             header = DeleteTopicRequestHeader(topic=topic)
-            await self._ask(broker.address, calls.DELETE_TOPIC_IN_BROKER, header, doing=doing)
+            await self._servers.ask(
+                broker.address, calls.DELETE_TOPIC_IN_BROKER, header, doing=doing
+            )
 
-        await self._each(await self._masters(cluster), doing, delete)
+        await self._servers.each(await self._servers.masters(cluster), doing, delete)
         header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
-        await self._each_name_server(calls.DELETE_TOPIC_IN_NAMESRV, header, doing=doing)
+        await self._servers.each_name_server(calls.DELETE_TOPIC_IN_NAMESRV, header, doing=doing)
         if cluster is None and await self._order_conf(topic):
             its = DeleteKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic)
-            await self._each_name_server(route.DELETE_KV_CONFIG, its, doing=doing)
+            await self._servers.each_name_server(route.DELETE_KV_CONFIG, its, doing=doing)
 
     # ------------------------------------------------------------- settings
 
@@ -237,7 +245,7 @@ class Topics(Asking):
         """Returns the configuration of a topic; 4.x brokers can only be asked for all topics."""
         doing = f"asking for topic {topic}"
         try:
-            reply = await self._ask(
+            reply = await self._servers.ask(
                 broker.address,
                 calls.GET_TOPIC_CONFIG,
                 GetTopicConfigRequestHeader(topic=topic),
@@ -248,7 +256,7 @@ class Topics(Asking):
                 return None
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise
-            every = await self._ask(
+            every = await self._servers.ask(
                 broker.address,
                 calls.GET_ALL_TOPIC_CONFIG,
                 GetAllTopicConfigRequestHeader(),
@@ -282,9 +290,11 @@ class Topics(Asking):
                 order=config.order,
                 attributes=attributes_text(attributes or {}),
             )
-            await self._ask(broker.address, calls.UPDATE_AND_CREATE_TOPIC, header, doing=doing)
+            await self._servers.ask(
+                broker.address, calls.UPDATE_AND_CREATE_TOPIC, header, doing=doing
+            )
 
-        await self._each(brokers, doing, put)
+        await self._servers.each(brokers, doing, put)
         ordered = {its.name: configs[its].write_queue_nums for its in brokers if configs[its].order}
         if ordered:
             await self._put_order(topic, ordered)
@@ -294,7 +304,9 @@ class Topics(Asking):
         for broker in brokers:
             header = GetTopicConfigRequestHeader(topic=topic)
             try:
-                await self._ask(broker.address, calls.GET_TOPIC_CONFIG, header, doing="asking")
+                await self._servers.ask(
+                    broker.address, calls.GET_TOPIC_CONFIG, header, doing="asking"
+                )
             except AdminRefused as error:
                 if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise NotKept(
@@ -303,7 +315,7 @@ class Topics(Asking):
 
     async def _order_conf(self, topic: str) -> dict[str, str]:
         header = GetKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic)
-        reply = await self._instance.name_servers.ask(route.GET_KV_CONFIG, header)
+        reply = await self._servers.instance.name_servers.ask(route.GET_KV_CONFIG, header)
         if reply.code or reply.header is None or not reply.header.value:
             return {}
         parts = (part.partition(":") for part in reply.header.value.split(";"))
@@ -315,7 +327,7 @@ class Topics(Asking):
         value = ";".join(f"{name}:{count}" for name, count in sorted(known.items()))
         header = PutKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic, value=value)
         doing = f"setting the order of topic {topic}"
-        await self._each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
+        await self._servers.each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
 
 
 _KEPT: Final = frozenset(each.name for each in dataclasses.fields(TopicConfig)) - {"attributes"}

@@ -28,11 +28,11 @@ from txrocketmq.client.consumer.queue.queue_life import Marks, QueueLife
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.codes import PASSING, ResponseCode
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG, build_subscription_data
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageRequestHeader
-from txrocketmq.remoting.routes import MASTER_ID
+from txrocketmq.remoting.routing.addresses import MASTER_ID
+from txrocketmq.remoting.routing.queue_requests import pull_header
 
 BATCH_MESSAGES: Final = 32
 SUSPEND_MS: Final = 15_000
@@ -201,19 +201,15 @@ class PullLoop:
             await self._instance.refresh(self.topic)
 
     def _header(self, queue: MessageQueue, offset: int) -> PullMessageRequestHeader:
-        return PullMessageRequestHeader(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=BATCH_MESSAGES,
-            sys_flag=PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_millis=SUSPEND_MS,
-            subscription=self._subscription.sub_string,
-            sub_version=0,
-            expression_type=self._subscription.expression_type,
-            bname=queue.broker_name,
+        wanted = self._subscription
+        return pull_header(
+            queue,
+            offset,
+            BATCH_MESSAGES,
+            wanted.sub_string,
+            wanted.expression_type,
+            group=self._group,
+            suspend_ms=SUSPEND_MS,
         )
 
     # -------------------------------------------------------------------- end

@@ -12,14 +12,11 @@ Java: DefaultMQPushConsumer, DefaultMQPushConsumerImpl, RebalancePushImpl.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
-from txrocketmq.client.base.errors import MQClientError
 from txrocketmq.client.base.validate import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
@@ -43,14 +40,13 @@ from txrocketmq.client.consumer.listening.send_back import GiveBack
 from txrocketmq.client.consumer.listening.troubles import Troubles
 from txrocketmq.client.consumer.popping.pop_loops import Popping
 from txrocketmq.client.consumer.pulling.pull_loops import Pulling
+from txrocketmq.client.consumer.pulling.pulled_queues import PulledQueues, spawn
 from txrocketmq.client.consumer.queue import locks
-from txrocketmq.client.consumer.queue.first_offset import first_offset
 from txrocketmq.client.consumer.queue.local_offsets import LocalOffsets
 from txrocketmq.client.consumer.queue.locks import QueueLocks
 from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetStore
 from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.core.instance import ClientInstance
-from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.allocate import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.pop import retry_topic_v1
@@ -62,10 +58,6 @@ from txrocketmq.remoting.protocol.body.client import (
 )
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
 
-UNLOCK_DELAY_MS: Final = 20_000
-"""For how long unlocking a queue that is given up waits for its listener (unlockDelayTimeMills)."""
-LOCK_AGAIN_MS: Final = 500
-"""After how long to look again for queues that another client still had locked."""
 RESET_PAUSE_MS: Final = 10_000
 """How long the queues of a reset rest, so that running listeners may end."""
 
@@ -126,9 +118,6 @@ class PushConsumer:
         self._hooks = ConsumeHooks(self._clock, self.group, self.config.consume_timeout_ms)
         self._trace: ConsumeTrace | None = None
         self._make_parts(strategy)
-        self._reading: dict[MessageQueue, ProcessQueue] = {}
-        self._leaving: set[MessageQueue] = set()
-        self._pulling: dict[ProcessQueue, Deferred[None]] = {}
         self._repeating: list[Any] = []
         self._stopped = True
 
@@ -162,6 +151,16 @@ class PushConsumer:
         share = share_of(instance, group, strategy, is_shared=self._is_shared, by_broker=by_broker)
         self._may_pop = isinstance(share, ByBroker)
         self._rebalance = Rebalance(instance, share, self.subscriptions.topics, self._take_over)
+        self._pulled = PulledQueues(
+            instance,
+            self.config,
+            self.subscriptions,
+            self.offsets,
+            self._consumption,
+            self._puller,
+            self._rebalance,
+            self._locks,
+        )
 
     def _make_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
         back = self._back
@@ -187,7 +186,7 @@ class PushConsumer:
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that are assigned to this member now; a popped one may have the id -1."""
-        return sorted([*self._reading, *self._popping.queues])
+        return sorted([*self._pulled, *self._popping.queues])
 
     # ------------------------------------------------------------------ life
 
@@ -219,7 +218,9 @@ class PushConsumer:
         ]
         if self._locks is not None:
             self._repeating.append(
-                every(locks.LOCK_INTERVAL_MS, self._renew_locks, first_ms=locks.FIRST_LOCK_MS)
+                every(
+                    locks.LOCK_INTERVAL_MS, self._pulled.renew_locks, first_ms=locks.FIRST_LOCK_MS
+                )
             )
         await self._instance.heartbeat_now()
         if not self._stopped:
@@ -235,19 +236,13 @@ class PushConsumer:
             repeating.cancel()
         pops_idle = self._popping.stop()
         idle = self._consumption.when_idle().addCallback(lambda _: pops_idle)
-        for pulling in list(self._pulling.values()):
-            pulling.cancel()
+        self._pulled.stop()
         if self._calls.is_calling:
             await self._clock.pause(0)  # until the listener that stops the consumer has returned
         if self.config.await_termination_ms:
             await no_longer_than(self._clock, idle, self.config.await_termination_ms)
         self._popping.drop_all()
-        for process_queue in self._reading.values():
-            process_queue.dropped = True
-        await self.offsets.persist(list(self._reading))
-        if self._locks is not None:
-            await self._locks.unlock_all(list(self._reading.values()))
-        self._reading.clear()
+        await self._pulled.leave()
         self._calls.stop()
         if self._trace is not None:
             await self._trace.shutdown()
@@ -284,8 +279,8 @@ class PushConsumer:
             await self._instance.heartbeat_now()
 
     async def _read_no_more(self, topic: str) -> None:
-        for queue in [each for each in self._reading if each.topic == topic]:
-            await self._give_up(queue)
+        for queue in sorted(self._pulled.of_topic(topic)):
+            await self._pulled.give_up(queue)
         self._popping.take_over(topic, ())
 
     def describe(self) -> ConsumerData:
@@ -310,17 +305,13 @@ class PushConsumer:
         if topic not in self.subscriptions:  # it was unsubscribed since the queues were determined
             share = Own(frozenset())
         own = share.pulled
-        had = {queue for queue in self._reading if queue.topic == topic}
-        steady_ms = self._clock.steady_ms()
-        lost = {queue for queue in had if self._reading[queue].is_pull_expired(steady_ms)}
+        had = self._pulled.of_topic(topic)
+        lost = self._pulled.not_pulled_for_long(had)
         for queue in lost & own:
             log.warn("queue {queue} was not pulled for long and starts again", queue=queue)
         for queue in (had - own) | lost:
-            await self._give_up(queue)
-        wanted = sorted(own - (had - lost) - self._leaving)
-        taken = 0
-        for queue in await self._locked(wanted):
-            taken += await self._take(queue)
+            await self._pulled.give_up(queue)
+        taken = await self._pulled.take(own - (had - lost))
         # Only after queues that were pulled are given up, so that their offsets are known.
         pops_changed = self._popping.take_over(topic, () if self._stopped else share.popped)
         if taken or pops_changed or (had - own) | lost:
@@ -350,86 +341,8 @@ class PushConsumer:
             self.subscriptions.remove(again)
             await self._read_no_more(again)
 
-    async def _locked(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
-        """Returns the queues that may be read: all, or in order those that could be locked."""
-        if self._locks is None or not queues:
-            return queues
-        granted = await self._locks.lock(queues)
-        if len(granted) < len(queues):
-            self._rebalance.look_later(LOCK_AGAIN_MS)
-        return [queue for queue in queues if queue in granted]
-
-    async def _give_up(self, queue: MessageQueue) -> None:
-        process_queue = self._reading.pop(queue, None)
-        if process_queue is None:
-            return
-        process_queue.dropped = True
-        self._puller.queues = len(self._reading)
-        pulling = self._pulling.get(process_queue)
-        if pulling is not None:
-            pulling.cancel()
-        await self.offsets.persist([queue])
-        self.offsets.forget(queue)
-        if self._locks is not None:
-            self._leaving.add(queue)
-            self._spawn(self._unlock(process_queue), f"unlocking queue {queue}")
-
-    async def _unlock(self, process_queue: ProcessQueue) -> None:
-        """Unlocks a queue once its listener is done, or when that takes too long."""
-        assert self._locks is not None
-        queue = process_queue.queue
-        left = self._consumption.when_left(process_queue)
-        if not left.called:
-            process_queue.try_unlock_times += 1
-            until_ms = process_queue.last_lock_ms + UNLOCK_DELAY_MS
-            await no_longer_than(self._clock, left, max(until_ms - self._clock.steady_ms(), 0))
-        process_queue.locked = False
-        self._locks.unlock([queue])
-        self._leaving.discard(queue)
-        self._rebalance.look_later()
-
-    async def _take(self, queue: MessageQueue) -> bool:
-        self.offsets.forget(queue)
-        try:
-            offset = await first_offset(self._instance, self.offsets, self.config, queue)
-        except (MQClientError, RemotingError) as error:
-            if not self._stopped:
-                log.warn("queue {queue} is taken later: {error}", queue=queue, error=error)
-            return False
-        if self._stopped or queue.topic not in self.subscriptions:
-            return False
-        process_queue = ProcessQueue(queue, self._clock.steady_ms())
-        process_queue.locked = self._locks is not None
-        self._reading[queue] = process_queue
-        self._puller.queues = len(self._reading)
-        pulling = Deferred.fromCoroutine(self._read(process_queue, offset))
-        pulling.addErrback(self._log_failure, f"reading queue {queue}")
-        self._pulling[process_queue] = pulling
-        pulling.addBoth(self._end_pulling, process_queue)
-        return True
-
-    def _end_pulling(self, _: object, process_queue: ProcessQueue) -> None:
-        self._pulling.pop(process_queue, None)
-
     async def _renew_lock(self, process_queue: ProcessQueue) -> bool:
         return self._locks is not None and await self._locks.renew_one(process_queue)
-
-    def _renew_locks(self) -> None:
-        assert self._locks is not None
-        self._spawn(self._locks.renew(list(self._reading.values())), "renewing locks")
-
-    async def _read(self, process_queue: ProcessQueue, offset: int) -> None:
-        """Pulls a queue until it is given up, or its offset turns out to be outside the queue."""
-        moved = await self._puller.read(process_queue, offset)
-        if moved is None or process_queue.dropped:
-            return
-        queue = process_queue.queue
-        log.warn("queue {queue} continues at offset {offset}", queue=queue, offset=moved)
-        self._pulling.pop(process_queue, None)
-        process_queue.dropped = True
-        self.offsets.set(queue, moved)
-        await self._give_up(queue)
-        self._rebalance.look()
 
     # -------------------------------------------------------- administrators
 
@@ -437,15 +350,15 @@ class PushConsumer:
         """Continues at other offsets of a topic, after running listeners have had time to end."""
         self._puller.is_suspended = True
         try:
-            for queue, process_queue in self._reading.items():
-                if queue.topic == topic and queue in offsets:
+            for process_queue in self._pulled.process_queues:
+                if process_queue.queue.topic == topic and process_queue.queue in offsets:
                     process_queue.dropped = True
                     process_queue.clear()
             await self._clock.pause(RESET_PAUSE_MS)
-            for queue in list(self._reading):
-                if queue.topic == topic and queue in offsets and not self._stopped:
+            for queue in sorted(self._pulled.of_topic(topic)):
+                if queue in offsets and not self._stopped:
                     self.offsets.set(queue, offsets[queue])
-                    await self._give_up(queue)
+                    await self._pulled.give_up(queue)
         finally:
             self.resume()
 
@@ -465,7 +378,9 @@ class PushConsumer:
                 self._instance, self.group, self.started_ms, properties
             ),
             subscription_set=self.subscriptions.all(),
-            mq_table=running_info.queues_of(self._instance, self.offsets, self._reading.values()),
+            mq_table=running_info.queues_of(
+                self._instance, self.offsets, self._pulled.process_queues
+            ),
             mq_pop_table=self._popping.describe(),
             status_table={
                 topic: self.statistics.status(topic) for topic in self.subscriptions.topics()
@@ -483,18 +398,11 @@ class PushConsumer:
     # ------------------------------------------------------------------ more
 
     def _send_back_expired(self) -> None:
-        for process_queue in self._reading.values():
-            self._spawn(
+        for process_queue in self._pulled.process_queues:
+            spawn(
                 self._consumption.send_back_expired(process_queue),
                 "sending back what took too long",
             )
 
     def _persist_soon(self) -> None:
-        self._spawn(self.offsets.persist(list(self._reading)), "telling how far the group is")
-
-    def _spawn(self, work: Coroutine[Deferred[Any], Any, None], what: str) -> None:
-        Deferred.fromCoroutine(work).addErrback(self._log_failure, what)
-
-    def _log_failure(self, failure: Failure, what: str) -> None:
-        if failure.check(CancelledError) is None:
-            log.failure("{what} failed", failure, what=what)
+        spawn(self._pulled.persist(), "telling how far the group is")

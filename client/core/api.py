@@ -7,10 +7,8 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
-
-from twisted.internet.defer import Deferred
 
 from txrocketmq.client.base.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, PendingReply, Reply
@@ -45,7 +43,6 @@ from txrocketmq.remoting.protocol.offset import (
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
 )
 from txrocketmq.remoting.protocol.pop import (
     AckMessageRequestHeader,
@@ -63,13 +60,11 @@ from txrocketmq.remoting.protocol.send import (
     SendMessageResponseHeader,
 )
 from txrocketmq.remoting.protocol.transaction import EndTransactionRequestHeader
+from txrocketmq.remoting.routing.queue_requests import commit_header, queue_fields
 from txrocketmq.remoting.transport.client import Connections, as_deferred
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
-Asking = Coroutine[Deferred[Any], Any, Reply[R]]
-"""A request that was sent and whose reply can be awaited."""
-
 POPPED: frozenset[int] = frozenset(
     {
         ResponseCode.SUCCESS,
@@ -209,12 +204,7 @@ class Api:
 
     async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int:
         """Returns the next offset for a group; QUERY_NOT_FOUND is the error if there is none."""
-        header = QueryConsumerOffsetRequestHeader(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            bname=queue.broker_name,
-        )
+        header = QueryConsumerOffsetRequestHeader(consumer_group=group, **queue_fields(queue))
         reply = await self._ask(address, offset.QUERY_CONSUMER_OFFSET, header)
         assert reply.header is not None
         return reply.header.offset
@@ -223,14 +213,14 @@ class Api:
         self, address: str, group: str, queue: MessageQueue, next_offset: int
     ) -> None:
         """Tells a broker how far a group has consumed a queue; there is no answer."""
-        header = _committing(group, queue, next_offset)
+        header = commit_header(group, queue, next_offset)
         self._connections.invoke_oneway(address, offset.UPDATE_CONSUMER_OFFSET, header)
 
     async def commit_offset_and_wait(
         self, address: str, group: str, queue: MessageQueue, next_offset: int
     ) -> None:
         """Tells a broker how far a group has consumed a queue, and waits for the answer."""
-        header = _committing(group, queue, next_offset)
+        header = commit_header(group, queue, next_offset)
         await self._ask(address, offset.UPDATE_CONSUMER_OFFSET, header)
 
     async def send_back(
@@ -378,15 +368,3 @@ def _about(header: Header) -> str:
         if value not in (None, "", -1):
             said.append(f"{name} {value}")
     return ", ".join(said)
-
-
-def _committing(
-    group: str, queue: MessageQueue, next_offset: int
-) -> UpdateConsumerOffsetRequestHeader:
-    return UpdateConsumerOffsetRequestHeader(
-        consumer_group=group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        commit_offset=next_offset,
-        bname=queue.broker_name,
-    )

@@ -40,19 +40,13 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.host.clock import Clock, Repeating
 from txrocketmq.remoting.message.ids import UniqueKeys, ip_bytes
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
-from txrocketmq.remoting.routes import (
-    BrokerAddresses,
-    PublishInfo,
-    default_route,
-    is_changed,
-    publish_queues,
-    subscribe_queues,
-    why_not_writable,
-)
+from txrocketmq.remoting.routing.known_routes import KnownRoutes
+from txrocketmq.remoting.routing.routes import PublishInfo, default_route, why_not_writable
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 
@@ -93,12 +87,11 @@ class ClientInstance:
         self.name_servers = NameServers(
             self._connections, config.name_servers, config.api_timeout_ms
         )
-        self.brokers = BrokerAddresses()
+        self.routes = KnownRoutes()
+        self.brokers = self.routes.brokers
         ip = config.client_ip or address_facing(config.namesrv_addr)
         self.client_id = client_id(ip, config)
         self.unique_keys = UniqueKeys(ip_bytes(ip), os.getpid(), id(self))
-        self._routes: dict[str, TopicRouteData] = {}
-        self._publish: dict[str, PublishInfo] = {}
         self._asking: dict[str, list[Deferred[bool]]] = {}
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self.replies = Replies(self.clock)
@@ -177,14 +170,15 @@ class ClientInstance:
 
         Raises NoRoute, NoNameServer, MQBrokerError.
         """
-        info = self._publish.get(topic)
-        if info is None or not info.queues:
+        routes = self.routes
+        info = routes.publish_info(topic)
+        if info is None:
             await self.refresh(topic)
-            info = self._publish.get(topic)
-        if info is not None and info.queues:
+            info = routes.publish_info(topic)
+        if info is not None:
             return info
-        if topic in self._routes:
-            raise NoRoute(topic, why_not_writable(self._routes[topic]))
+        if (route := routes.get(topic)) is not None:
+            raise NoRoute(topic, why_not_writable(route))
         pattern = await self.name_servers.route(create_topic_key)
         if pattern is None:
             raise NoRoute(
@@ -192,31 +186,23 @@ class ClientInstance:
                 f"no broker registered at {self.config.namesrv_addr} has it, or creates topics"
                 " by itself (autoCreateTopicEnable)",
             )
-        self._take(topic, default_route(pattern, max_queues))
-        info = self._publish[topic]
-        if not info.queues:
-            why = why_not_writable(self._routes[topic])
+        route = default_route(pattern, max_queues)
+        self._take(topic, route)
+        info = routes.publish_info(topic)
+        if info is None:
+            why = why_not_writable(route)
             raise NoRoute(topic, f"no broker has it, and of those that create topics {why}")
         return info
 
-    def known_publish_info(self, topic: str) -> PublishInfo | None:
-        """Returns what `publish_info` would, or None if a request would be needed."""
-        info = self._publish.get(topic)
-        return info if info is not None and info.queues else None
-
-    def has_route(self, topic: str) -> bool:
-        """Whether the route of the topic is known."""
-        return topic in self._routes
-
     async def subscribe_queues(self, topic: str) -> list[MessageQueue]:
         """All queues of a topic that can be read. Raises NoRoute, NoNameServer, MQBrokerError."""
-        if topic not in self._routes:
+        if topic not in self.routes:
             await self.refresh(topic)
-        route = self._routes.get(topic)
-        if route is None:
+        queues = self.routes.subscribe_queues(topic)
+        if queues is None:
             where = self.config.namesrv_addr
             raise NoRoute(topic, f"no broker registered at {where} has it")
-        return subscribe_queues(topic, route)
+        return queues
 
     def refresh(self, topic: str) -> Deferred[bool]:
         """Asks for a topic's route, once at a time; fires with whether it has changed."""
@@ -272,21 +258,14 @@ class ClientInstance:
 
     def _take(self, topic: str, route: TopicRouteData) -> bool:
         """Stores a route; returns whether it has changed."""
-        if not is_changed(self._routes.get(topic), route):
+        if not self.routes.take(topic, route):
             return False
-        self._routes[topic] = route
-        self._publish[topic] = PublishInfo(publish_queues(topic, route))
-        self.brokers.update(route.broker_datas)
-        self._forget_offline_brokers()
-        for changed in tuple(self._watchers.get(topic, ())):
-            changed()
+        self.routes.forget_unnamed()
+        tell_all(tuple(self._watchers.get(topic, ())))
         return True
 
-    def _forget_offline_brokers(self) -> None:
-        self.brokers.keep(each for its in self._routes.values() for each in its.broker_datas)
-
     def _poll_routes(self) -> None:
-        for topic in self._routes.keys() | self._watchers.keys():
+        for topic in {*self.routes, *self._watchers}:
             self._log_failure(self.refresh(topic), f"asking for the route of {topic}")
 
     # ------------------------------------------------------------ heartbeats
@@ -350,7 +329,7 @@ class ClientInstance:
         await gatherResults([self._beat(address, data) for address, data in self._beats()])
 
     def _heartbeat(self) -> None:
-        self._forget_offline_brokers()
+        self.routes.forget_unnamed()
         self._introduced.intersection_update(self.brokers.all())
         for address, data in self._beats():
             self._beat(address, data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from txrocketmq.client.base.errors import MQBrokerError, NoNameServer
 from txrocketmq.remoting.call import Call, Reply
@@ -55,7 +55,7 @@ class NameServers:
         if reply.code != ResponseCode.SUCCESS:
             address = self.addresses[self._current]
             raise MQBrokerError(reply.code, reply.remark, address, f"topic {topic}")
-        return TopicRouteData.decode(_joined(reply))
+        return TopicRouteData.decode(reply.body_bytes)
 
     async def ask(self, call: Call[Q, R], header: Q) -> Reply[R]:
         """Returns the answer of the first name server that gives one. Raises NoNameServer."""
@@ -77,8 +77,3 @@ class NameServers:
             self._current = index
             return reply
         raise NoNameServer("no name server is reachable: " + ", ".join(failures))
-
-
-def _joined(reply: Reply[Any]) -> bytes:
-    body = reply.body
-    return bytes(body) if isinstance(body, (bytes, bytearray, memoryview)) else b"".join(body)

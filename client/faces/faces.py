@@ -26,7 +26,7 @@ from txrocketmq.client.core.instance import ClientInstance, RegisteredConsumer
 from txrocketmq.client.core.producer_requests import RegisteredProducer
 from txrocketmq.client.thread import leftovers as forgotten
 from txrocketmq.client.thread.instances import ClientInstances
-from txrocketmq.client.thread.pending_calls import Begun, Started, way_to_begin
+from txrocketmq.client.thread.pending_calls import Started, WayToBegin, way_to_begin
 
 LIFE: Final = frozenset({"start", "stop", "shutdown"})
 _OF_THE_INSTANCE: Final = frozenset(
@@ -47,7 +47,7 @@ class Member(NamedTuple):
     function: Callable[..., Any]
     waits: bool
     is_property: bool
-    begun: Begun | None = None
+    begun: WayToBegin | None = None
     """Another way to begin the method, without a coroutine."""
 
 

@@ -33,7 +33,7 @@ from txrocketmq.client.producer.trace_dispatcher import TraceDispatcher
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.client.thread.pending_calls import Cancellable, Started, begun, begun_by
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue
-from txrocketmq.remoting.routes import PublishInfo
+from txrocketmq.remoting.routing.routes import PublishInfo
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
@@ -166,7 +166,7 @@ class Producer:
     ) -> tuple[Parcel | None, MessageQueue | None]:
         """Returns the parcel and its queue; the parcel is None if one has to wait for either."""
         parcel = self._packer.at_once(message)
-        info = None if parcel is None else self._instance.known_publish_info(parcel.topic)
+        info = None if parcel is None else self._instance.routes.publish_info(parcel.topic)
         if info is None:
             return None, None
         return parcel, _selected(_named(info, message.topic), message, queue, selector, key)
@@ -306,7 +306,7 @@ class Producer:
         begun_ms = steady_ms()
         correlation_id = as_request(message, self._instance.client_id, timeout_ms)
         topic = self._instance.with_namespace(message.topic)
-        if not self._instance.has_route(topic):
+        if topic not in self._instance.routes:
             await self._attempts.publish_info(topic)
         if not self._instance.is_introduced:  # else a broker would not know whom to push replies to
             await self._instance.heartbeat_now()

@@ -9,7 +9,8 @@ the same work and calls back with the result, for faces that do not need a corou
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -37,31 +38,26 @@ Begin = Callable[..., Cancellable | None]
 result None means that it is over already. If it raises, nothing was begun."""
 
 
-class Begun(NamedTuple):
-    """The name of a method that begins the same, and when it cannot be used."""
-
-    method: str
-    unless: Callable[[Any], bool] | None
-
-    def of(self, core: Any) -> Begin | None:
-        """Returns the method of an object, or None if it cannot be used."""
-        if self.unless is not None and self.unless(core):
-            return None
-        begin: Begin = getattr(core, self.method)
-        return begin
+WayToBegin = Callable[[Any], Begin | None]
+"""Returns the method of an object of the core that begins the work, or None if it cannot be used.
+"""
 
 
 def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
     """Marks a coroutine function for which another method begins the same work."""
+    method_of: WayToBegin = attrgetter(method)
+
+    def usable(core: Any) -> Begin | None:
+        return None if unless is not None and unless(core) else method_of(core)
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, Begun(method, unless))
+        setattr(function, _MARK, method_of if unless is None else usable)
         return function
 
     return mark
 
 
-def way_to_begin(function: Callable[..., Any]) -> Begun | None:
+def way_to_begin(function: Callable[..., Any]) -> WayToBegin | None:
     """Returns the mark of `begun_by`, or None."""
     return getattr(function, _MARK, None)
 

@@ -35,7 +35,7 @@ from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.own_reactor import new_reactor
 from txrocketmq.client.thread.pending_calls import Begin, Cancellable
-from txrocketmq.client.thread.promise import Awaited
+from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
 
 MAX_THREADS: Final = 128
@@ -122,30 +122,31 @@ class ReactorThread:
         """Whether the thread runs; it does not in a process that was forked."""
         return self._pid == os.getpid() and not self._is_over
 
-    def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Handed:
-        """Begins work in the thread: a function, whose result may be a coroutine.
-
-        `settle` is called there with the result, or with a Failure.
-        """
+    def begin(self, work: Callable[[], Any], settle: Callable[[Any], None] | None) -> ThreadCall:
+        """Begins a function, whose result may be a coroutine; see `hand_over`."""
         return self.hand_over(begin_work, settle, (work,), {})
 
     def hand_over(
         self,
         begin: Begin,
-        settle: Callable[[Any], None],
+        settle: Callable[[Any], None] | None,
         arguments: tuple[Any, ...],
         named: dict[str, Any],
-    ) -> Handed:
-        """Begins something in the thread; see `Begin`. Raises RuntimeError if it has ended."""
+    ) -> ThreadCall:
+        """Begins something in the thread; see `Begin`. Raises RuntimeError if it has ended.
+
+        `settle` is called there with the result, or with a Failure. Without it, the caller waits
+        with `result_of`.
+        """
         if not self.is_alive:
             raise RuntimeError(
                 "the client's thread is not there: a client that was made before a fork cannot be"
                 " used after it; make one in the new process"
             )
         handover = self._handover
-        handed = Handed(handover)
-        handover.call(handed.begin, begin, settle, arguments, named)
-        return handed
+        call = ThreadCall(handover, is_awaited=settle is None)
+        handover.call(call.begin, begin, settle, arguments, named)
+        return call
 
     @property
     def is_behind(self) -> bool:
@@ -155,8 +156,7 @@ class ReactorThread:
     def ask(self, work: Callable[[], Any]) -> Any:
         """Does work in the thread and returns its result, or raises its error."""
         self.check_other()
-        awaited = Awaited()
-        return self.result_of(awaited, self.begin(work, awaited.settle))
+        return self.result_of(self.begin(work, None))
 
     def check_other(self) -> None:
         """Raises RuntimeError if the caller runs in this thread, which would wait for itself."""
@@ -166,13 +166,13 @@ class ReactorThread:
                 " and may not call the client"
             )
 
-    def result_of(self, awaited: Awaited, handed: Handed) -> Any:
-        """Returns the result of what was handed over; Ctrl-C cancels it."""
+    def result_of(self, call: ThreadCall) -> Any:
+        """Returns the result of what was handed over without `settle`; Ctrl-C cancels it."""
         try:
-            return awaited.result()
+            return call.result()
         except KeyboardInterrupt:
-            handed.cancel()
-            awaited.wait(END_S)  # the cancelled call may have to clean up
+            call.cancel()
+            call.wait(END_S)  # the cancelled call may have to clean up
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
@@ -232,37 +232,6 @@ def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
         deferred.errback(Failure(error))
     else:
         deferred.callback(future.result())
-
-
-class Handed:
-    """A call that was handed over to the client's thread and that another thread may cancel."""
-
-    __slots__ = ("_handover", "_running")
-
-    def __init__(self, handover: Handover) -> None:
-        self._handover = handover
-        self._running: Cancellable | None = None
-
-    def begin(
-        self,
-        begin: Begin,
-        settle: Callable[[Any], None],
-        arguments: tuple[Any, ...],
-        named: dict[str, Any],
-    ) -> None:
-        """Begins the call, in the thread; it keeps no arguments, as there may be many calls."""
-        try:
-            self._running = begin(settle, *arguments, **named)
-        except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
-            settle(Failure())
-
-    def cancel(self) -> None:
-        """Cancels the call unless it is over; may be called in any thread."""
-        self._handover.call(self._cancel)
-
-    def _cancel(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
 
 
 def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancellable | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -27,6 +28,7 @@ from txrocketmq.remoting.errors import (
 from txrocketmq.remoting.frame.form import Filled
 from txrocketmq.remoting.frame.frame import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 MAX_IN_FLIGHT = 65_535
 """How many of our requests may wait for an answer at a time (clientAsyncSemaphoreValue)."""
@@ -130,17 +132,19 @@ class Connection:
     def expire(self, steady_ms: int) -> None:
         """Fails all requests that are past their deadlines with RequestTimeout."""
         late = [its for its in self._in_flight.items() if its[1].deadline_ms <= steady_ms]
-        for opaque, waiting in late:
+
+        def fail(opaque: int, waiting: InFlight) -> None:
             if self._in_flight.pop(opaque, None) is not None:
                 waiting.resolve(RequestTimeout(f"no answer to {waiting.call.name} in time"))
+
+        tell_all(partial(fail, *each) for each in late)
 
     def lost(self, reason: RemotingError) -> None:
         """Fails all requests with `reason`, because the connection is lost."""
         self.decoder.drop()
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
-        for each in waiting:
-            each.resolve(reason)
+        tell_all((each.resolve for each in waiting), reason)
 
     def _frame(
         self, call: Call[Any, Any], header: Header, body: bytes, opaque: int

@@ -32,6 +32,7 @@ from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.frame.connection import InFlight, Seal
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 if TYPE_CHECKING:
@@ -306,10 +307,11 @@ class Connections:
             self._peers[address] = outcome
         else:
             self._failed(address)
-        for then in waiting:
-            then(outcome)
-        if isinstance(outcome, TcpPeer) and self.on_connected is not None and not self._closed:
-            self.on_connected(address)
+        try:
+            tell_all(waiting, outcome)
+        finally:
+            if isinstance(outcome, TcpPeer) and self.on_connected and not self._closed:
+                self.on_connected(address)
 
     def _failed(self, address: str) -> None:
         count = self._failures.get(address, (0, 0))[0] + 1

@@ -255,7 +255,8 @@ class RemotingServer:
             then()
             return
         for dispatcher in self._dispatchers:
-            dispatcher.guards = [*dispatcher.guards, go_away]
+            if go_away not in dispatcher.guards:  # the list may be that of several ports
+                dispatcher.guards.append(go_away)
         log.info("clients are sent away for {s} s", s=config.shutdown_wait_time_seconds)
         self.clock.later(config.shutdown_wait_time_seconds * 1000, then)
 

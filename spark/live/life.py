@@ -18,8 +18,9 @@ from typing import Final
 from txrocketmq.remoting.codes import PULLED
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue, decode_message
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, TOOLS_GROUP
+from txrocketmq.remoting.routing.queue_requests import pull_header
 from txrocketmq.spark.arrow.errors import ClusterError
-from txrocketmq.spark.live.wire.cluster import Cluster, Pulled, header_of, pull_header
+from txrocketmq.spark.live.wire.cluster import Cluster, Pulled, header_of
 
 EXPIRED: Final = -1
 """In place of a time: the message before the offset had been deleted already."""

@@ -20,6 +20,7 @@ from txrocketmq.remoting.codes import PULLED, ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageResponseHeader
+from txrocketmq.remoting.routing.queue_requests import pull_header
 from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.live.wire.cluster import (
     ATTEMPTS,
@@ -28,7 +29,6 @@ from txrocketmq.spark.live.wire.cluster import (
     Pulled,
     header_of,
     is_passing,
-    pull_header,
 )
 from txrocketmq.spark.live.wire.rpc import Question, Unreachable
 
@@ -124,7 +124,7 @@ class RangePull:
         queue = self._wanted.queue
         count = self._max_messages if self._expression != SUB_ALL else end - offset
         header = pull_header(
-            queue, offset, count, self._expression, self._group, self._expression_type
+            queue, offset, count, self._expression, self._expression_type, group=self._group
         )
         return self._cluster.start_pull(header, queue.broker_name, self._slave)
 

@@ -20,7 +20,7 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES, SendMessageResponseHeader
-from txrocketmq.remoting.routes import PublishInfo
+from txrocketmq.remoting.routing.routes import PublishInfo
 from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.live.wire.cluster import Cluster
 from txrocketmq.spark.live.wire.rpc import Question, Refused, Unreachable

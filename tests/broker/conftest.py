@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.task import Clock as TestClock
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
+from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.broker.tables.clients import Client
+from txrocketmq.broker.work.saving import at_once
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.life import Life
+from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.settings.config_file import Configuration, as_properties
@@ -57,6 +64,19 @@ class Parts(parts.Parts):
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
         self.store.load(now_ms, kind_of=self.kind_of)
+
+    def lives(self) -> list[Life]:
+        """The lives of all parts."""
+        return all_parts(self, Journal(self))
+
+    def load(self) -> None:
+        """Loads all tables."""
+        self.walked().load()
+
+    def walked(self) -> Lives:
+        """The same lives as a service walks them."""
+        clock = Clock(TestClock())
+        return Lives(self.lives(), clock, went=lambda *_: None, in_thread=at_once)
 
     def kind_of(self, topic: str) -> bool | None:
         """Returns whether a topic has queues of batches."""

@@ -17,6 +17,7 @@ from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host import console_log
+from txrocketmq.remoting.host.life import Opening
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
@@ -43,9 +44,11 @@ class Scene:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.dispatcher = Dispatcher(Registry(), lambda: 0, lambda: 0)
-        self.journal = Journal(parts)
-        self.journal.dispatchers.append(self.dispatcher)
-        self.journal.listen()
+        self.journal = Journal(parts, [self.dispatcher])
+        life = self.journal.life()
+        assert list(life.opens(Opening())) == []
+        for each in life.hears:
+            each.begin()
 
     def serving(self, code: int) -> FakePeer:
         peer = FakePeer()

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import table_with
+from tests.namesrv.test_metrics import gauges_of
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
@@ -39,7 +40,8 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 
 
 def families(parts: Parts, times: RpcTimes | None = None, **labels: str) -> list[Any]:
-    metrics = BrokerMetrics(parts, labels, lambda: NOW_MS + 5_000, times)
+    gauges = parts.walked().gauges()
+    metrics = BrokerMetrics(parts, labels, lambda: NOW_MS + 5_000, times, gauges)
     text = exposition(metrics.collect()).decode()
     return list(text_string_to_metric_families(text))
 
@@ -245,7 +247,9 @@ def test_no_piece_grows_with_what_there_is(parts: Parts) -> None:
         parts.consumers.register(
             client, f"g{number}", "CONSUME_PASSIVELY", "CLUSTERING", "x", subscribed
         )
-    pieces: list[Any] = list(BrokerMetrics(parts, {}, lambda: NOW_MS).collect())
+    pieces: list[Any] = list(
+        BrokerMetrics(parts, {}, lambda: NOW_MS, gauges=parts.walked().gauges()).collect()
+    )
     assert max(len(piece.samples) for piece in pieces) == 32
     found = families(parts)
     names = [family.name for family in found]
@@ -267,7 +271,7 @@ def dashboard_expressions() -> list[str]:
 def test_the_dashboard_asks_for_what_there_is(busy: Parts, times: RpcTimes) -> None:
     """Each metric of each panel is in a scrape, with the labels that the panel goes by."""
     shown: dict[str, set[str]] = {}
-    namesrv = NamesrvMetrics(table_with(), lambda: 1, {}).collect()
+    namesrv = NamesrvMetrics(gauges_of(table_with()), {}).collect()
     for family in [
         *families(busy, times),
         *text_string_to_metric_families(exposition(namesrv).decode()),

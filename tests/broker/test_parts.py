@@ -15,6 +15,7 @@ from txrocketmq.broker.pulls.message_filter import MessageFilter
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.work.json_file import JsonFileError
 from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.host.life import Opening
 from txrocketmq.remoting.message.tags import tags_code
 
 
@@ -38,7 +39,7 @@ def test_what_the_store_of_another_broker_promises_is_told_at_the_start(parts: P
         '{"topicConfigTable":{"C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}}}}'
     )
     parts.load()
-    (topics,) = parts.restore()
+    (topics,) = parts.walked().open(Opening(NOW_MS))
     assert topics.startswith("the topic C has cleanup.policy=COMPACTION, but compaction is not")
 
 
@@ -61,7 +62,7 @@ def test_a_filtered_pull_is_woken_by_its_tags_alone(tmp_path: Path) -> None:
 
 def test_without_name_servers_no_route_is_known(parts: Parts) -> None:
     outcomes: list[object] = []
-    parts.ask_route("T").then(outcomes.append)
+    parts.registration.ask_route("T").then(outcomes.append)
     assert isinstance(outcomes[0], ConnectError)
 
 
@@ -97,18 +98,6 @@ def test_light_queues_from_the_intake_to_pulls_that_wait(tmp_path: Path) -> None
     parts.store.stop(NOW_MS)
     without = Parts(tmp_path)
     assert without.topics.get("%LMQ%a") is None
-    said = [each for each in without.restore() if "light queues" in each]
+    said = [each for each in without.walked().open(Opening()) if "light queues" in each]
     assert len(said) == 1
     assert said[0].startswith("the store has 1 light queues, but enableLmq")
-
-
-def test_after_a_crash_no_group_is_ahead_of_its_queue(parts: Parts) -> None:
-    parts.topic("T")
-    parts.put()
-    parts.offsets.commit("g", "T", 0, 3)
-    parts.restore()
-    assert parts.offsets.query("g", "T", 0) == 3, "nothing was lost: an administrator may have"
-    (said,) = parts.restore(after_crash=True)
-    assert said.startswith("1 offsets of groups were beyond the ends of their queues")
-    assert parts.offsets.query("g", "T", 0) == 1
-    assert parts.restore(after_crash=True) == []

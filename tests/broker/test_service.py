@@ -14,7 +14,8 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from tests.fakes import FakeConnections, SetClock
 from txrocketmq.broker import service
-from txrocketmq.broker.service import FIRST_PAUSE_MS, Broker
+from txrocketmq.broker.cluster.registration import FIRST_PAUSE_MS
+from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.call import Call, Reply

@@ -12,9 +12,9 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.broker.test_service import Client, Scene
-from txrocketmq.broker import service
 from txrocketmq.broker.delays import schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.work import slices
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_delayed_messages_are_delivered_in_slices(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedule, "MAX_BATCH", 1)
-    monkeypatch.setattr(service, "DELIVERY_MS", 0)
+    monkeypatch.setattr(slices, "SLICE_MS", 0)
     client, store = Client(scene), scene.broker.parts.store
     for _ in range(5):
         client.send(DELAY="1")

@@ -194,7 +194,7 @@ def test_clients_are_sent_away_for_a_while_when_that_is_wanted(tmp_path: Path) -
     scene.pass_ms(29_000, 1_000)
     assert (stopped, client.wire.disconnecting) == ([], False)
     assert not scene.connections.take(), "it does not register anew"
-    scene.broker.register(force=True)
+    scene.broker.parts.registration.register(force=True)
     assert not scene.connections.take()
     assert scene.broker.why_not_ready()
     scene.pass_ms(2_000, 1_000)

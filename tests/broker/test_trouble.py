@@ -63,17 +63,23 @@ def test_offsets_that_could_not_be_saved_are_saved_later(
 
 
 def test_pulls_end_though_the_store_is_in_trouble(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: int) -> None:
+    failed: list[int] = []
+
+    def fail(now_ms: int, steady_ms: int) -> None:
+        failed.append(now_ms)
         raise OSError("Operation not permitted")
 
+    scene = Scene(tmp_path)
     monkeypatch.setattr(scene.broker.parts.store, "tick", fail)
+    scene.start()
     consumer = Client(scene)
     scene.broker.parts.topics.update(TopicConfig(topic_name="T"))
     consumer.pull()
     scene.pass_ms(16_000, 500)
     assert [answer.code for answer in consumer.heard()] == [ResponseCode.PULL_NOT_FOUND]
+    assert len(failed) == 16
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from tests.client.fake_core import Core
 from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.blocking import blocking
-from txrocketmq.client.thread.promise import Awaited
 from txrocketmq.client.thread.reactor_thread import ReactorThread
+from txrocketmq.client.thread.thread_call import ThreadCall
 
 Made: Any = blocking(Core)
 WHERE = {"namesrv_addr": "127.0.0.1:1"}
@@ -141,11 +141,11 @@ def test_before_and_after_its_life() -> None:
 def interrupt_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits next is interrupted."""
 
-    def interrupted(self: Awaited) -> Any:
+    def interrupted(self: ThreadCall) -> Any:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Awaited, "result", interrupted)
+    monkeypatch.setattr(ThreadCall, "result", interrupted)
 
 
 def test_ctrl_c_while_it_starts_ends_it_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

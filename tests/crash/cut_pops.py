@@ -114,7 +114,7 @@ class CutBroker(Scene):
         super().__init__(folder, attributes, **SETTINGS, **settings)
         self.parts.pop.queues._chance = random.randrange
         self.parts.topic("T", 2)
-        self.parts.restore(after_crash=True)
+        self.parts.lost_files.restore(after_crash=True)
 
     def made(self, now_ms: int) -> Parts:
         with self._monkeypatch.context() as patched:

@@ -35,7 +35,7 @@ FILES: Final = sorted(
     each.path.name
     for each in Parts(
         configuration=Configuration([BrokerConfig(), StoreConfig()], {}), clock=lambda: 0
-    )._files
+    ).files
 )
 """All that a broker keeps in the folder."""
 UNTOLD: Final = {

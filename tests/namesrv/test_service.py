@@ -16,7 +16,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from tests.fakes import SetClock
 from txrocketmq.namesrv import service
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.kv_config import KvConfigError
+from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
@@ -24,6 +24,7 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.life import AtStop, Beat, Life
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
     RegisterBrokerBody,
@@ -333,3 +334,46 @@ def test_two_brokers_of_one_name_and_id_are_told_seldom(
     warned = [line for line in lines if line.startswith("two brokers register as broker-a")]
     assert len(warned) == 1
     assert "10.0.0.1:20911 and 10.0.0.1:10911" in warned[0]
+
+
+def test_a_made_up_part_is_opened_ticked_and_stopped(
+    config: NamesrvConfig,
+    reactor: MemoryReactorClock,
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    made_up = Life(
+        "tides",
+        opens=lambda _: ["the tides are high"],
+        beats=(Beat(1_000, lambda: calls.append("beat")),),
+        forgets=lambda *_: calls.append("gone"),
+        at_stop=(AtStop("drying up", lambda _: calls.append("dry")),),
+    )
+    monkeypatch.setattr(KvConfig, "life", lambda _: made_up)
+    server = started(config, reactor)
+    assert "the tides are high" in lines
+    client = Client(reactor)
+    reactor.advance(1)
+    client.protocol.connectionLost()
+    server.stop()
+    reactor.advance(1)
+    assert calls == ["beat", "gone", "dry"]
+
+
+def test_what_fails_at_the_end_is_told_and_holds_up_nothing(
+    config: NamesrvConfig,
+    reactor: MemoryReactorClock,
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError("wet")
+
+    made_up = Life("tides", at_stop=(AtStop("drying up", fail),))
+    monkeypatch.setattr(KvConfig, "life", lambda _: made_up)
+    server = started(config, reactor)
+    stopped: list[object] = []
+    server.stop().addCallback(stopped.append)
+    assert len(stopped) == 1
+    assert "drying up failed: wet" in lines

@@ -14,6 +14,7 @@ PARTS = {"remoting", "namesrv", "broker", "client", "spark", "cli", "testing"}
 MAY_USE_TWISTED = (
     "remoting/host/",
     "remoting/transport/",
+    "namesrv/housekeeping.py",
     "namesrv/service.py",
     "broker/service.py",
     "broker/journal.py",

@@ -14,7 +14,7 @@ BY_HAND = {
     "remoting/settings/config_file.py": (1, "units of UTF-16 in an escape"),
     "remoting/message/allocate.py": (1, "a number out of a digest"),
     "remoting/message/tags.py": (4, "arithmetic on many hashes at once, in wide integers"),
-    "remoting/protocol/body/pop.py": (1, "a set of bits as Java's BitSet writes it"),
+    "remoting/protocol/body/pop.py": (3, "a set of bits as Java's BitSet writes it"),
     "broker/store/index/index_file.py": (2, "byte order of whole arrays"),
     "broker/store/index/index_rows.py": (9, "as in tags.py: arithmetic on many hashes at once"),
 }

@@ -57,14 +57,12 @@ class PlainSends:
         Adds a message and an outcome for each (PutMessage and writes.Outcome, as plain tuples);
         `learned` is the place of the first if that is new. Returns how many were taken, and why it
         was not one more: ALL, if the next is no single send, or there is none; NEW, if its place is
-        not known; or its place, if the message is not plain. That is None if no message with such a
-        header is.
+        not known; or its place, if the message is not plain (None: with such a header none is).
         """
         plain, store_host, own, own_behind = self._parts
         born_name, text_name, rest_of, places, size = self.shape.parts
-        before = len(outcomes)
         # Most messages in a run are born at the same time.
-        last_born, born_timestamp_ms = None, 0
+        before, last_born, born_timestamp_ms = len(outcomes), None, 0
         for command in commands:
             if command.code not in _SINGLE:
                 break

@@ -9,7 +9,7 @@ in a thread before it takes the next step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator
 from typing import Any, Final, Protocol, TypeVar
 
 from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
@@ -49,21 +49,6 @@ def when_in_memory(ask: Ask[T]) -> Steps[T]:
             read = cold.read
         yield read
     return ask(only_in_memory=False)
-
-
-def told(waiting: Iterable[Callable[[], object]]) -> Steps[None]:
-    """Calls one after another. What one of them raises is raised when all have been called, so
-    that it harms nobody else.
-    """
-    failed: Exception | None = None
-    for call in waiting:
-        try:
-            call()
-        except Exception as error:  # noqa: BLE001 - it is raised below
-            failed = failed or error
-        yield
-    if failed is not None:
-        raise failed
 
 
 def finished(steps: Steps[T]) -> T:

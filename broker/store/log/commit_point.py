@@ -13,11 +13,13 @@ Java: CommitLog.handleDiskFlushAndHA, GroupCommitService, MessageStore.getConfir
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 from txrocketmq.broker.store.formats.config import SYNC_FLUSH, StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 
 class Marks(Protocol):
@@ -175,9 +177,12 @@ class CommitPoint:
 
     def moved(self) -> None:
         """Tells senders that waited for a mark which has moved."""
+        tell_all(self._confirmed(), PutStatus.PUT_OK)
+
+    def _confirmed(self) -> Iterator[Callable[[PutStatus], None]]:
         reached = self.policy.reached(self)
         while self._waiting and self._waiting[0].end_offset <= reached:
-            self._waiting.popleft().resolve(PutStatus.PUT_OK)
+            yield self._waiting.popleft().resolve
 
     def expire(self, steady_ms: int) -> None:
         """Tells senders whose time is up; to be called about every second, with a steady clock."""
@@ -185,6 +190,9 @@ class CommitPoint:
             if ticket.deadline_ms is not None:
                 break
             ticket.deadline_ms = steady_ms + self.policy.timeout_ms
+        tell_all(self._late(steady_ms))
+
+    def _late(self, steady_ms: int) -> Iterator[Callable[[], None]]:
         while self._waiting and (self._waiting[0].deadline_ms or steady_ms) <= steady_ms:
             ticket = self._waiting.popleft()
-            ticket.resolve(self.policy.late(self, ticket.end_offset))
+            yield partial(ticket.resolve, self.policy.late(self, ticket.end_offset))

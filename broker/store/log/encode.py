@@ -150,6 +150,21 @@ class Batch(Generic[Q]):
         self.refused[len(self.places)] = status
         self.places.append((-1, 0, -1))
 
+    def end_file(self, parts: list[bytes], offset: int, file_end: int) -> None:
+        """Adds the last parts of a file, which a blank record ends from `offset` on.
+
+        A record never crosses files: where one does not fit, with 8 bytes to spare, the next file
+        goes on.
+        """
+        blank = _BLANK.pack(file_end - offset, record.MAGIC_BLANK)
+        self.pieces.append((b"".join([*parts, blank]), file_end))
+
+    def end(self, parts: list[bytes], end_offset: int) -> None:
+        """Adds the last parts when all messages are encoded; the batch ends at `end_offset`."""
+        if parts:
+            self.pieces.append((b"".join(parts), end_offset))
+        self.end_offset = end_offset
+
     @property
     def results(self) -> list[Appended]:
         """The result of each message."""
@@ -159,26 +174,24 @@ class Batch(Generic[Q]):
         ]
 
 
+Unusual: TypeAlias = Callable[[Batch[Q], PutMessage], Usable[Q] | PutStatus]
+"""Returns what an unusual message is encoded with, or why it is refused.
+
+Unusual are messages of queues that are not among the ends, those whose body and properties are too
+long, and those with IPv6 hosts or flags that do more than to decide whether a message is shown.
+"""
+
+
 # Every message passes here, so no call is made that can be avoided.
 def encode(
-    batch: Batch[Q],
-    messages: Sequence[PutMessage],
-    ends: Mapping[str, Mapping[int, Q]],
-    room: Room,
-    most_bytes: int,
-    unusual: Callable[[Batch[Q], PutMessage], Usable[Q] | PutStatus],
-) -> None:
-    """Encodes messages into an empty batch, each with the offsets that it will have.
-
-    `ends` has the ends of queues by topic and queue id; what is missing there is unusual, and so is
-    a message whose body and properties have more than `most_bytes` together. A record never crosses
-    files: where one does not fit, with 8 bytes to spare, a blank record ends the file.
-    """
+    batch: Batch[Q], messages: Sequence[PutMessage], ends: Mapping[str, Mapping[int, Q]],
+    room: Room, most_bytes: int, unusual: Unusual[Q],
+) -> None:  # fmt: skip
+    """Encodes messages into an empty batch; `ends` has those of queues by topic and queue id."""
     now_ms, touched, entries, places = batch.stored_ms, batch.queues, batch.entries, batch.places
     none: Mapping[int, Q] = {}
     offset, file_end, file_bytes = room
-    batch.start_offset = offset
-    last_end = file_end - BLANK_BYTES
+    batch.start_offset, last_end = offset, file_end - BLANK_BYTES
     parts: list[bytes] = []
     for message in messages:
         (
@@ -203,11 +216,8 @@ def encode(
         topic_bytes = queue.record_topic
         size = layout.size + body_bytes + len(topic_bytes) + LENGTH_BYTES + properties_bytes
         if offset + size > last_end:
-            parts.append(_BLANK.pack(file_end - offset, record.MAGIC_BLANK))
-            batch.pieces.append((b"".join(parts), file_end))
-            parts = []
-            offset = file_end
-            file_end = offset + file_bytes
+            batch.end_file(parts, offset, file_end)
+            parts, offset, file_end = [], file_end, file_end + file_bytes
             last_end = file_end - BLANK_BYTES
         pending = queue.pending
         in_queue, in_index = visibility(sys_flag) if sys_flag & DECIDING else _BOTH
@@ -232,9 +242,7 @@ def encode(
             entries.append((topic, uniq_key, keys, tags, offset, now_ms))
         places.append((offset, size, queue_offset))
         offset += size
-    if parts:
-        batch.pieces.append((b"".join(parts), offset))
-    batch.end_offset = offset
+    batch.end(parts, offset)
 
 
 def fits(message: PutMessage, layout: struct.Struct, sys_flag: int) -> bool:

@@ -22,7 +22,7 @@ from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import TAG, SubscriptionData
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
-from txrocketmq.remoting.routes import MASTER_ID
+from txrocketmq.remoting.routing.addresses import MASTER_ID
 
 
 class Pulled(NamedTuple):

@@ -21,10 +21,8 @@ from twisted.logger import Logger
 from txrocketmq.client.base.errors import MQBrokerError
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, decode_message
-from txrocketmq.remoting.message.tags import SUB_ALL, TAG
-from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageRequestHeader
+from txrocketmq.remoting.routing.queue_requests import pull_header
 
 LOOK_MS: Final = 30_000
 """How often a queue is looked at while messages arrive."""
@@ -151,20 +149,8 @@ class QueueLife:
 
     async def _is_there(self, address: str, seen: Seen) -> bool:
         """Whether the message is still at its place."""
-        header = PullMessageRequestHeader(
-            consumer_group=TOOLS_GROUP,  # a pull of the reader's group would change its progress
-            topic=self._queue.topic,
-            queue_id=self._queue.queue_id,
-            queue_offset=seen.queue_offset,
-            max_msg_nums=1,
-            sys_flag=PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription=SUB_ALL,
-            sub_version=0,
-            expression_type=TAG,
-            bname=self._queue.broker_name,
-        )
+        # Of no group: a pull of the reader's group would change its progress.
+        header = pull_header(self._queue, seen.queue_offset, 1)
         reply = await self._instance.api.pull(address, header, TIMEOUT_MS)
         if reply.code != ResponseCode.SUCCESS:
             return False

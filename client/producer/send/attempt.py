@@ -17,14 +17,14 @@ from txrocketmq.client.base.errors import MQBrokerError, MQClientError
 from txrocketmq.client.core.api import refusal
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.hooks import Hooks, SendContext
-from txrocketmq.client.producer.send.latency import LatencyFaults
 from txrocketmq.client.producer.send.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.routes import PublishInfo
+from txrocketmq.remoting.routing.latency import LatencyFaults
+from txrocketmq.remoting.routing.routes import PublishInfo
 from txrocketmq.remoting.transport.client import as_deferred, parse_address
 
 DETECT_PERIOD_MS: Final = 3_000
@@ -86,7 +86,7 @@ class Attempts:
 
     def known_queue(self, topic: str, last_broker: str | None) -> MessageQueue | None:
         """Returns the next queue if those of the topic are known, as they nearly always are."""
-        info = self._instance.known_publish_info(topic)
+        info = self._instance.routes.publish_info(topic)
         return None if info is None else self._select(info, last_broker)
 
     def _select(self, info: PublishInfo, last_broker: str | None) -> MessageQueue:

@@ -113,8 +113,10 @@ class Packer:
         if own.get(names.TRAN_MSG) == "true":
             sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
         instance = self._instance
+        named = topic
         if instance.config.namespace:
             own[names.INSTANCE_ID] = instance.config.namespace
+            named = instance.with_namespace(topic)
         reconsume_times, max_reconsume_times = 0, None
         if topic.startswith(RETRY_PREFIX):
             reconsume_times = int(own.get(names.RECONSUME_TIME, "0"))
@@ -122,7 +124,7 @@ class Packer:
                 max_reconsume_times = int(own[names.MAX_RECONSUME_TIMES])
         return Parcel(
             message,
-            instance.with_namespace(topic),
+            named,
             body,
             encode_properties(own),
             sys_flag,

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.conversions import to_bytes
 from pyiceberg.exceptions import (
@@ -38,23 +37,21 @@ from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
-from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
+from txrocketmq.spark.arrow.errors import OptionError, TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
 from txrocketmq.spark.ingest.partition import DAY, day_number
 from txrocketmq.spark.ingest.parts import Layout, Part
 from txrocketmq.spark.ingest.plan import Position
-from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.tables.table import QUARANTINE, location
+from txrocketmq.spark.ingest.tables.place import QUARANTINE, QUARANTINED, TablePlace, not_written
+from txrocketmq.spark.ingest.tables.table import location
 from txrocketmq.spark.log.quarantine import COLUMNS
-from txrocketmq.spark.store.files import LocalFiles, files_of, shown
 
 IDENTIFIER: Final = "txrocketmq.messages"
 CATALOG: Final = "catalog.db"
 CATALOG_NAME: Final = "txrocketmq"
 """The name by which a file of SQLite knows our tables."""
 _DATA: Final = "data"
-_OURS: Final = (CATALOG, _DATA, "metadata", QUARANTINE)
 _SETTINGS: Final = "txrocketmq.settings"
 _POSITIONS: Final = "txrocketmq.positions"
 _SEQUENCE: Final = "txrocketmq.sequence-number"
@@ -65,29 +62,26 @@ _ATTEMPTS: Final = 10
 """Commits that others prevent are tried so often, as long as positions are what they were."""
 
 
-class IcebergTable:
-    """The table at a place, a folder or URI; `catalog` has properties as pyiceberg takes them."""
+class IcebergTable(TablePlace):
+    """The table at a place; `catalog` has properties as pyiceberg takes them."""
+
+    KIND = "an Iceberg table"
+    OWN = (CATALOG, _DATA, "metadata", QUARANTINE)
 
     def __init__(
         self, uri: str, catalog: Mapping[str, str] | None = None, identifier: str = IDENTIFIER
     ) -> None:
-        if not uri.strip():
-            raise OptionError("option out is empty: name a folder, or a URI")
-        if identifier.count(".") != 1 or not all(identifier.split(".")):
+        if uri.strip() and (identifier.count(".") != 1 or not all(identifier.split("."))):
             raise OptionError.of("table", identifier, "NAMESPACE.NAME")
-        self._files, self._path = files_of(uri, option="out")
-        self._is_local = isinstance(self._files, LocalFiles)
-        if self._is_local:
-            uri = self._path = os.path.abspath(self._path)  # noqa: PTH100 - the shell expands "~"
-        elif not catalog:
+        super().__init__(uri)
+        uri = self.uri
+        if not self._is_local and not catalog:
             raise OptionError(
-                f"{shown(uri)} has no room for a catalog, which is a file of SQLite on a disk:"
+                f"{self.name} has no room for a catalog, which is a file of SQLite on a disk:"
                 " name one with --catalog, such as --catalog type=rest --catalog uri=..."
             )
         if self._is_local and set(uri) & set("%?#"):
             raise OptionError(f"{uri} cannot be the folder of an Iceberg table: it has %, ? or #")
-        self.uri = uri
-        self.name = shown(uri)
         self._at = f"file://{uri}" if self._is_local else location(uri)[0]
         self._identifier = identifier
         self._properties = catalog
@@ -111,22 +105,6 @@ class IcebergTable:
                 f"{self.name} is an Iceberg table that txrocketmq ingest has not made: choose an"
                 " empty folder or a new one, and another name in the catalog"
             ) from None
-
-    def check_empty(self) -> None:
-        """See Destination."""
-        try:
-            strangers = sorted(entry.name for entry in self._files.list(self._path))
-        except NotADirectoryError:
-            raise TableError(f"{self.name} is not a folder") from None
-        except FileNotFoundError:
-            return
-        # What a run has left that was killed while it made the table is no reason to refuse.
-        strangers = [name for name in strangers if not name.startswith(_OURS)]
-        if strangers:
-            raise TableError(
-                f"{self.name} holds {strangers[0]!r} and is not an Iceberg table of txrocketmq"
-                " ingest: choose an empty folder or a new one"
-            )
 
     def create(self, settings: TableSettings) -> None:
         """See Destination."""
@@ -228,14 +206,7 @@ class IcebergTable:
             self._create(identifier, schema, f"{self._at}/{QUARANTINE}", (), {})
             table = self._loaded().load_table(identifier)
         known = self._positions_of(table)
-        for broker in positions:
-            if broker in known:
-                cluster, name = Broker.of(broker)
-                its = pc.and_(
-                    pc.equal(rows["cluster"], cluster), pc.equal(rows["brokerName"], name)
-                )
-                written = pc.and_(its, pc.less(rows["physicalOffset"], known[broker].next))
-                rows = rows.filter(pc.invert(written))
+        rows = not_written(rows, {name: known[name].next for name in positions if name in known})
         if rows.num_rows:
             marks = json.dumps({b: list(at) for b, at in {**known, **positions}.items()})
             table.metadata.properties.update(_NO_RETRIES)
@@ -246,11 +217,10 @@ class IcebergTable:
 
     def quarantined(self) -> pa.Table:
         """See Destination."""
-        names = ("cluster", "brokerName", "physicalOffset", "length", "reason")
         table = self._find(f"{self._identifier}{QUARANTINE}")
         if table is None:
-            return arrow_schema(COLUMNS).empty_table().select(names)
-        return table.scan(selected_fields=names).to_arrow().select(names)
+            return arrow_schema(COLUMNS).empty_table().select(QUARANTINED)
+        return table.scan(selected_fields=QUARANTINED).to_arrow().select(QUARANTINED)
 
     # --- positions and files ---
 
@@ -354,12 +324,6 @@ class IcebergTable:
                                 spec.add_field(name, IdentityTransform(), name)
         except (TableAlreadyExistsError, CommitFailedException) as error:
             raise self._busy(error) from error
-
-    def _busy(self, error: object) -> TableBusy:
-        return TableBusy(
-            f"another run wrote to {self.name} at the same time; what this one was about to commit"
-            f" was not ({error})"
-        )
 
 
 def _parsed(text: str) -> dict[str, Position]:

@@ -19,13 +19,11 @@ of the first. It is written before: rows of a part of the log that it has are no
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -37,16 +35,15 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
+from txrocketmq.spark.arrow.errors import TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
 from txrocketmq.spark.ingest.parts import Layout, Part
 from txrocketmq.spark.ingest.plan import Position
-from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.tables.place import QUARANTINE, QUARANTINED, TablePlace, not_written
 from txrocketmq.spark.log.quarantine import COLUMNS
-from txrocketmq.spark.store.files import ArrowFiles, LocalFiles, files_of, shown
+from txrocketmq.spark.store.files import ArrowFiles, files_of
 
-QUARANTINE: Final = "_quarantine"
 _SOURCE: Final = "txrocketmq.source"
 _COLUMNS: Final = "txrocketmq.columns"
 _BROKERS: Final = "txrocketmq.brokers"
@@ -54,18 +51,15 @@ _BROKERS: Final = "txrocketmq.brokers"
 _APP: Final = "txrocketmq:"
 
 
-class Table:
-    """The table at a place, a folder or URI where nothing needs to exist yet."""
+class Table(TablePlace):
+    """The table at a place."""
+
+    KIND = "a table"
+    OWN = ("_delta_log", ".tmp")
 
     def __init__(self, uri: str) -> None:
-        if not uri.strip():
-            raise OptionError("option out is empty: name a folder, or a URI")
-        self._files, self._path = files_of(uri, option="out")
-        if isinstance(self._files, LocalFiles):
-            uri = self._path = os.path.abspath(self._path)  # noqa: PTH100 - the shell expands "~"
-        self.uri = uri
-        self.name = shown(uri)
-        self._at, self._options = location(uri)
+        super().__init__(uri)
+        self._at, self._options = location(self.uri)
         self._quarantine_at = f"{self._at.rstrip('/')}/{QUARANTINE}"
         self._opened: DeltaTable | None = None
 
@@ -85,22 +79,6 @@ class Table:
                 f"{self.name} is a Delta table that txrocketmq ingest has not made: choose an empty"
                 " folder or a new one"
             ) from None
-
-    def check_empty(self) -> None:
-        """Raises TableError when there are files although there is no table."""
-        try:
-            strangers = sorted(entry.name for entry in self._files.list(self._path))
-        except NotADirectoryError:
-            raise TableError(f"{self.name} is not a folder") from None
-        except FileNotFoundError:
-            return
-        # What a run has left that was killed while it made the table is no reason to refuse.
-        strangers = [name for name in strangers if not name.startswith(("_delta_log", ".tmp"))]
-        if strangers:
-            raise TableError(
-                f"{self.name} holds {strangers[0]!r} and is not a table of txrocketmq ingest:"
-                " choose an empty folder or a new one"
-            )
 
     def create(self, settings: TableSettings) -> None:
         """Makes an empty table with these settings. Raises TableBusy if another run was faster."""
@@ -217,15 +195,8 @@ class Table:
         if not DeltaTable.is_deltatable(at, self._options):
             self._create(at, arrow_schema(COLUMNS), (), {})
         delta = DeltaTable(at, storage_options=self._options)
-        for broker in positions:
-            known = delta.transaction_version(_APP + broker)
-            if known is not None:
-                cluster, name = Broker.of(broker)
-                its = pc.and_(
-                    pc.equal(rows["cluster"], cluster), pc.equal(rows["brokerName"], name)
-                )
-                written = pc.and_(its, pc.less(rows["physicalOffset"], known))
-                rows = rows.filter(pc.invert(written))
+        known = {broker: delta.transaction_version(_APP + broker) for broker in positions}
+        rows = not_written(rows, {name: end for name, end in known.items() if end is not None})
         if rows.num_rows:
             marks = [Transaction(_APP + broker, each.next) for broker, each in positions.items()]
             try:
@@ -240,7 +211,7 @@ class Table:
 
     def quarantined(self) -> pa.Table:
         """Returns cluster, broker, offset, length and reason of damaged records and gone ranges."""
-        names = ["cluster", "brokerName", "physicalOffset", "length", "reason"]
+        names = list(QUARANTINED)
         at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
             return arrow_schema([c for c in COLUMNS if c.name in names]).empty_table().select(names)
@@ -276,12 +247,6 @@ class Table:
             if DeltaTable.is_deltatable(at, self._options):
                 raise self._busy(error) from error
             raise TableError(f"{self.name} could not be made: {error}") from error
-
-    def _busy(self, error: object) -> TableBusy:
-        return TableBusy(
-            f"another run wrote to {self.name} at the same time; what this one was about to commit"
-            f" was not ({error})"
-        )
 
 
 def location(uri: str) -> tuple[str, dict[str, str]]:

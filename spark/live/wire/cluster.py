@@ -24,22 +24,18 @@ from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import PASSING, PULLED, SUCCESS, ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import Header, NoHeader
-from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue, decode_message
-from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol import offset as offsets
 from txrocketmq.remoting.protocol.body.base import Body
-from txrocketmq.remoting.protocol.body.route import BrokerData, TopicConfig, TopicRouteData
+from txrocketmq.remoting.protocol.body.route import TopicConfig, TopicRouteData
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
     SearchOffsetRequestHeader,
-    UpdateConsumerOffsetRequestHeader,
 )
 from txrocketmq.remoting.protocol.pull import (
     PULL_MESSAGE,
-    TOOLS_GROUP,
     PullMessageRequestHeader,
     PullMessageResponseHeader,
 )
@@ -49,7 +45,9 @@ from txrocketmq.remoting.protocol.topic import (
     GET_TOPIC_CONFIG,
     GetTopicConfigRequestHeader,
 )
-from txrocketmq.remoting.routes import MASTER_ID, subscribe_queues
+from txrocketmq.remoting.routing.addresses import MASTER_ID
+from txrocketmq.remoting.routing.known_routes import KnownRoutes
+from txrocketmq.remoting.routing.queue_requests import commit_header, pull_header, queue_fields
 from txrocketmq.spark.arrow.errors import ClusterError, OptionError
 from txrocketmq.spark.live.wire.rpc import (
     DEFAULT_TIMEOUT_MS,
@@ -113,8 +111,7 @@ class Cluster:
         self._security = security
         self._attempts = attempts
         self._pause = pause
-        self._routes: dict[str, TopicRouteData] = {}
-        self._brokers: dict[str, BrokerData] = {}
+        self._routes = KnownRoutes()
         valid = "host:port, several separated by semicolons, such as 10.0.0.1:9876;10.0.0.2:9876"
         if not self.name_servers:
             raise OptionError.of("nameServer", name_servers, valid)
@@ -143,29 +140,28 @@ class Cluster:
     def route(self, topic: str, *, again: bool = False) -> TopicRouteData | None:
         """Returns a topic's route, None if no broker has it; `again` asks even if it is known."""
         if again or topic not in self._routes:
-            return self._ask_route(topic, self._attempts)
-        return self._routes[topic]
+            self._ask_route(topic, self._attempts)
+        return self._routes.get(topic)
 
     def read_queues(self, topic: str, *, again: bool = False) -> list[MessageQueue]:
         """Returns all readable queues of a topic, sorted; none if no broker has the topic."""
-        route = self.route(topic, again=again)
-        return [] if route is None else subscribe_queues(topic, route)
+        self.route(topic, again=again)
+        return self._routes.subscribe_queues(topic) or []
 
     def cluster_of(self, broker_name: str) -> str | None:
         """Returns the name of the broker's cluster according to the known routes."""
-        broker = self._brokers.get(broker_name)
-        return None if broker is None else broker.cluster
+        return self._routes.brokers.cluster_of(broker_name)
 
     def has_master(self, broker_name: str) -> bool:
         """Returns whether the broker has a master according to the known routes."""
-        broker = self._brokers.get(broker_name)
-        return broker is not None and MASTER_ID in broker.broker_addrs
+        return self._routes.brokers.to_publish(broker_name) is not None
 
     def master(self, broker_name: str) -> str:
         """Returns the address to write to, the master's. Raises Unreachable if there is none."""
-        if not self.has_master(broker_name):
+        address = self._routes.brokers.to_publish(broker_name)
+        if address is None:
             raise Unreachable(f"broker {broker_name} has no master now")
-        return self._brokers[broker_name].broker_addrs[MASTER_ID]
+        return address
 
     def masters(self, topic: str) -> dict[str, str]:
         """Returns the addresses of the masters that have a topic, by broker name."""
@@ -182,7 +178,7 @@ class Cluster:
         self, queues: Iterable[MessageQueue], *, attempts: int | None = None
     ) -> dict[MessageQueue, int]:
         """Returns the offset after each queue's last message; asks only masters, if any."""
-        headers = {queue: GetMaxOffsetRequestHeader(**_place(queue)) for queue in queues}
+        headers = {queue: GetMaxOffsetRequestHeader(**queue_fields(queue)) for queue in queues}
         replies = self.ask_each(
             offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts
         )
@@ -190,7 +186,7 @@ class Cluster:
 
     def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         """Returns the offset of each queue's first message, of the next one if it is empty."""
-        headers = {queue: GetMinOffsetRequestHeader(**_place(queue)) for queue in queues}
+        headers = {queue: GetMinOffsetRequestHeader(**queue_fields(queue)) for queue in queues}
         replies = self.ask_each(offsets.GET_MIN_OFFSET, headers)
         return {queue: max(header_of(reply).offset, 0) for queue, reply in replies.items()}
 
@@ -204,7 +200,7 @@ class Cluster:
         answer is only the place where the search among the messages themselves begins.
         """
         headers = {
-            queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **_place(queue))
+            queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **queue_fields(queue))
             for queue in queues
         }
         replies = self.ask_each(offsets.SEARCH_OFFSET_BY_TIMESTAMP, headers)
@@ -252,10 +248,7 @@ class Cluster:
     ) -> None:
         """Commits the offsets of a group, which are those of the next messages to read."""
         headers = {
-            queue: UpdateConsumerOffsetRequestHeader(
-                consumer_group=group, commit_offset=offset, **_place(queue)
-            )
-            for queue, offset in next_offsets.items()
+            queue: commit_header(group, queue, offset) for queue, offset in next_offsets.items()
         }
         self.ask_each(offsets.UPDATE_CONSUMER_OFFSET, headers, master_only=True, attempts=attempts)
 
@@ -345,28 +338,25 @@ class Cluster:
 
     def _address(self, broker_name: str, slave: int) -> str:
         """Returns the master's address for 0, else that of the `slave`-th slave or the last."""
-        broker = self._brokers.get(broker_name)
-        addresses = [] if broker is None else [at for _, at in sorted(broker.broker_addrs.items())]
-        if not addresses:
+        address = self._routes.brokers.in_turn(broker_name, slave)
+        if address is None:
             raise Unreachable(f"no broker {broker_name} is registered at {self}")
-        return addresses[min(slave, len(addresses) - 1)]
+        return address
 
-    def _ask_route(self, topic: str, attempts: int) -> TopicRouteData | None:
+    def _ask_route(self, topic: str, attempts: int) -> None:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         accepted = (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST)
         reply = self._ask_name_servers(GET_ROUTEINFO_BY_TOPIC, header, accepted, attempts)
-        self._routes.pop(topic, None)
+        self._routes.forget(topic)
         if reply.code == ResponseCode.TOPIC_NOT_EXIST:
-            return None
+            return
         found = _decoded(TopicRouteData, reply)
         if found.topic_queue_mapping_by_broker:
             raise ClusterError(
                 f"{topic} is a static topic, whose queues move between brokers: these are not"
                 " supported; read the stores of its brokers with storePath"
             )
-        self._routes[topic] = found
-        self._brokers |= {broker.broker_name: broker for broker in found.broker_datas}
-        return found
+        self._routes.take(topic, found)
 
     def _ask_name_servers(
         self, call: Call[Q, R], header: Q, accepted: Collection[int], attempts: int
@@ -391,34 +381,6 @@ class Cluster:
 def is_passing(error: ClusterError) -> bool:
     """Returns whether the same question may succeed in a moment, here or at another broker."""
     return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.code in PASSING)
-
-
-def pull_header(
-    queue: MessageQueue,
-    offset: int,
-    max_messages: int = PULL_MESSAGES,
-    expression: str = SUB_ALL,
-    group: str = TOOLS_GROUP,
-    expression_type: str = TAG,
-) -> PullMessageRequestHeader:
-    """Returns the header of a pull that commits no offset and does not wait for messages."""
-    return PullMessageRequestHeader(
-        consumer_group=group,
-        queue_offset=offset,
-        max_msg_nums=max_messages,
-        sys_flag=PullSysFlag.SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription=expression,
-        sub_version=0,
-        expression_type=expression_type,
-        **_place(queue),
-    )
-
-
-def _place(queue: MessageQueue) -> dict[str, Any]:
-    """Returns the fields of a header that name the queue."""
-    return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}
 
 
 def header_of(reply: Reply[R]) -> R:

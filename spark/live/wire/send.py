@@ -38,7 +38,7 @@ from txrocketmq.remoting.protocol.send import (
     SendMessageRequestHeader,
     SendMessageResponseHeader,
 )
-from txrocketmq.remoting.routes import default_route, publish_queues, why_not_writable
+from txrocketmq.remoting.routing.routes import default_route, publish_queues, why_not_writable
 from txrocketmq.spark.arrow.errors import ClusterError
 from txrocketmq.spark.live.wire.cluster import ATTEMPTS, Cluster
 from txrocketmq.spark.live.wire.rpc import Question

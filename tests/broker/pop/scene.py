@@ -84,7 +84,8 @@ class Scene:
         self.later: list[Callable[[], None]] = []
         for polling in (self.parts.pop.polling, self.parts.pop.notifications):
             polling._wake_soon = self.later.append
-        self.parts.store.on_arrival += self.parts.pop.on_arrival
+        for heard in self.parts.pop.life().hears:
+            heard.begin()
         self.processors = {type(each): each for each in all_processors(self.parts)}
 
     def made(self, now_ms: int) -> Parts:

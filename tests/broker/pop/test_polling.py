@@ -213,3 +213,18 @@ def test_a_crowd_of_a_peer_is_forgotten_in_slices_and_none_of_it_runs() -> None:
     waits.tick(100_000)
     assert waits.turn() == ["there"]
     assert len(waits) == 0
+
+
+def test_a_pop_that_fails_keeps_the_others_from_nothing() -> None:
+    waits = Polling()
+
+    def fails() -> None:
+        raise OSError("a page cannot be read")
+
+    waits.hold(Waiting(PEER, "T", "g", -1, 0, fails), NOW_MS, 10_000, NOW_MS, 0)
+    waits.wait("at queue 0", queue_id=0)
+    waits.wait("other", group="h")
+    waits.arrived("T", 0, 1)
+    with pytest.raises(OSError, match="a page cannot be read"):
+        waits.later.pop()()
+    assert sorted(waits.turn()) == ["at queue 0", "other"]

@@ -33,11 +33,11 @@ def test_a_peer_that_has_gone_is_told_nothing(scene: Scene) -> None:
 def test_orders_are_kept_with_their_topics(scene: Scene) -> None:
     scene.parts.put("T")
     scene.pop(order=True)
-    finished(scene.parts.pop.save())
+    finished(scene.parts.pop.orders.save())
     text = (scene.parts.config_folder / "consumerOrderInfo.json").read_text()
     assert f'"T@{GROUP}"' in text
     scene.parts.topics.delete("T")
-    finished(scene.parts.pop.save())
+    finished(scene.parts.pop.orders.save())
     text = (scene.parts.config_folder / "consumerOrderInfo.json").read_text()
     assert f'"T@{GROUP}"' not in text
 

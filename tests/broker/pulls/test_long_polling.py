@@ -372,3 +372,37 @@ def test_the_requests_of_a_peer_that_has_gone_are_forgotten_in_slices_and_never_
         left.append(len(scene.polling))
     assert scene.resumed == ["there"]
     assert len(left) > 1
+
+
+def test_a_read_that_fails_keeps_the_others_from_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_units = scene.queues.queue_units
+
+    def fails_once(topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
+        monkeypatch.setattr(scene.queues, "queue_units", queue_units)
+        raise OSError("a page cannot be read")
+
+    monkeypatch.setattr(scene.queues, "queue_units", fails_once)
+    for name in "abc":
+        scene.hold(name, codes={7})
+    scene.arrive(7)
+    with pytest.raises(OSError, match="a page cannot be read"):
+        scene.polling.run_woken()
+    assert scene.wakes == 2, "what is left does not wait for the next tick"
+    scene.polling.run_woken()
+    assert scene.resumed == ["a", "b", "c"], "the first is answered by its own pull"
+
+
+def test_a_pull_that_fails_keeps_the_others_from_nothing(scene: Scene) -> None:
+    def fails() -> None:
+        raise OSError("a page cannot be read")
+
+    scene.polling.hold(HeldRequest(FakePeer(), "T", 0, 0, 15_000, fails))
+    scene.hold("b")
+    scene.arrive(7)
+    with pytest.raises(OSError, match="a page cannot be read"):
+        scene.polling.run_woken()
+    assert scene.wakes == 2
+    scene.polling.run_woken()
+    assert scene.resumed == ["b"]

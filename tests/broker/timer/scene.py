@@ -38,6 +38,8 @@ class Scene:
         settings = {"mapped_file_size_timer_log": 4096, **store_settings}
         self.parts = Parts(folder, config, store_settings=settings, **more)
         self.parts.load()
+        for heard in self.parts.timers.life(self.parts.topics).hears:
+            heard.begin()
         self.timers = self.parts.timers
         self.said: list[str] = []
         self.timers.on_warning.append(self.said.append)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from txrocketmq.broker.work.cold_reads import at_once
 from txrocketmq.broker.work.reading import Reading
-from txrocketmq.broker.work.slices import Slices
+from txrocketmq.broker.work.slices import SLICE_MS, Slices
 
 
 class Work:
@@ -43,3 +43,22 @@ def test_others_have_their_turn_between_slices() -> None:
         waiting.pop()()
         turns += 1
     assert (work.left, turns) == (0, 9)
+
+
+class Batches(Work):
+    """The same pieces, of 1 ms each, and one with each tick."""
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.left -= 1
+        self.steady_ms += 1
+
+
+def test_a_slice_is_used_up_by_work_that_does_little_at_once() -> None:
+    waiting: list[Callable[[], None]] = []
+    work = Batches()
+    Slices(work, lambda: 1_000, lambda: work.steady_ms, waiting.append).begin()
+    assert (work.left, len(waiting)) == (10 - SLICE_MS, 1)
+    waiting.pop()()
+    assert (work.left, waiting) == (0, [])

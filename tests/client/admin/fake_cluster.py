@@ -7,6 +7,8 @@ from typing import Any
 
 from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, Scene, a_route
 from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.admin.config import AdminConfig
+from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
@@ -53,6 +55,7 @@ class Cluster(Scene):
         for address in (BROKER_A, BROKER_B):
             self.connections.on(address, topic.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._table)
         self.admin = Admin(self.client)
+        self.destinations = Destinations(self.client, AdminConfig())
 
     def _table(self, address: str, header: Any, body: bytes) -> Reply[Any]:
         wrapper = SubscriptionGroupWrapper(subscription_group_table=self.groups[address])

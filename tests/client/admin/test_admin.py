@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 
 import pytest
@@ -11,8 +12,12 @@ from tests.client.admin.fake_cluster import Cluster
 from tests.client.fakes import result_of
 from txrocketmq.client import aio, blocking, tx
 from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.admin.clients import Clients
+from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.messages import Messages
+from txrocketmq.client.admin.offsets import Offsets
 from txrocketmq.client.admin.servers import Servers
+from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.faces.faces import members
 
 WANTED = {
@@ -20,6 +25,8 @@ WANTED = {
     "delete_topic", "message", "messages_between", "messages_by_key", "progress", "reset_offsets",
     "topic_stats", "update_broker_config",
 }  # fmt: skip
+AMONG_PARTS = {"delete_topic_here"}
+"""What one part does for another."""
 
 
 @pytest.mark.parametrize("face", [blocking, aio, tx])
@@ -31,9 +38,14 @@ def test_each_face_has_every_method(face: ModuleType) -> None:
         assert hasattr(face.Admin, name)
 
 
-def test_it_is_its_parts() -> None:
-    assert issubclass(Admin, Messages)
-    assert issubclass(Admin, Servers)
+@pytest.mark.parametrize("part", [Topics, Groups, Clients, Offsets, Messages, Servers])
+def test_it_has_what_its_parts_have(part: type) -> None:
+    for name, method in vars(part).items():
+        if not name.startswith("_") and name not in AMONG_PARTS:
+            its = getattr(Admin, name)
+            assert its.__wrapped__ is method
+            assert inspect.iscoroutinefunction(its)
+            assert inspect.signature(its) == inspect.signature(method)
 
 
 def test_it_asks_nothing_before_it_is_asked() -> None:

@@ -25,7 +25,7 @@ from txrocketmq.remoting.protocol.operations import admin
 
 def test_a_broker_is_found_by_name_or_address() -> None:
     cluster = Cluster()
-    find = cluster.admin._masters
+    find = cluster.destinations.masters
     assert [each.address for each in result_of(find())] == [BROKER_A, BROKER_B]
     assert [each.address for each in result_of(find(broker="broker-a"))] == [BROKER_A]
     assert [each.broker_id for each in result_of(find(broker=SLAVE))] == [1]
@@ -41,14 +41,14 @@ def test_a_broker_is_found_by_name_or_address() -> None:
 def test_of_several_clusters_one_is_to_be_named() -> None:
     cluster = Cluster(c=["broker-a"], d=["broker-b"])
     with pytest.raises(ValueError, match="say which of c, d"):
-        result_of(cluster.admin._masters_to_change())
-    (only,) = result_of(cluster.admin._masters_to_change("d"))
+        result_of(cluster.destinations.masters_to_change())
+    (only,) = result_of(cluster.destinations.masters_to_change("d"))
     assert only.address == BROKER_B
 
 
 def test_a_group_without_a_retry_topic_is_asked_for_everywhere() -> None:
     cluster = Cluster()
-    found = result_of(cluster.admin._brokers_of_group("g"))
+    found = result_of(cluster.destinations.brokers_of_group("g"))
     assert [each.address for each in found] == [BROKER_A, BROKER_B]
     cluster.routes["%RETRY%g"] = cluster.routes["T"].from_json(
         {
@@ -56,7 +56,9 @@ def test_a_group_without_a_retry_topic_is_asked_for_everywhere() -> None:
             "brokerDatas": cluster.routes["T"].to_json()["brokerDatas"][1:],
         }
     )
-    assert [each.address for each in result_of(cluster.admin._brokers_of_group("g"))] == [BROKER_B]
+    assert [each.address for each in result_of(cluster.destinations.brokers_of_group("g"))] == [
+        BROKER_B
+    ]
 
 
 def test_a_refusal_says_what_was_refused_and_what_to_do() -> None:

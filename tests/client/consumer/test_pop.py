@@ -208,7 +208,11 @@ def test_one_is_acknowledged_by_itself_and_many_together() -> None:
         for address, call, _, body, _ in group.scene.connections.asked
         if call is pop.BATCH_ACK_MESSAGE
     }
-    offsets = {address: body.acks[0].offsets() for address, body in bodies.items()}
+    offsets = {
+        address: ack.offsets(ack.within(0, 2**62))
+        for address, body in bodies.items()
+        for ack in body.acks[:1]
+    }
     assert offsets == {BROKER_A: [3, 4], BROKER_B: [5]}
     result_of(consumer.ack([]))
     with pytest.raises(MessageIllegal):

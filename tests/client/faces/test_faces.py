@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+from argparse import Namespace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -54,8 +55,9 @@ def test_what_is_public_is_found() -> None:
 
 
 def test_what_is_begun_is_known() -> None:
-    ways = {each.name: each.begun.method for each in members(Core) if each.begun is not None}
-    assert ways == {"quickly": "_begin_quickly", "begin_quickly": "_begin_quickly"}
+    core = Namespace(size=0, _begin_quickly="the method of the core")
+    ways = {each.name: each.begun(core) for each in members(Core) if each.begun is not None}
+    assert ways == dict.fromkeys(("quickly", "begin_quickly"), "the method of the core")
     assert [each.name for each in members(Core) if is_started(each.function)] == [
         "begin", "begin_quickly",
     ]  # fmt: skip

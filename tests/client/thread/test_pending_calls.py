@@ -53,9 +53,9 @@ def test_the_mark_names_a_method_of_the_object() -> None:
     way = way_to_begin(Core.work)
     assert way is not None
     core, derived = Core(), Derived()
-    assert way.of(core) == core._begin
-    assert way.of(derived) == derived._begin
-    assert way.of(Core(is_busy=True)) is None
+    assert way(core) == core._begin
+    assert way(derived) == derived._begin
+    assert way(Core(is_busy=True)) is None
     assert way_to_begin(Core.other) is None
 
 

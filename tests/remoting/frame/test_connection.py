@@ -176,3 +176,19 @@ def test_garbage_is_an_error_to_close_by() -> None:
     connection = Connection()
     assert connection.receive(b"\xff" * 64) == []
     assert connection.error is not None
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_one_who_fails_keeps_the_end_from_nobody_else(is_lost: bool) -> None:
+    ends, outcomes = Ends(), list[Any]()
+
+    def fails(outcome: object) -> None:
+        outcomes.append(outcome)
+        raise ValueError("a defect")
+
+    for _ in range(2):
+        ends.ask()[0].then(fails)
+        ends.ask()[0].then(outcomes.append)
+    with pytest.raises(ValueError, match="a defect"):
+        ends.client.lost(SendError("gone")) if is_lost else ends.client.expire(1000)
+    assert [type(each) for each in outcomes] == [SendError if is_lost else RequestTimeout] * 4

@@ -331,3 +331,23 @@ def test_a_connection_that_was_made_is_told(scene: Scene) -> None:
     scene.ask()
     scene.accept()
     assert told == [HERE]
+
+
+def test_whoever_fails_keeps_the_connection_from_nobody_else(scene: Scene) -> None:
+    told: list[str] = []
+    scene.connections.on_connected = told.append
+
+    def fails(_: object) -> None:
+        raise ValueError("a defect of the first")
+
+    for _ in range(2):
+        scene.connections.invoke(HERE, offset.GET_MAX_OFFSET, WHERE, timeout_ms=10_000).then(fails)
+        scene.ask()
+    scene.refuse()
+    assert [type(each) for each in scene.outcomes] == [ConnectError, ConnectError]
+    for _ in range(2):
+        scene.connections.invoke(HERE, offset.GET_MAX_OFFSET, WHERE, timeout_ms=10_000).then(fails)
+        scene.ask()
+    end = scene.accept()
+    assert told == [HERE]
+    assert len(end.heard()) == 4

@@ -33,6 +33,7 @@ from txrocketmq.remoting.transport.server import (
     RemotingServer,
     ServerSocket,
     configured_serialize_type,
+    go_away,
     memory_is_short,
 )
 from txrocketmq.remoting.transport.turns import ENDLESS
@@ -175,6 +176,16 @@ def test_what_nobody_waits_for_is_served_to_the_end(
     told.flag = ONEWAY_FLAG
     assert scene.connect().tell(told) == []
     assert served == [7]
+
+
+def test_the_list_of_guards_stays_the_one_that_several_ports_share(scene: Scene) -> None:
+    """Whoever has the list may add to it afterwards, too."""
+    other = Dispatcher(Registry(), scene.clock.now_ms, scene.clock.steady_ms)
+    guards = other.guards = scene.dispatcher.guards
+    scene.server.listen(2, other)
+    scene.server.see_off(Grace(), lambda: None)
+    assert guards == [go_away]
+    assert scene.dispatcher.guards is other.guards is guards
 
 
 def test_nobody_is_sent_away_unless_it_is_wanted(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.disk import MemoryFiles
 from txrocketmq.broker.store.disk import steps as module
 from txrocketmq.broker.store.disk.in_memory import Chunk, ColdRead, InMemory, NotInMemory
-from txrocketmq.broker.store.disk.steps import Steps, finished, told, when_in_memory
+from txrocketmq.broker.store.disk.steps import Steps, finished, when_in_memory
 
 
 def test_all_steps_are_taken_and_the_result_is_given() -> None:
@@ -48,18 +48,3 @@ def test_it_is_not_asked_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert finished(when_in_memory(ask)) == "found"
     assert asked == [True, True, True, False]
-
-
-def test_all_are_told_whatever_one_of_them_raises() -> None:
-    heard: list[str] = []
-
-    def fails() -> None:
-        heard.append("fails")
-        raise ValueError("a defect")
-
-    steps = told([lambda: heard.append("a"), fails, lambda: heard.append("b"), fails])
-    assert [next(steps), next(steps)] == [None, None]
-    assert heard == ["a", "fails"]
-    with pytest.raises(ValueError, match="a defect"):
-        finished(steps)
-    assert heard == ["a", "fails", "b", "fails"]

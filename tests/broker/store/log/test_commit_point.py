@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from txrocketmq.broker.store.log.commit_point import Marks, Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 
@@ -154,3 +156,23 @@ def test_a_sender_is_told_at_once_that_there_is_no_replica(
     store.put([message()], NOW_MS)
     outcome = store.commit.outcome(store.max_physical_offset)
     assert outcome is PutStatus.SLAVE_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_sender_that_fails_keeps_the_news_from_nobody_else(
+    open_store: OpenStore, message: Build, is_late: bool
+) -> None:
+    store = open_store(flush_disk_type="SYNC_FLUSH", sync_flush_timeout=5000)
+    told: list[PutStatus] = []
+
+    def fails(_: PutStatus) -> None:
+        raise ValueError("a defect")
+
+    for listener in (fails, told.append, fails, told.append):
+        store.put([message()], NOW_MS)
+        ticket(store).then(listener)
+    store.commit.expire(NOW_MS)
+    with pytest.raises(ValueError, match="a defect"):
+        store.commit.expire(NOW_MS + 5000) if is_late else synced(store)
+    assert told == [PutStatus.FLUSH_DISK_TIMEOUT if is_late else OK] * 2
+    assert not store.commit.is_wanted

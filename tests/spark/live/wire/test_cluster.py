@@ -21,8 +21,9 @@ from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.offset import GET_MAX_OFFSET, SEARCH_OFFSET_BY_TIMESTAMP
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
+from txrocketmq.remoting.routing.queue_requests import pull_header
 from txrocketmq.spark.arrow.errors import ClusterError, OptionError
-from txrocketmq.spark.live.wire.cluster import Cluster, header_of, pull_header
+from txrocketmq.spark.live.wire.cluster import Cluster, header_of
 from txrocketmq.spark.live.wire.rpc import Refused, Unreachable
 
 MakeWorld = Callable[..., World]
@@ -123,7 +124,7 @@ def test_pulls(world: MakeWorld) -> None:
     assert b"body 0/2" in pulled.body_bytes
     assert b"body 0/3" not in pulled.body_bytes
     assert cluster.pull(where, 5).remark == "OFFSET_OVERFLOW_ONE"
-    of_tags = pull_header(where, 0, expression="B || C")
+    of_tags = pull_header(where, 0, 32, "B || C")
     nothing = cluster.start_pull(of_tags, where.broker_name).wait(PULLED)
     assert (nothing.remark, nothing.body_bytes) == ("NO_MATCHED_MESSAGE", b"")
     assert header_of(nothing).next_begin_offset == 5

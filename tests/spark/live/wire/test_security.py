@@ -20,8 +20,8 @@ from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.offset import GET_MAX_OFFSET, GetMaxOffsetRequestHeader
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE
+from txrocketmq.remoting.routing.queue_requests import pull_header
 from txrocketmq.spark.arrow.errors import OptionError
-from txrocketmq.spark.live.wire.cluster import pull_header
 from txrocketmq.spark.live.wire.rpc import Connection, Unreachable
 from txrocketmq.spark.live.wire.security import OPEN, Security
 from txrocketmq.spark.options.options import SourceOptions
@@ -136,7 +136,7 @@ def test_large_requests_and_answers_pass_encrypted(
     assert ask(security, body=bytes(LARGE)).offset == LARGE
     assert servers[0].error is None
     connection = Connection("broker:443", security)
-    header = pull_header(MessageQueue("t", "b", 0), 0)
+    header = pull_header(MessageQueue("t", "b", 0), 0, 32)
     questions = [connection.start(PULL_MESSAGE, header, timeout_ms=20_000) for _ in range(3)]
     assert [len(question.wait().body_bytes) for question in questions] == [LARGE] * 3
     connection.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues of routes, the choice among them, and the addresses of brokers."""
+"""Queues of routes, and the choice among them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.client.fakes import BROKER_A, BROKER_B, a_route
+from tests.client.fakes import BROKER_A, a_route
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import MAX_QUEUES
-from txrocketmq.remoting.routes import (
-    BrokerAddresses,
+from txrocketmq.remoting.routing.routes import (
     PublishInfo,
     default_route,
     is_changed,
@@ -116,32 +115,3 @@ def test_selection_ends_with_a_queue_of_the_topic(brokers: list[str], start: int
     chosen = info.select("a")
     assert chosen in queues
     assert chosen.broker_name != "a" or set(brokers) == {"a"}
-
-
-def test_addresses_by_broker_and_role() -> None:
-    brokers = BrokerAddresses()
-    addresses = {"broker-a": {0: BROKER_A, 1: "slave:1", 2: "slave:2"}, "broker-b": {1: BROKER_B}}
-    brokers.update(a_route({"broker-a": 1, "broker-b": 1}, addresses=addresses).broker_datas)
-    assert brokers.to_publish("broker-a") == BROKER_A
-    assert brokers.to_publish("broker-b") is None
-    assert brokers.to_subscribe("broker-a") == BROKER_A
-    assert brokers.to_subscribe("broker-a", 2) == "slave:2"
-    assert brokers.to_subscribe("broker-a", 9) == BROKER_A
-    assert brokers.to_subscribe("broker-b") == BROKER_B
-    assert brokers.to_subscribe("broker-c") is None
-    assert brokers.masters() == [BROKER_A]
-    assert sorted(brokers.all()) == sorted([BROKER_A, "slave:1", "slave:2", BROKER_B])
-
-
-def test_a_slave_that_is_gone_is_replaced_by_the_next() -> None:
-    brokers = BrokerAddresses()
-    addresses = {"broker-a": {0: BROKER_A, 2: "slave:2"}}
-    brokers.update(a_route({"broker-a": 1}, addresses=addresses).broker_datas)
-    assert brokers.to_subscribe("broker-a", 1) == "slave:2"
-
-
-def test_brokers_that_no_route_names_are_forgotten() -> None:
-    brokers = BrokerAddresses()
-    brokers.update(a_route({"broker-a": 1, "broker-b": 1}).broker_datas)
-    brokers.keep(a_route({"broker-b": 1}).broker_datas)
-    assert brokers.masters() == [BROKER_B]

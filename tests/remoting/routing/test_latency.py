@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.client.producer.send.latency import LatencyFaults, not_available_ms
+from txrocketmq.remoting.routing.latency import LatencyFaults, not_available_ms
 
 
 @pytest.mark.parametrize(

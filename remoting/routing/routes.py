@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes: the queues that a producer may send to and a consumer read from, and broker addresses.
+"""Routes: the queues that a producer may send to, and those that a consumer may read from.
 
 Pure, for the client and for the Spark sources. Static topics, whose queues move between brokers
-(5.x), are not read. Counterpart of TopicPublishInfo, and of the tables and conversions of
+(5.x), are not read. Counterpart of TopicPublishInfo, and of the conversions of
 MQClientInstance.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from txrocketmq.remoting.message.flags import is_readable, is_writable
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import MAX_QUEUES
-from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.routing.addresses import MASTER_ID
 
-MASTER_ID = 0
 _INDEX_MASK = 0x7FFFFFFF
 
 
@@ -122,52 +122,6 @@ def default_route(route: TopicRouteData, max_queues: int) -> TopicRouteData:
 def is_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
     """Returns whether routes differ in more than order (TopicRouteData.topicRouteDataChanged)."""
     return old is None or _sorted(old) != _sorted(new)
-
-
-class BrokerAddresses:
-    """Addresses of all brokers that the known routes name, by broker name and id."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Mapping[int, str]] = {}
-
-    def update(self, brokers: Sequence[BrokerData]) -> None:
-        """Replaces the addresses of the brokers that a route names."""
-        for broker in brokers:
-            self._by_name[broker.broker_name] = dict(broker.broker_addrs)
-
-    def keep(self, brokers: Iterable[BrokerData]) -> None:
-        """Forgets all brokers and addresses but `brokers`, which are those of all known routes."""
-        named: dict[str, set[str]] = {}
-        for broker in brokers:
-            named.setdefault(broker.broker_name, set()).update(broker.broker_addrs.values())
-        kept = {
-            name: {n: address for n, address in its.items() if address in named.get(name, ())}
-            for name, its in self._by_name.items()
-        }
-        self._by_name = {name: its for name, its in kept.items() if its}
-
-    def masters(self) -> list[str]:
-        """Returns the addresses of all masters."""
-        return [its[MASTER_ID] for its in self._by_name.values() if MASTER_ID in its]
-
-    def all(self) -> list[str]:
-        """Returns the addresses of all brokers, including slaves."""
-        return [address for its in self._by_name.values() for address in its.values()]
-
-    def to_publish(self, broker_name: str) -> str | None:
-        """Returns the address of a broker's master, the only one that takes messages, or None."""
-        return self._by_name.get(broker_name, {}).get(MASTER_ID)
-
-    def to_subscribe(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """Returns the address of a broker by name and id, or None if its name is not known.
-
-        Without such a broker it is the slave with the next id, or else any broker of the name.
-        """
-        its = self._by_name.get(broker_name, {})
-        address = its.get(broker_id)
-        if address is None and broker_id != MASTER_ID:
-            address = its.get(broker_id + 1)
-        return address or next(iter(its.values()), None)
 
 
 def _ordered_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:

@@ -18,7 +18,7 @@ from tests.fakes import FakePeer
 from txrocketmq.broker import parts as module
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.store.disk.descriptors import mappings
-from txrocketmq.broker.work.drafts import Drafts
+from txrocketmq.broker.tables.drafts import Drafts
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry

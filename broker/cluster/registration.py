@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registration: name servers are told of all topics after a period, and of changes soon.
+
+A topic that is created, changed or deleted is registered at once. Those that follow soon are
+registered together, after a pause that grows: the original registers each by itself, before it
+answers the request that made the topic.
+
+Java: registerBrokerAll and registerSingleTopicAll in BrokerController.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Hears, Life
+from txrocketmq.broker.work.saving import InThread
+from txrocketmq.remoting.call import PendingReply
+from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.settings.config_file import Configuration
+from txrocketmq.remoting.transport.client import Connections
+
+FIRST_PAUSE_MS, PAUSE_MS = 10, 100
+"""The first and the longest pause between registrations of changed topics, in ms."""
+MAX_SINGLE_TOPICS = 100
+"""Up to this many changed topics are registered singly; if there are more, all topics are."""
+_MIN_REGISTER_MS = 10_000
+_MAX_REGISTER_MS = 60_000
+
+
+class Registration:
+    """Registers the topics at the name servers, from `begin` on."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        configuration: Configuration,
+        clock: Callable[[], int],
+        later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._topics = topics
+        self._configuration = configuration
+        self._config = configuration.get(BrokerConfig)
+        self._now_ms = clock
+        self._later = later
+        self.name_servers: NameServers | None = None
+        self._is_pausing = False
+        self._pause_ms = FIRST_PAUSE_MS
+        self._changed: dict[str, None] = {}
+        """Topics that were created, changed or deleted since the last registration."""
+
+    def life(self) -> Life:
+        """All topics are registered after a period, and those that change soon."""
+        config = self._config
+        period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
+        return Life(
+            "registration",
+            hears=(
+                Hears(self._topics.on_change, self._topic_changed),
+                Hears(self._configuration.on_change, self._reconfigured),
+            ),
+            beats=(
+                Beat(period_ms, lambda: self.register(force=config.force_register)),
+                Beat(SECOND_MS, self._tick),
+            ),
+            gauges=(Gauge("rocketmq_broker_permission", lambda: config.broker_permission),),
+        )
+
+    def begin(
+        self,
+        connections: Connections,
+        identity: Identity,
+        in_thread: InThread,
+        steady_clock: Callable[[], int],
+    ) -> None:
+        """Registers the broker with all its topics, for the first time."""
+        self.name_servers = NameServers(
+            connections,
+            identity,
+            lambda: self._config.register_broker_timeout_mills,
+            self.table,
+            self._topics.set_order_topics,
+            in_thread,
+            steady_clock,
+        )
+        self.register(force=True)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a name server has registered this broker."""
+        return self.name_servers is not None and self.name_servers.is_registered
+
+    def register(self, *, force: bool) -> None:
+        """Registers all topics at the name servers, with the broker's permission applied."""
+        if self.name_servers is not None:
+            self.name_servers.set_addresses(self._config.namesrv_addr)
+            self.name_servers.register(force=force)
+
+    def table(self) -> TopicTable:
+        """What is registered, as it is now."""
+        config = self._config
+        return TopicTable(
+            self._topics.all(),
+            self._topics.data_version,
+            config.broker_permission,
+            config.split_registration_size,
+            config.enable_split_registration,
+        )
+
+    def ask_route(self, topic: str) -> PendingReply:
+        """Asks the name servers for the route of a topic; an error until they are set."""
+        if self.name_servers is not None:
+            return self.name_servers.ask_route(topic)
+        pending = PendingReply()
+        pending.resolve(ConnectError("this broker has not started"))
+        return pending
+
+    def forget_changes(self) -> None:
+        """Registers none of the topics that have changed: the broker stops."""
+        self._changed.clear()
+
+    def _tick(self) -> None:
+        if self.name_servers is not None:
+            self.name_servers.tick()
+
+    def _reconfigured(self, keys: Collection[str]) -> None:
+        """Registers again when changed settings are told to name servers or name other ones."""
+        if "brokerPermission" in keys:
+            self._topics.data_version = self._topics.data_version.next(self._now_ms())
+        if not {"brokerPermission", "namesrvAddr"}.isdisjoint(keys):
+            self.register(force=True)
+
+    def _topic_changed(self, topic: str) -> None:
+        """Registers a changed topic at once; if others follow soon, those of a pause together."""
+        self._changed[topic] = None
+        if not self._is_pausing:
+            self._pause_ms = FIRST_PAUSE_MS
+            self._register_changed()
+
+    def _register_changed(self) -> None:
+        """Registers the topics that changed; all topics if one was deleted, or too many changed."""
+        names, self._changed = list(self._changed), {}
+        self._is_pausing = bool(names)
+        if not names:
+            return
+        self._later(self._pause_ms, self._register_changed)
+        self._pause_ms = min(2 * self._pause_ms, PAUSE_MS)
+        found = [self._topics.get(name) for name in names]
+        changed = [topic for topic in found if topic is not None]
+        if len(changed) < len(names) or len(changed) > MAX_SINGLE_TOPICS:
+            self.register(force=True)
+        elif self.name_servers is not None:
+            self.name_servers.set_addresses(self._config.namesrv_addr)
+            self.name_servers.register_topics(changed)

@@ -155,10 +155,22 @@ class DueMessages:
             encoded += encode_properties(stamps).encode()
         get = properties.get
         tags = get("TAGS")
-        return tuple.__new__(PutMessage, (
-            topic, queue_id, body, encoded, tags_code(tags) if tags else 0, born_ms, born_host,
-            store_host, get("UNIQ_KEY"), get("KEYS"), tags, flag, sys_flag, reconsume_times, 0,
-        ))  # fmt: skip
+        return PutMessage(
+            topic=topic,
+            queue_id=queue_id,
+            body=body,
+            properties=encoded,
+            tags_code=tags_code(tags) if tags else 0,
+            born_timestamp_ms=born_ms,
+            born_host=born_host,
+            store_host=store_host,
+            uniq_key=get("UNIQ_KEY"),
+            keys=get("KEYS"),
+            tags=tags,
+            flag=flag,
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+        )
 
 
 def restored(stored: MessageExt) -> InnerMessage | None:

@@ -33,6 +33,7 @@ from txrocketmq.broker.store.get.get_result import (
 from txrocketmq.broker.store.get.stored_messages import StoredMessages
 from txrocketmq.broker.store.log.commit_log import Batch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
@@ -79,7 +80,8 @@ class MessageStore(StoredMessages):
         self._marks = Marks(disk, root)
         self._inventory = InventoryFile(disk, root)
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
-        self._reput = Reput(config, self._log, self._queues, self._index)
+        dispatchers = Dispatchers(config, self._index)
+        self._reput = Reput(config, self._log, self._queues, dispatchers)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
         self._retention = Retention(
             disk, config, self._log, self._queues, self._index, self._records.memory.check
@@ -88,7 +90,7 @@ class MessageStore(StoredMessages):
         self.removals = self._retention.removals
         self.removals.notes.add(self._marks.path)
         self.commit = CommitPoint(policy or policy_of(config))
-        self._confirmed = Confirmed(self.commit, self._reput)
+        self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
@@ -127,7 +129,8 @@ class MessageStore(StoredMessages):
             raise
         self.commit.written = self._log.max_offset
         self.commit.durable = self.flush.flushed_offset
-        self._reput.index_from = min(self._reput.index_from, self._reput.offset)
+        index_from = self._reput.dispatchers.index_from
+        self._reput.dispatchers.index_from = min(index_from, self._reput.offset)
         self.flush.log_timestamp_ms = recovered.last_store_timestamp_ms
         self._confirmed.shown_ms = recovered.last_store_timestamp_ms
         self.flush.queues_timestamp_ms = recovered.last_store_timestamp_ms

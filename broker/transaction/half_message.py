@@ -55,11 +55,23 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
         for pair in pairs:
             encoded = encoded.replace(f"\x02{pair}".encode(), b"\x02")
     tags = get(names.TAGS)
-    return tuple.__new__(PutMessage, (
-        *place, half.body, encoded[1:], tags_code(tags) if tags else 0, half.born_timestamp,
-        half.born_host, half.store_host, get(names.UNIQ_KEY), get(names.KEYS), tags, half.flag,
-        sys_flag, half.reconsume_times, half.commit_log_offset,
-    ))  # fmt: skip
+    return PutMessage(
+        topic=place[0],
+        queue_id=place[1],
+        body=half.body,
+        properties=encoded[1:],
+        tags_code=tags_code(tags) if tags else 0,
+        born_timestamp_ms=half.born_timestamp,
+        born_host=half.born_host,
+        store_host=half.store_host,
+        uniq_key=get(names.UNIQ_KEY),
+        keys=get(names.KEYS),
+        tags=tags,
+        flag=half.flag,
+        sys_flag=sys_flag,
+        reconsume_times=half.reconsume_times,
+        prepared_transaction_offset=half.commit_log_offset,
+    )
 
 
 def committed(half: MessageExt) -> InnerMessage | None:

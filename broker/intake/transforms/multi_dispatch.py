@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH, is_light, listed
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
+from txrocketmq.broker.store.queues.light_queues import is_light, listed
 from txrocketmq.broker.tables.topic import validate_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError

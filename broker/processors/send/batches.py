@@ -14,7 +14,7 @@ messages into the log while it appends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -25,8 +25,7 @@ from txrocketmq.broker.intake.transforms.inner_batch import Counted
 from txrocketmq.broker.processors.send.send_answers import (
     BATCH_KEY,
     CODES,
-    BinaryAnswers,
-    JsonAnswers,
+    SendAnswers,
     Stored,
     message_ids,
 )
@@ -75,8 +74,7 @@ class LongBatch(NamedTuple):
 class Batches:
     """Makes the messages of short batches, and stores the long ones, which are under way.
 
-    `answers` returns the answers by status, `cluster` is what messages say of theirs, and `now_ms`
-    is the time.
+    `cluster` is what messages say of theirs, and `now_ms` is the time.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class Batches:
         checks: SendChecks,
         intake: Intake,
         walks: Walks,
-        answers: Callable[[], Mapping[PutStatus, JsonAnswers | BinaryAnswers]],
+        answers: SendAnswers,
         cluster: str,
         now_ms: Callable[[], int],
     ) -> None:
@@ -107,7 +105,7 @@ class Batches:
     ) -> tuple[list[PutMessage], str | None]:
         """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set.
 
-        There are none of a long batch: `go_on` begins with it, and the run ends before the next
+        There are none of a long batch: `end_run` begins with it, and the run ends before the next
         command. Raises ResponseError or NotTaken for a batch that is refused.
         """
         self._checks.check_batch(batch)
@@ -155,8 +153,8 @@ class Batches:
         peer.begin_work()
         peer.begin_work()  # with two of these, nothing else of it is served
 
-    def go_on(self) -> None:
-        """Begins with what waits, after what came before it has been put."""
+    def end_run(self, _: Container[int] | None, __: int) -> None:
+        """Begins with what waits, after what came before it in its run has been put."""
         if self._waiting and not self._is_under_way:
             self._is_under_way = True
             self._walks.run(self._all(), self._failed)
@@ -225,7 +223,7 @@ class Batches:
         yield
         offsets = [place[0] for place in stored.places[:1]]
         more: list[bytes] = []
-        answers = self._answers()[PutStatus.PUT_OK]
+        answers = self._answers.stored
         for first in range(1, len(run), _AT_ONCE * 8):
             places = stored.places[first : first + _AT_ONCE * 8]
             more.append(message_ids(answers.host, [place[0] for place in places]))
@@ -275,10 +273,10 @@ class Batches:
             outcome = commit.outcome(stored.end_offset)
         if batch.command.is_oneway:
             return
-        answers = self._answers()
+        of = self._answers.of
 
         def write(status: PutStatus) -> None:
-            run.write_later([answers[status].frames([answer])], CODES[status])
+            run.write_later([of[status].frames([answer])], CODES[status])
 
         if isinstance(outcome, Ticket):
             outcome.then(write)

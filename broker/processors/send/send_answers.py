@@ -184,3 +184,17 @@ def prepared_answers(
     """Prepares the answers for each status of a stored message, in the server's form of headers."""
     form = BinaryAnswers if serialize_type == SerializeType.ROCKETMQ else JsonAnswers
     return {status: form(code, ext_fields, store_host) for status, code in CODES.items()}
+
+
+class SendAnswers:
+    """The prepared answers of a broker: `of` each status, and those to what was `stored`."""
+
+    def __init__(self, store_host: bytes, serialize_type: int = SerializeType.JSON) -> None:
+        self._store_host = store_host
+        self._serialize_type = serialize_type
+        self.prepare({})
+
+    def prepare(self, ext_fields: dict[str, str]) -> None:
+        """Prepares them anew, with other fields that all answers have."""
+        self.of = prepared_answers(ext_fields, self._store_host, self._serialize_type)
+        self.stored = self.of[PutStatus.PUT_OK]

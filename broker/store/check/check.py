@@ -41,8 +41,9 @@ from txrocketmq.broker.store.formats.opening_report import Recovered, messages
 from txrocketmq.broker.store.formats.scan import Record
 from txrocketmq.broker.store.index.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.log_walk import LogWalk, Run, record_at, runs_of
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.opening.index_comparison import has_keys_between
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
@@ -193,7 +194,8 @@ class StoreCheck:
     def _open(self, now_ms: int, topics: Collection[str] | None, *, trusts: bool = False) -> None:
         config, root = self._config, self._config.store_path_root_dir
         checkpoint = Checkpoint(self.files, os.path.join(root, "checkpoint"))
-        reput = Reput(config, self._log, self._queues, self._index)
+        dispatchers = Dispatchers(config, self._index)
+        reput = Reput(config, self._log, self._queues, dispatchers)
         self._marks.lock()
         try:
             done = Recovery(

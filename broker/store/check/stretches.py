@@ -29,8 +29,8 @@ from txrocketmq.broker.store.formats.scan import (
     Record,
     is_torn,
 )
-from txrocketmq.broker.store.log.dispatch import enters_queue
 from txrocketmq.broker.store.log.log_walk import END, Batch, LogWalk, RecordBatch, Run
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import dtype, fixed, picked

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.formats.scan import PROPERTIES_LENGTH_BYTES, Record, Walk
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.light_queues import offset_in
 

@@ -375,7 +375,7 @@ class Recovery:
         if index_from < done.max_offset:
             lacking = [*lacking, (index_from, done.max_offset)]
         reput = self._reput
-        reput.index_from, reput.repair = index_from, UnitRepair(self._log.files)
+        reput.dispatchers.index_from, reput.repair = index_from, UnitRepair(self._log.files)
         reput.is_known = self._known(topics)
         # A topic may be younger than the last topics.json that was durable.
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms

@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST
 from tests.broker.delays.scene import deliver
-from tests.broker.processors.sends import Sending, send_processor
+from tests.broker.processors.sends import Sending, Writing
 from tests.fakes import request
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn, NotTaken, Transforms, no_transforms
@@ -18,7 +18,6 @@ from txrocketmq.broker.processors.send.send_back import SendBackProcessor
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.codes import RequestCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.frame.frame import encode_frame
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
@@ -72,7 +71,7 @@ class Scene:
         parts.intake.transforms = Transforms(
             (*own._transforms, MadeUp(acts_on)), own._attributes_of
         )
-        self.sending.dispatcher.use(Registry(send_processor(parts)))
+        self.sending.dispatcher.use(Writing(parts).registry)
 
     def header(self) -> SendMessageRequestHeader:
         return SendMessageRequestHeader(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
-from tests.broker.processors.sends import send_processor
+from tests.broker.processors.sends import Writing
 from tests.fakes import FakePeer
 from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -52,7 +52,7 @@ class Scene:
         self.said += self.timers.open(self.parts.now_ms)
         self.failures: list[Exception] = []
         registry = Registry(
-            send_processor(self.parts),
+            Writing(self.parts).writes,
             RecallMessageProcessor(
                 self.parts.config, self.parts.topics, self.parts.intake, STORE_HOST
             ),

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker.store.disk.steps import finished
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
 from txrocketmq.broker.store.formats.scan import Walk
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.queues import light_queues
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 
 NOW_MS = 1_700_000_000_000
 LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}

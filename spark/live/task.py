@@ -47,7 +47,7 @@ from txrocketmq.spark.live.wire.security import Security
 from txrocketmq.spark.log.losses import lose, names_all
 from txrocketmq.spark.options.conditions import Bounds
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.planning.scan import Rows, Scan
+from txrocketmq.spark.planning.scan import Scan, ScanRows
 
 ROUTE_S: Final = 30
 """How long the tasks of a worker use the same routes, in seconds (pollNameServerInterval)."""
@@ -123,7 +123,7 @@ class LiveScan:
                 lose(str(found), fail=options.fail_on_data_loss and not is_excused)
 
         answers = follow(part, joined(pulls, options.batch_bytes))
-        yield from Rows(self.scan, _origin(cluster, part, options), wanted, gone).of(
+        yield from ScanRows(self.scan, _origin(cluster, part, options), wanted, gone).of(
             wanted.apply(each) if isinstance(each, Records) else each for each in answers
         )
 

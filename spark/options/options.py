@@ -19,8 +19,8 @@ from typing import Any, Final
 from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.options import option_values as values
 from txrocketmq.spark.options.offsets import (
+    OffsetKey,
     Offsets,
-    QueueKey,
     check_order,
     ending_offsets,
     queue_text,
@@ -117,14 +117,14 @@ class SourceOptions:
     startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
     """Only messages stored before this time are read. Overrides endingOffsets."""
-    starting_times: Mapping[QueueKey, int] | None = _option(
+    starting_times: Mapping[OffsetKey, int] | None = _option(
         "startingOffsetsByTimestamp", None, Use.LIVE, queue_times
     )
     """Where to begin in some queues: at the first message stored at a time or later, in
     milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}` or, on each broker,
     `{"topic": {"0": 1763600000000}}`; where there is none, at the end. Overrides startingOffsets,
     which count for all other queues."""
-    ending_times: Mapping[QueueKey, int] | None = _option(
+    ending_times: Mapping[OffsetKey, int] | None = _option(
         "endingOffsetsByTimestamp", None, Use.LIVE_BATCH, queue_times
     )
     """Likewise where to end: before that message. Overrides endingOffsets."""

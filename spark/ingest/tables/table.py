@@ -39,8 +39,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
-from txrocketmq.spark.ingest.parts import Layout, Part
-from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.parts import TableFile, TableLayout
+from txrocketmq.spark.ingest.plan import CopiedRange
 from txrocketmq.spark.ingest.quarantine import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.log.quarantine import COLUMNS
@@ -54,7 +54,7 @@ _BROKERS: Final = "txrocketmq.brokers"
 _APP: Final = "txrocketmq:"
 
 
-class Table:
+class DeltaLakeTable:
     """The table at a place, a folder or URI where nothing needs to exist yet."""
 
     def __init__(self, uri: str) -> None:
@@ -110,11 +110,11 @@ class Table:
         }
         self._create(self._at, settings.schema, settings.partition_by, configuration)
 
-    def layout(self, settings: TableSettings) -> Layout:
+    def layout(self, settings: TableSettings) -> TableLayout:
         """Returns how the files of the table, which has these settings, are to be written."""
-        return Layout.of_hive(settings.schema, settings.partition_by)
+        return TableLayout.of_hive(settings.schema, settings.partition_by)
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, CopiedRange]:
         """Returns by broker how far its log is in the table."""
         delta = self._delta()
         found = {}
@@ -124,7 +124,9 @@ class Table:
             if at is not None:
                 crc = delta.transaction_version(f"{name}:crc")
                 known = "" if crc is None or crc < 0 else f"{crc:08x}"
-                found[broker] = Position(at, known, delta.transaction_version(f"{name}:start") or 0)
+                found[broker] = CopiedRange(
+                    at, known, delta.transaction_version(f"{name}:start") or 0
+                )
         return found
 
     def expect(self, brokers: Iterable[str]) -> None:
@@ -142,9 +144,9 @@ class Table:
 
     def commit(
         self,
-        parts: Sequence[Part],
-        positions: Mapping[str, Position],
-        before: Mapping[str, Position],
+        parts: Sequence[TableFile],
+        positions: Mapping[str, CopiedRange],
+        before: Mapping[str, CopiedRange],
     ) -> int:
         """Makes files part of the table and moves positions; returns the version of the table.
 
@@ -209,7 +211,7 @@ class Table:
         except Exception as error:  # whatever the engine raises
             raise TableError(f"{self.name} cannot be read: {error}") from error
 
-    def quarantine(self, positions: Mapping[str, Position], rows: pa.Table) -> None:
+    def quarantine(self, positions: Mapping[str, CopiedRange], rows: pa.Table) -> None:
         """Adds rows, found in the logs up to these positions, to the table `quarantine`."""
         if not rows.num_rows:
             return

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import NotTaken, Transforms
-from txrocketmq.broker.intake.transforms.check import check_message
+from txrocketmq.broker.intake.transforms.record_limits import check_message
 from txrocketmq.broker.store.message_store import Batch, MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS
 from txrocketmq.broker.tables.stats import BrokerStats

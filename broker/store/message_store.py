@@ -36,7 +36,7 @@ from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
 from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
 from txrocketmq.broker.store.upkeep.reput import Reput
@@ -72,7 +72,7 @@ class MessageStore(StoredMessages):
         super().__init__(config, disk)
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
-        self._marks = Marks(disk, root)
+        self._marks = MarkerFiles(disk, root)
         self._inventory = InventoryFile(disk, root)
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
         self._reput = Reput(config, self._log, self._queues, self._index)

@@ -28,11 +28,11 @@ from txrocketmq.spark.arrow.errors import (
 )
 
 if TYPE_CHECKING:
+    from txrocketmq.spark.ingest.copy_plan import Plan
     from txrocketmq.spark.ingest.job import Commit, IngestJob, IngestListener
-    from txrocketmq.spark.ingest.plan import Plan
     from txrocketmq.spark.ingest.runners.runner import Runner
     from txrocketmq.spark.ingest.tables.destination import Destination
-    from txrocketmq.spark.ingest.verify import Verification
+    from txrocketmq.spark.ingest.verification import Verification
     from txrocketmq.spark.store.store import Store
 
 PROG: Final = "txrocketmq ingest"
@@ -244,7 +244,7 @@ def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from txrocketmq.spark.ingest.progress import ProgressBar
-    from txrocketmq.spark.ingest.verify import settings_of
+    from txrocketmq.spark.ingest.verification import settings_of
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
@@ -280,8 +280,8 @@ def make_job(
     Raises OptionError or StoreError, before anything is done.
     """
     from txrocketmq.remoting.process.operating_system import cores
+    from txrocketmq.spark.ingest.copy_plan import Wishes
     from txrocketmq.spark.ingest.job import IngestJob
-    from txrocketmq.spark.ingest.plan import Wishes
     from txrocketmq.spark.ingest.runners.runner import Rate
     from txrocketmq.spark.ingest.settings import (
         TableSettings,
@@ -331,7 +331,7 @@ def make_job(
 def _destination(options: argparse.Namespace) -> Destination:
     """Returns the table that the options name."""
     if options.format == "delta":
-        from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
+        from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 
         return DeltaLakeTable(options.out)
     from txrocketmq.spark.ingest.tables.iceberg import IDENTIFIER, IcebergTable
@@ -448,7 +448,7 @@ def _show_plan(plan: Plan | None) -> None:
 
 
 def _verify(job: IngestJob) -> int:
-    from txrocketmq.spark.ingest.verify import verify
+    from txrocketmq.spark.ingest.verification import verify
 
     found = verify(job.table, job.stores, job.start_runner(), job.rate)
     try:

@@ -16,7 +16,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ConsumerRunningInfo,
     ProducerConnection,
@@ -60,12 +60,12 @@ class Clients(Groups):
                 return found
         raise GroupOffline(group)
 
-    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
+    async def producer_connections(self, group: str, topic: str) -> list[ClientConnection]:
         """Returns the producers of a group that are connected to the brokers of a topic.
 
         The list is empty if none is connected. Raises NoRoute and AdminRefused.
         """
-        found: dict[str | None, Connection] = {}
+        found: dict[str | None, ClientConnection] = {}
         for broker in await self._brokers_of_topic(topic):
             try:
                 reply = await self._ask(

@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.base.errors import MQClientError
-from txrocketmq.client.base.validate import MAX_TOPIC_LENGTH, check_group
+from txrocketmq.client.base.validators import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
@@ -51,7 +51,7 @@ from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetS
 from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.allocate import Strategy, averagely
+from txrocketmq.remoting.message.allocation import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.pop import retry_topic_v1
 from txrocketmq.remoting.message.tags import SUB_ALL

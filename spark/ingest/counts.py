@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.spark.columns.decode import Decoder
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
-from txrocketmq.spark.ingest.quarantine import Broker
+from txrocketmq.spark.ingest.quarantine_rows import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.log.log_reader import read_log

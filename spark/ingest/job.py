@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from txrocketmq.spark.arrow.errors import SparkSourceError, StoreError
-from txrocketmq.spark.ingest.plan import (
+from txrocketmq.spark.ingest.copy_plan import (
     CopiedRange,
     IngestSplit,
     LostRange,
@@ -27,7 +27,7 @@ from txrocketmq.spark.ingest.plan import (
     Wishes,
     plan_run,
 )
-from txrocketmq.spark.ingest.quarantine import gone
+from txrocketmq.spark.ingest.quarantine_rows import gone
 from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination

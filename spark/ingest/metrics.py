@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import CopiedRange
 
 _PREFIX = "txrocketmq_ingest"
 

@@ -19,9 +19,9 @@ from txrocketmq.spark.arrow.errors import BadRecordError, DataLossError
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.decode import BadRecord, Decoder
 from txrocketmq.spark.columns.selection import Selection
+from txrocketmq.spark.ingest.copy_plan import IngestSplit, LostRange
 from txrocketmq.spark.ingest.parts import Parts, Place, TableFile, TableLayout
-from txrocketmq.spark.ingest.plan import IngestSplit, LostRange
-from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
+from txrocketmq.spark.ingest.quarantine_rows import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.log.log_reader import LogFinding, LostBytes, read_log
 from txrocketmq.spark.log.losses import loss_text

@@ -32,7 +32,7 @@ from txrocketmq.spark.options.pace import Pace
 from txrocketmq.spark.planning.picks import still_stand, units_of
 from txrocketmq.spark.planning.queue_coverage import read_covered
 from txrocketmq.spark.planning.split import CoveredPicks, LogRange, QueuePicks, Split
-from txrocketmq.spark.planning.verify import StoreCheck
+from txrocketmq.spark.planning.store_verification import StoreCheck
 from txrocketmq.spark.store.files import files_of
 from txrocketmq.spark.store.store import Store
 

@@ -17,7 +17,7 @@ from txrocketmq.spark.options.offsets import EARLIEST, LATEST
 from txrocketmq.spark.planning.plan import extent_of, log_ranges
 from txrocketmq.spark.planning.scan import decoded
 from txrocketmq.spark.planning.split import LogRange
-from txrocketmq.spark.planning.verify import StoreCheck
+from txrocketmq.spark.planning.store_verification import StoreCheck
 from txrocketmq.spark.tables.table import BROKER_NAME, CLUSTER, ColumnValues, Request, Row, Table
 
 

@@ -19,8 +19,8 @@ from tests.spark.ingest.stores_and_tables import SETTINGS, keys_of, put_some, st
 from txrocketmq.spark.arrow.errors import TableBusy
 from txrocketmq.spark.ingest.job import IngestJob
 from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable, location
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable, location
+from txrocketmq.spark.ingest.verification import verify
 from txrocketmq.spark.store.store import Store
 
 SERVER = """

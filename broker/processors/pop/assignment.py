@@ -27,7 +27,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.allocate import (
+from txrocketmq.remoting.message.allocation import (
     STRATEGIES,
     Strategy,
     consistent_hash,

@@ -10,7 +10,7 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.transforms.check import check_topic
+from txrocketmq.broker.intake.transforms.record_limits import check_topic
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.broker.tables.attributes import why_nothing_is_taken

@@ -51,7 +51,7 @@ from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues, KindOf, kind_unknown
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, places_of
 from txrocketmq.broker.store.queues.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.reput import Reput
 from txrocketmq.remoting.primitives.packing import fixed
 
@@ -67,7 +67,7 @@ _UNITS_AT_ONCE: Final = 65_536
 _ITEMS_AT_ONCE: Final = 16_384
 _NONE: Final = -1
 
-QueueKey = tuple[bytes, int]
+TopicQueue = tuple[bytes, int]
 
 
 class Finding(NamedTuple):
@@ -104,7 +104,7 @@ class Looked:
     more: int = 0
     """The number of findings beyond those that are kept."""
     messages: int = 0
-    units: dict[QueueKey, int] = field(default_factory=dict)
+    units: dict[TopicQueue, int] = field(default_factory=dict)
     """By queue: how many messages have their units."""
     without_queue: int = 0
     """How many messages are of topics that have no queues, or were deleted."""
@@ -130,7 +130,7 @@ class Looked:
         else:
             self.more += 1
 
-    def has_units(self, key: QueueKey, count: int) -> None:
+    def has_units(self, key: TopicQueue, count: int) -> None:
         """Counts messages that have their units."""
         self.units[key] = self.units.get(key, 0) + count
 
@@ -154,7 +154,7 @@ class StoreCheck:
     def _build(self, extra: Collection[str]) -> None:
         config, root = self._config, self._config.store_path_root_dir
         self.files = DryFiles(extra)
-        self._marks = Marks(self.files, root)
+        self._marks = MarkerFiles(self.files, root)
         self._log = CommitLog(self.files, config)
         self._queues = ConsumeQueues(self.files, config)
         self._queues.kind_of = self._kind_of
@@ -382,7 +382,7 @@ class StoreCheck:
 
     def finish(self, looked: Collection[Looked]) -> Iterator[Finding]:
         """Returns findings that only show when all parts are known."""
-        with_units: dict[QueueKey, int] = {}
+        with_units: dict[TopicQueue, int] = {}
         for each in looked:
             for key, count in each.units.items():
                 with_units[key] = with_units.get(key, 0) + count
@@ -447,7 +447,7 @@ def _fastest_walk() -> type[LogWalk]:
 
 def _light_runs(records: Iterable[Record]) -> Iterator[Run]:
     """The same messages as runs of light queues."""
-    seen: dict[QueueKey, list[int]] = {}
+    seen: dict[TopicQueue, list[int]] = {}
     for found in records:
         for topic, queue_offset in places_of(found) if enters_queue(found.sys_flag) else ():
             rows = seen.setdefault((topic.encode("utf-8", "replace"), QUEUE_ID), [])

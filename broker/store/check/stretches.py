@@ -30,7 +30,7 @@ from txrocketmq.broker.store.formats.scan import (
     is_torn,
 )
 from txrocketmq.broker.store.log.dispatch import enters_queue
-from txrocketmq.broker.store.log.log_walk import END, Batch, LogWalk, RecordBatch, Run
+from txrocketmq.broker.store.log.log_walk import END, LogWalk, RecordBatch, Run, SoundRecords
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import dtype, fixed, picked
@@ -170,7 +170,7 @@ class StretchWalk(LogWalk):
     _at_once = _RECORDS_AT_ONCE
     """How many records are read for the next stretch; few where there is much damage."""
 
-    def batches(self, start: int, end: int = END) -> Iterator[Batch]:
+    def batches(self, start: int, end: int = END) -> Iterator[SoundRecords]:
         """Yields stretches, and single records where a stretch has ended."""
         self.position = start
         while self.position < end:

@@ -17,7 +17,7 @@ import mmap
 from typing import Final
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.packing import fixed, picked
 
@@ -49,7 +49,7 @@ def record_size(file: MappedFile, physical_offset: int) -> int | None:
     at = physical_offset - file.from_offset
     if not 0 <= at < file.wrote_bytes:
         return None
-    for found in Walk(file, at, check_crc=False):
+    for found in RecordWalk(file, at, check_crc=False):
         return found.size_bytes if found.end <= file.wrote_bytes else None
     return None
 

@@ -86,7 +86,7 @@ class Checkpoint:
         return max(min(self.physic_msg_timestamp_ms, self.logics_msg_timestamp_ms) - SLACK_MS, 0)
 
 
-class Marks:
+class MarkerFiles:
     """The abort file and the lock file of a store's directory."""
 
     def __init__(self, files: Files, root: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import MessageIllegal
-from txrocketmq.client.base.validate import check_message
+from txrocketmq.client.base.validators import check_message
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.core.trace import MessageType
 from txrocketmq.remoting.call import Call

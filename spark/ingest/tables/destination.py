@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.parts import TableFile, TableLayout
-from txrocketmq.spark.ingest.plan import CopiedRange
 from txrocketmq.spark.ingest.settings import TableSettings
 
 

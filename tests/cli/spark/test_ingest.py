@@ -27,7 +27,7 @@ from txrocketmq.spark.arrow.errors import (
     TableError,
 )
 from txrocketmq.spark.ingest.runners.runner import Runner, run_here
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.options.pace import Pace
 
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.table import DeltaLakeTable as Iceberg
+from pyiceberg.table import Table as Iceberg
 from sqlalchemy.exc import OperationalError
 
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest.job import Commit, IngestJob
 from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.ingest.tables.iceberg import CATALOG, CATALOG_NAME, IcebergTable
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
 from txrocketmq.spark.store.store import Store
 
 SETTINGS = TableSettings(columns=chosen_columns(None), source=(("view", "logical"),))

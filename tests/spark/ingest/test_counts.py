@@ -21,7 +21,7 @@ from txrocketmq.spark.ingest.counts import (
     sum_of,
     together,
 )
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.store import queue_files
 from txrocketmq.spark.store.store import Store
 

@@ -31,10 +31,10 @@ from txrocketmq.spark.arrow.errors import (
     TableError,
 )
 from txrocketmq.spark.ingest import job, task
+from txrocketmq.spark.ingest.copy_plan import Plan, Wishes
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import Plan, Wishes
 from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Task, outcome_of, run_here
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.task import SplitResult
 from txrocketmq.spark.options.pace import Pace
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from txrocketmq.spark.ingest.copy_plan import CopiedRange, IngestSplit, LostRange
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.metrics import State, write_metrics
-from txrocketmq.spark.ingest.plan import CopiedRange, IngestSplit, LostRange
 from txrocketmq.spark.ingest.task import SplitResult
 
 RESULT = SplitResult(

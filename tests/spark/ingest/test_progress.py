@@ -6,8 +6,8 @@ from collections import Counter
 
 from rich.console import Console
 
+from txrocketmq.spark.ingest.copy_plan import IngestSplit, LostRange, Plan
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import IngestSplit, LostRange, Plan
 from txrocketmq.spark.ingest.progress import ProgressBar
 from txrocketmq.spark.ingest.task import SplitResult
 

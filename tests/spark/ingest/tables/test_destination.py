@@ -19,10 +19,10 @@ from tests.spark.ingest.stores_and_tables import (
     store_of,
 )
 from txrocketmq.spark.arrow.errors import TableBusy
-from txrocketmq.spark.ingest.plan import CopiedRange
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.ingest.tables.iceberg import IcebergTable
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable
 
 
 @pytest.fixture(params=["delta", "iceberg"])

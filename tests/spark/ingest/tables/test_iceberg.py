@@ -31,11 +31,11 @@ from tests.spark.ingest.stores_and_tables import (
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.ingest import job
-from txrocketmq.spark.ingest.plan import CopiedRange
-from txrocketmq.spark.ingest.quarantine import gone
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.quarantine_rows import gone
 from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.tables.iceberg import IcebergTable
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.verification import verify
 
 BROKER = "DefaultCluster/broker-a"
 

@@ -39,9 +39,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.parts import TableFile, TableLayout
-from txrocketmq.spark.ingest.plan import CopiedRange
-from txrocketmq.spark.ingest.quarantine import Broker
+from txrocketmq.spark.ingest.quarantine_rows import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.log.quarantine import COLUMNS
 from txrocketmq.spark.store.files import ArrowFiles, LocalFiles, files_of, shown

@@ -11,9 +11,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.ingest.stores_and_tables import SETTINGS, quarantined
 from txrocketmq.spark.arrow.errors import TableBusy, TableError
-from txrocketmq.spark.ingest.plan import CopiedRange
-from txrocketmq.spark.ingest.quarantine import gone
-from txrocketmq.spark.ingest.tables.table import DeltaLakeTable, location
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.quarantine_rows import gone
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable, location
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.arrow.errors import TableError
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.counts import (
     BrokerQueue,
     Count,
@@ -26,7 +27,6 @@ from txrocketmq.spark.ingest.counts import (
     filter_of,
     together,
 )
-from txrocketmq.spark.ingest.plan import CopiedRange
 from txrocketmq.spark.ingest.runners.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.spark.arrow.errors import DataLossError, StoreError
-from txrocketmq.spark.ingest.plan import CopiedRange, LostRange, Plan, StoreBounds, Wishes, plan_run
+from txrocketmq.spark.ingest.copy_plan import (
+    CopiedRange,
+    LostRange,
+    Plan,
+    StoreBounds,
+    Wishes,
+    plan_run,
+)
 
 STORE = StoreBounds("/store", "broker-a", 0, 2500, [0, 1000, 2000])
 

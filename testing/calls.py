@@ -29,8 +29,7 @@ GROUP: Final = "testing"
 WAIT_S: Final = 10.0
 LOOK_S: Final = 0.02
 PERSIST_MS: Final = 100
-"""How many ms pass between two reports of a test's consumers to the broker on how far they have
-come."""
+"""How many ms pass between two reports of a test's consumers on how far they have come."""
 MAX_MESSAGES: Final = 100_000
 """How many messages `messages` returns at most."""
 _MAX_TOLD: Final = 8

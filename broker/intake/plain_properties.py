@@ -34,9 +34,7 @@ Found = tuple[str | None, str | None, str | None, str | None]
 
 
 class Names(NamedTuple):
-    """The beginnings of pairs (a name and the separator), and the index of each important pair or
-    -1.
-    """
+    """The beginnings of pairs (name and separator), and the index of each important pair, or -1."""
 
     beginnings: tuple[str, ...]
     uniq_key: int

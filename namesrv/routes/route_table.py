@@ -395,9 +395,7 @@ class RouteTable:
         return self._topics.set_perm(broker_name, _without_write)
 
     def add_write_perm(self, broker_name: str) -> Generator[None, None, int]:
-        """Lets all topics of a broker be read and written, some in each step; returns how many
-        there are.
-        """
+        """Lets all topics of a broker be read and written, some a step; returns how many."""
         return self._topics.set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
     def topics(self) -> TopicList:

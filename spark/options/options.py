@@ -91,8 +91,7 @@ class SourceOptions:
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
-    """Tags separated by `||`; `*` is all. For conditions on properties, use `where` of the
-    query."""
+    """Tags separated by `||`; `*` is all. Conditions on properties are for `where` of the query."""
     sql_expression: str | None = _option("sqlExpression", None, Use.LIVE)
     """An SQL92 expression over the properties of messages, by which brokers choose what they give:
     `a > 5 AND b = 'x'`. They need `enablePropertyFilter=true`. Not together with subExpression."""
@@ -154,8 +153,7 @@ class SourceOptions:
     and timestampType; headers with includeHeaders; and brokerName, as each broker has a partition
     0 of its own."""
     include_headers: bool = _option("includeHeaders", default=False, uses=Use.MESSAGES)
-    """Whether there is the column headers of Spark's Kafka source, with the properties. Needs
-    kafkaNames."""
+    """Whether there is Spark's Kafka column headers, with the properties. Needs kafkaNames."""
     where: tuple[Predicate, ...] = _option("where", (), Use.STORE, parse_where, shown="")
     """Conditions that all rows of this load fulfil, such as `topic = 'Orders' AND queueId IN (0,
     1)`; other messages are not decoded, and as far as possible not read. Columns are compared with

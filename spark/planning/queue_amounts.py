@@ -32,8 +32,7 @@ from txrocketmq.spark.store.store import Store
 
 _UNIT: Final = dtype(CONSUME_QUEUE_UNIT)
 _SAMPLE_UNITS: Final = 200
-"""The most units looked at in each queue, to guess the size of its messages and how many have the
-tags.
+"""The most units looked at in each queue, to guess its messages' size and how many have the tags.
 """
 _SAMPLES: Final = 100_000
 """Units looked at in all queues together, but at least one in each."""

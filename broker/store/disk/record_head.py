@@ -55,8 +55,7 @@ def record_size(file: MappedFile, physical_offset: int) -> int | None:
 
 
 def next_head(data: bytes | mmap.mmap, from_offset: int, start: int, end: int) -> int:
-    """The first position from `start` on, and before `end`, at which a record begins; -1 without
-    one.
+    """The first position from `start` to before `end` at which a record begins; -1 without one.
 
     `from_offset` is the log offset of the data. A magic with the offset of that very place is taken
     as proof. After many places that only look like a record the search gives up.

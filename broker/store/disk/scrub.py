@@ -80,9 +80,7 @@ class Scrub:
         return walk.position
 
     def _pass_wrong(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Notes the record at `at`, which is not sound; returns its end, or `at` if it is no
-        record.
-        """
+        """Notes the unsound record at `at`; returns its end, or `at` if it is no record."""
         for record in RecordWalk(part, at, check_crc=False):
             queue = f"{str(record.topic, 'utf-8', 'replace')}/{record.queue_id}"
             self.wrong.append(
@@ -95,9 +93,7 @@ class Scrub:
         return at
 
     def _pass_long(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Checks a record that begins at `at` and ends behind this part; returns its size, 0
-        without one.
-        """
+        """Checks a record that begins at `at` and ends behind this part; returns its size, or 0."""
         left = len(part.view) - at
         if left < HEAD.size:
             head = self._read(path, position + at, HEAD.size)

@@ -179,9 +179,7 @@ def is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:
 
 
 def store_timestamp_ms(data: memoryview) -> int:
-    """When the message of this record, or of its beginning, was stored, in ms; -1 if it is too
-    short.
-    """
+    """When the message of this record or beginning was stored, in ms; -1 if it is too short."""
     if len(data) < _FIXED.size:
         return -1
     (sys_flag,) = _SYS_FLAG.unpack_from(data, _SYS_FLAG_AT)

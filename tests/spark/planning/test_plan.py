@@ -18,7 +18,7 @@ from txrocketmq.spark.arrow.errors import DataLossError, OptionError, Unsupporte
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.log import log_end
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.planning import plan, reading
+from txrocketmq.spark.planning import plan, queue_amounts, reading
 from txrocketmq.spark.planning.plan import Extent, extents_of, splits
 from txrocketmq.spark.planning.split import FILE_BYTES, CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store.queue_files import Queue
@@ -94,10 +94,10 @@ def test_brokers_are_looked_at_all_at_once(tmp_path: Path, monkeypatch: pytest.M
             return plain(*given)
 
         monkeypatch.setattr(module, step, waiting)
-    options = SourceOptions.of({"storePath": f"{tmp_path}/*", "brokerName": "a,b,c"})
+    options = SourceOptions.of({"storePath": f"{tmp_path}/*"})
     parts = reading.Reading(options, Output.of(options)).parts()
-    found = [part.split.store.broker_name for part in parts if part.split is not None]
-    assert found == names
+    found = [part.split.store.uri for part in parts if part.split is not None]
+    assert found == [str(tmp_path / name) for name in names]
 
 
 def test_small_files_are_read_together(

@@ -98,9 +98,7 @@ class Peer(Protocol):
         """Sends a request that has no answer."""
 
     def begin_wait(self, size_bytes: int = WAITING_BYTES) -> None:
-        """Counts that a request waits until something happens, and takes so much memory
-        meanwhile.
-        """
+        """Counts that a request waits for something, and takes so much memory meanwhile."""
 
     def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         """Counts that such a request, of the same size, has been answered."""
@@ -212,5 +210,4 @@ class PendingReply:
 
 
 Answer = Reply[Any] | PendingReply | None
-"""What a handler returns. None means that no answer is sent at all (END_TRANSACTION without a
-decision)."""
+"""What a handler returns. With None none is sent, as for END_TRANSACTION without a decision."""

@@ -51,8 +51,7 @@ _HELD = frozenset(
         RequestCode.NOTIFICATION,
     }
 )
-"""Requests that may wait for messages to come: a late answer does not mean that the server is
-slow."""
+"""Requests that may wait for messages: a late answer does not mean a slow server."""
 _SERVES = "_serves"
 
 
@@ -223,8 +222,7 @@ class Dispatcher:
         self.times: RpcTimes | None = None
         """Counts how long requests take; None if this is not wanted."""
         self.served: tuple[Peer, RemotingCommand] | None = None
-        """The peer and the request that is served now, or the first one of a run; None between
-        requests."""
+        """The peer and its request that is served now, or the first of a run; or None."""
         self.use(registry)
         self._now_ms = now_ms
         self._steady_ms = steady_ms

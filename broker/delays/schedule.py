@@ -184,9 +184,7 @@ class Schedule(DeliveryEngine):
         return found
 
     def _due(self, level: int, offset: int, units: list[Unit]) -> tuple[DueMessages, int]:
-        """Reads the messages of these units that are not finished; returns where the next batch
-        begins, too.
-        """
+        """Reads unfinished messages of these units; returns where the next batch begins, too."""
         done, due = self._done[level], DueMessages(self._intake.transforms)
         for at, unit in enumerate(units, offset):
             if at not in done:

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import deque
 
 TOLERANCE_MS = 100
-"""Differences in ms up to this are no steps, since the two clocks are not read at the same
-moment."""
+"""Differences in ms up to this are no steps, as the clocks are not read at once."""
 
 
 class ClockSteps:
@@ -39,16 +38,13 @@ class ClockSteps:
         return abs(ahead_ms - self._since[-1][1]) > TOLERANCE_MS
 
     def note(self, ahead_ms: int, offset: int) -> None:
-        """Notes a step: messages from `offset` on were, or will be, stored after the clock was
-        set.
-        """
+        """Notes a step: messages from `offset` on are stored after the clock was set."""
         while self._since and self._since[-1][0] >= offset:  # nothing was stored under that one
             self._since.pop()
         self._since.append((offset if self._since else 0, ahead_ms))
 
     def set_back_ms(self, offset: int, ahead_ms: int) -> int:
-        """Returns by how many ms the wall clock was set back since the message at `offset` was
-        stored.
+        """Returns how many ms the clock was set back since the message at `offset` was stored.
 
         `offset` must not decrease from call to call.
         """

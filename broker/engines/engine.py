@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.work.mishap import Heard
+from txrocketmq.broker.work.mishap import MishapListener
 from txrocketmq.broker.work.patience import Patience, Reading
 
 
@@ -31,7 +31,7 @@ class Engine(ABC):
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
-        self.on_unreadable: list[Heard] = []
+        self.on_unreadable: list[MishapListener] = []
         """Called when records cannot be read or understood, and are passed over."""
 
     def tick(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = _never) -> None:
@@ -53,7 +53,7 @@ class DeliveryEngine(Engine):
 
     def __init__(self, store: MessageStore, patience: Patience) -> None:
         super().__init__(store, patience)
-        self.on_refused: list[Heard] = []
+        self.on_refused: list[MishapListener] = []
         """Called when the store takes no messages for now, so that they wait on."""
-        self.on_dead_letters: list[Heard] = []
+        self.on_dead_letters: list[MishapListener] = []
         """Called when messages that can never go where they should are put aside for people."""

@@ -53,8 +53,7 @@ shorter one. The first one is always taken; those beyond the limit come with the
 _BITMAP_WORK: Final = 1_000
 """How much work the bitmap of one message may be, as `work_of` counts it: some 0.5 ms."""
 _DEAD_SINCE_MS: Final = 30_000
-"""How long before the start, in ms, a filter died whose consumers were alive when the broker
-stopped."""
+"""How long before the start, in ms, a filter died whose consumers were alive at the stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +95,7 @@ class ConsumerFilterData:
 
     @classmethod
     def from_json(cls, topic: str, group: str, value: Mapping[str, Any]) -> ConsumerFilterData:
-        """Reads the object of the file; raises ValueError, TypeError or AttributeError for anything
-        else.
-        """
+        """Reads the object of the file; raises ValueError, TypeError or AttributeError."""
         bloom = value.get("bloomFilterData")
         return cls(
             topic,
@@ -153,9 +150,7 @@ class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
     # ---------------------------------------------------------------- file
 
     def decode(self, content: Mapping[str, Any]) -> list[ConsumerFilterData]:
-        """Reads the filters; none when their bits are of another filter size, since the bitmaps are
-        then, too.
-        """
+        """Reads the filters; none when their bits, as the bitmaps, are of another filter size."""
         found = [
             ConsumerFilterData.from_json(topic, group, value)
             for topic, groups in (content.get("filterDataByTopic") or {}).items()
@@ -348,9 +343,7 @@ class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
         return self.expressions.compile(expression, at_once=at_once)
 
     def compiled(self, data: ConsumerFilterData) -> Expression | None:
-        """Returns the compiled expression of these data; None if it is not valid. May raise
-        NotCompiled.
-        """
+        """Returns the compiled expression, None if it is not valid. May raise NotCompiled."""
         try:
             return self.compile(data.expression, data.expression_type)
         except ExpressionError:

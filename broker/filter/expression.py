@@ -78,9 +78,7 @@ class Expression:
         return self.operand.terms
 
     def matches(self, properties: Properties) -> bool:
-        """Whether the expression is true for these properties: neither false nor unknown nor an
-        error.
-        """
+        """Whether the expression is true for these properties: not false, unknown or an error."""
         try:
             return evaluate(self.operand, properties) is True
         except EvaluationError:
@@ -103,9 +101,7 @@ class NotCompiled(NotYet):
 def _when_compiled(
     waiting: list[Callable[[], None]], peer: Peer, go_on: Callable[[], None]
 ) -> None:
-    """Calls `go_on` when the expression is compiled, or found not to be valid, unless the peer has
-    gone.
-    """
+    """Calls `go_on` when the expression is compiled or not valid, unless the peer has gone."""
 
     def compiled() -> None:
         if peer.connected:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, Final
 
+from txrocketmq.broker.pop.in_flight import QueueKey
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
@@ -30,9 +31,6 @@ OTHER_POP: Final = -2
 MAX_MESSAGES: Final = 63
 """How many messages of a pop have a bit in a long."""
 _UNUSED_MS: Final = 24 * 3_600_000
-
-QueueKey = tuple[str, str, int]
-"""A topic, a group and a queue id."""
 
 
 @body("org.apache.rocketmq.broker.pop.orderly.QueueLevelConsumerManager$OrderInfo")
@@ -59,9 +57,7 @@ class OrderInfo(Body):
         return [offsets[0], *(offsets[0] + each for each in offsets[1:])] if offsets else []
 
     def free_ms(self) -> int:
-        """The time at which all messages not acknowledged may be popped again; 0 if there are
-        none.
-        """
+        """When all messages not acknowledged may be popped again; 0 if there are none."""
         visible = self.visible or {}
         hidden_ms = self.pop_time + (self.invisible_time or 0)
         return max(
@@ -103,8 +99,7 @@ class OrderInfos(ConfigTable[Orders]):
         self._free: list[tuple[int, QueueKey]] = []
         """A heap of the times at which to look whether queues may be popped again."""
         self._looks: dict[QueueKey, int] = {}
-        """The time of the next look at each of these queues; other entries of the heap are
-        skipped."""
+        """The time of the next look at these queues; the heap's other entries are skipped."""
         self.on_free: list[Callable[[str, str, int], None]] = []
         """Called with topic, group and queue id when the time has come to pop a queue again."""
 
@@ -150,9 +145,7 @@ class OrderInfos(ConfigTable[Orders]):
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_ms: int
     ) -> bool:
-        """Whether a queue is closed to this attempt; it is open to the attempt that closed it
-        (checkBlock).
-        """
+        """Whether a queue is closed to this attempt, and not by it (checkBlock)."""
         info = self.get(topic, group, queue_id)
         if info is None or not info.offsets:
             return False
@@ -172,9 +165,7 @@ class OrderInfos(ConfigTable[Orders]):
         invisible_ms: int,
         offsets: Sequence[int],
     ) -> list[str]:
-        """Notes a pop of a queue; returns the counts of earlier pops for the answer
-        (orderCountInfo).
-        """
+        """Notes a pop of a queue; returns counts of earlier pops (orderCountInfo)."""
         before = self.get(topic, group, queue_id)
         counts: dict[int, int] = {}
         if before is not None:
@@ -199,8 +190,7 @@ class OrderInfos(ConfigTable[Orders]):
         return [*said, order_count_info(topic, queue_id, least)]
 
     def acked(self, topic: str, group: str, queue_id: int, offset: int, pop_time: int) -> int:
-        """Acknowledges a message; returns the offset up to which the queue is consumed
-        (commitAndNext).
+        """Acknowledges a message; returns how far the queue is consumed (commitAndNext).
 
         Returns NOT_FOUND or OTHER_POP if the acknowledgement has no effect.
         """

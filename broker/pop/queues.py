@@ -22,7 +22,7 @@ from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.message_filter import MessageFilter
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, as_far_as_in_memory
@@ -116,9 +116,7 @@ class Popped:
 
 
 class PopQueues:
-    """Takes messages. `chance` returns a random number from 0 up to, but not including, its
-    argument.
-    """
+    """Takes messages. `chance` returns a random number from 0 to before its argument."""
 
     def __init__(
         self,
@@ -170,9 +168,7 @@ class PopQueues:
         return popped
 
     def offset(self, topic: str, group: str, queue_id: int) -> int:
-        """The offset at which the group goes on with a queue, or the first one when it is new to
-        it.
-        """
+        """The offset at which the group goes on with a queue, the first one of a new queue."""
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
             offset = self._store.min_offset(topic, queue_id)
@@ -247,9 +243,7 @@ class PopQueues:
         return True
 
     def _is_full(self, popped: Popped) -> bool:
-        """Whether one more message, of which each queue gives at least one, might not fit in a
-        frame.
-        """
+        """Whether one more message, the least that a queue gives, might not fit in a frame."""
         largest_bytes = self._store.config.max_message_size + _ROOM_BYTES
         return popped.count > 0 and popped.size_bytes + largest_bytes > MAX_BODY_BYTES
 
@@ -324,7 +318,9 @@ class PopQueues:
             )  # fmt: skip
             self._offsets.commit(group, topic, queue_id, offset)
         else:
-            key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
+            key = MergeKey(
+                topic, group, queue_id, offset, popped.pop_time, self._config.broker_name
+            )
             distances = tuple([each - offset for each in offsets])
             if not self._check_points.add(
                 key, wanted.invisible_ms, distances, result.next_begin_offset,
@@ -377,5 +373,5 @@ class PopQueues:
         if wanted.is_order:
             self._offsets.commit(group, topic, queue_id, result.next_begin_offset)
             return
-        key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
+        key = MergeKey(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
         self._check_points.pass_over(key, result.next_begin_offset)

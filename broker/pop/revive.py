@@ -32,7 +32,7 @@ from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     ACK_INTERVAL_MS,
     Acks,
-    Key,
+    MergeKey,
     PopCheckPoint,
     ReviveTopic,
     check_point,
@@ -47,7 +47,7 @@ from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
-from txrocketmq.broker.work.mishap import Heard, Mishap, tell
+from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
@@ -65,8 +65,7 @@ MAX_BATCH_BYTES: Final = 512 * 1024
 REPUT_S: Final = (
     10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
 )  # fmt: skip
-"""By how many seconds longer a message is hidden after each failure
-(ckRewriteIntervalsInSeconds)."""
+"""By how many seconds more each failure hides a message (ckRewriteIntervalsInSeconds)."""
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
@@ -141,7 +140,7 @@ class _Queue:
         self.kept = kept
         """The offset of the last finished record, as consumerOffset.json has it."""
         self.next_offset = kept + 1
-        self.waiting: dict[Key, _Waiting] = {}
+        self.waiting: dict[MergeKey, _Waiting] = {}
         """The waiting check points, in the order of their records."""
 
     @property
@@ -185,7 +184,7 @@ class Revive(Engine):
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
         """Progress by queue that can be saved once the log is durable."""
-        self.on_refused: list[Heard] = []
+        self.on_refused: list[MishapListener] = []
         """Called when the store takes no messages for now, so that they wait on."""
 
     def __len__(self) -> int:
@@ -262,9 +261,7 @@ class Revive(Engine):
             self._queues[queue_id] = _Queue(queue_id, min(max(kept, NOT_FOUND), top))
 
     def _read(self, queue: _Queue) -> bool:
-        """Reads some records of a queue; returns False when there were none, or no room for
-        them.
-        """
+        """Reads some records of a queue; returns False without any, or without room."""
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
         offset, least = queue.next_offset, store.min_offset(name, queue_id)
         if offset < least:
@@ -407,9 +404,7 @@ class Revive(Engine):
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
     def _messages(self, waiting: _Waiting) -> list[tuple[int, InnerMessage]]:
-        """Makes what is put for a check point: distances and messages, of those that still
-        exist.
-        """
+        """Makes what is put for a check point: distances and messages that still exist."""
         point = waiting.point
         topic, group = point.topic or "", point.group or ""
         normal = normal_topic(topic, group)
@@ -431,9 +426,7 @@ class Revive(Engine):
         return found
 
     def _stored(self, point: PopCheckPoint, topic: str, offset: int) -> list[MessageExt]:
-        """Returns the message at an offset, or all messages of a record that the check point stands
-        for.
-        """
+        """Returns the message at an offset, or all of a record that the check point names."""
         units = self._store.queue_units(topic, point.queue_id, offset, 1)
         for physical_offset, size, _ in units:
             record = self._store.message_at(physical_offset, size)

@@ -138,9 +138,7 @@ class BroadcastOffsets:
         return 0 if store.is_recent(topic, queue_id, 0) else end
 
     def scan(self, walks: Walks) -> None:
-        """Forgets members that are gone, and saves the offset of the slowest member of each
-        group.
-        """
+        """Forgets members that are gone, and saves the offset of each group's slowest member."""
         if not self._is_scanning and self._members:
             self._is_scanning = True
             with suppress(ResponseError):  # too many walks: next time

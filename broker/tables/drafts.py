@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics and groups that messages on their way need: each is made once a message that needs it is
-stored.
+"""Topics and groups that messages on their way need, each made once such a message is stored.
 
 So a message that is refused, for whatever reason, leaves no topic and no group behind. While a run
 of messages is prepared, all of them see the same drafts, as if these existed. The original creates

@@ -22,9 +22,7 @@ class EncodedTable(Generic[T]):
         self._kept: dict[str, tuple[T, bytes]] = {}
 
     def members(self, table: Mapping[str, T]) -> bytes:
-        """Encodes the members of the object, sorted by name and separated by commas, without
-        braces.
-        """
+        """Encodes the members of an object, sorted by name, with commas and without braces."""
         return b",".join(self.texts(table))
 
     def texts(self, table: Mapping[str, T]) -> list[bytes]:

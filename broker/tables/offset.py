@@ -144,9 +144,7 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         return _encode_queues(key, queues)
 
     def life(self, config: BrokerConfig) -> Life:
-        """The offsets are kept in consumerOffset.json, with light queues in
-        lmqConsumerOffset.json.
-        """
+        """Offsets are in consumerOffset.json, of light queues in lmqConsumerOffset.json."""
 
         def save(_: int, steady_ms: int) -> None:
             self.saving.begin_soon(steady_ms, config.flush_consumer_offset_interval)
@@ -155,9 +153,7 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         return Life("offsets", table=self, files=before, beats=(Tick(OFTEN_MS, save),))
 
     def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
-        """Iterates over keys "topic@group" and the offsets by queue. The table may change
-        meanwhile.
-        """
+        """Iterates over keys "topic@group" and offsets by queue, while the table may change."""
         for key in list(self._offsets):
             queues = self._offsets.get(key)
             if queues is not None:
@@ -214,9 +210,7 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         return dict(self._pulled.get(topic + _SEPARATOR + group, {}))
 
     def _queues_of(self, key: str) -> dict[int, int]:
-        """Returns the offsets of a topic and group by queue, and adds an empty table when
-        missing.
-        """
+        """Returns the offsets of a topic and group by queue, adding an empty table if missing."""
         queues = self._offsets.get(key)
         if queues is None:
             queues = self._offsets[key] = {}

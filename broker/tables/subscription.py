@@ -101,9 +101,7 @@ class SubscriptionGroups(NamedTable[HeldGroups]):
         return self._differences(before, dict(self._groups))
 
     def _snapshot(self) -> Callable[[], bytes]:
-        """Copies the table; returns a function that makes the text of subscriptionGroup.json from
-        it.
-        """
+        """Copies the table; returns what makes the text of subscriptionGroup.json from it."""
         table = dict(self._groups)
         content = {
             "dataVersion": self.data_version.to_json(),

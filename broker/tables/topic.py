@@ -255,9 +255,7 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
     def draft_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:
-        """Drafts a topic for the first message to it, modelled on `default_topic`; None if not
-        allowed.
-        """
+        """Drafts a topic for its first message, modelled on `default_topic`, if allowed."""
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -329,8 +327,7 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
         return self._put(name, _topic(name, queue_nums, perm, sys_flag))
 
     def update(self, topic: TopicConfig) -> bool:
-        """Creates or changes a topic; returns False if it is already so. `saving.answer` makes it
-        durable.
+        """Creates or changes a topic; False: it is so already. `saving.answer` makes it durable.
 
         `attributes` of the argument are changes, "+name": value and "-name": ""; raises
         AttributeChangeError when one of them is not allowed.
@@ -366,8 +363,7 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
         )
 
     def set_order_topics(self, names: set[str]) -> None:
-        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others are not
-        changed.
+        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG), and no others.
 
         4.9 removes the mark from the others, even where an administrator has set it.
         """

@@ -107,9 +107,7 @@ def stamps(enqueued_ms: int, now_ms: int) -> dict[str, str]:
 
 
 def rolled(offset: int, record: memoryview, enqueued_ms: int, now_ms: int) -> DueMessage | None:
-    """Makes a message for the end of the timer topic, since it is due later; None if it is
-    damaged.
-    """
+    """Makes a message for the end of the timer topic, as it is due later; None if damaged."""
     try:
         stored = decode_message(record, decompress_body=False)[0]
     except MessageDecodeError:

@@ -27,8 +27,8 @@ from txrocketmq.broker.timer.delivery import (
     stamps,
 )
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_message import waiting_of
 from txrocketmq.broker.timer.timer_store import TimerStore
-from txrocketmq.broker.timer.waiting import waiting_of
 from txrocketmq.broker.work.patience import Reading
 
 _EMPTY_SLOTS: Final = 1_000

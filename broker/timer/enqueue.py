@@ -19,13 +19,13 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_message import TimerMessage, born_ms, waiting_of
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
-from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
 from txrocketmq.broker.work.patience import Reading
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
-_NOTHING: Final = Waiting(0, "", "", "")
+_NOTHING: Final = TimerMessage(0, "", "", "")
 _BATCH: Final = 64
 """How many messages of the queue are examined in one step."""
 
@@ -53,8 +53,7 @@ class Enqueue:
         self.count = 0
         """How many messages were put into the wheel since the start."""
         self.on_trouble: list[Callable[[OSError | None], None]] = []
-        """Called with the reason when a message cannot be put into the wheel, and with None when it
-        can again."""
+        """Called with the reason when the wheel takes no message, and with None afterwards."""
 
     @property
     def queue_end(self) -> int:
@@ -129,9 +128,7 @@ class Enqueue:
         timers.changes += 1
 
     def _units(self, offset: int) -> list[Unit]:
-        """The units of the next messages of the queue; raises NotInMemory when the messages are not
-        in memory.
-        """
+        """The units of the queue's next messages; raises NotInMemory when those are not."""
         messages = self._messages
         units = list(messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH))
         messages.check_records([(at, size) for at, size, _ in units])
@@ -143,10 +140,8 @@ class Enqueue:
         for heard in self.on_trouble:
             heard(trouble)
 
-    def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
-        """Puts a message into the timer log and the wheel; returns False when the disk has no
-        room.
-        """
+    def _put(self, waiting: TimerMessage, physical_offset: int, size: int) -> bool:
+        """Puts a message into the timer log and the wheel; returns False without room."""
         topic, takes_back = waiting.real_topic, bool(waiting.takes_back)
         place = physical_offset, size, java_string_hash(topic) if topic else 0
         try:

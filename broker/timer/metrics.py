@@ -25,7 +25,7 @@ _DELAY_BOUNDS_S: Final = (60, 600, 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600)
 """The bounds of the original's histogram, in seconds."""
 
 
-Counts = dict[str, tuple[int, int]]
+TimerCounts = dict[str, tuple[int, int]]
 """By topic: a number, and when it changed, in ms."""
 
 
@@ -39,23 +39,23 @@ class Flow:
     """How long messages had to wait, from when they were sent, in seconds."""
 
 
-class TimerMetrics(VersionedTable[Counts]):
+class TimerMetrics(VersionedTable[TimerCounts]):
     """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
         super().__init__(file, now_ms)
-        self._counts: Counts = {}
+        self._counts: TimerCounts = {}
         """By topic: the number of waiting messages, and when it changed."""
         self.flows: dict[str, Flow] = {}
 
-    def decode(self, content: Mapping[str, Any]) -> Counts:
+    def decode(self, content: Mapping[str, Any]) -> TimerCounts:
         """Reads the counts and their times by topic."""
         return {
             topic: (int(metric.get("count")), int(metric.get("timeStamp") or 0))
             for topic, metric in (content.get("timingCount") or {}).items()
         }
 
-    def _hold(self, held: Counts) -> Steps[None]:
+    def _hold(self, held: TimerCounts) -> Steps[None]:
         self._counts = held
         return no_listeners()
 

@@ -171,9 +171,7 @@ class Timers(DeliveryEngine):
                 return
 
     def _step(self, now_ms: int, steady_ms: int) -> bool:
-        """Takes a step of both; a slot begins only when all messages that came before its turn are
-        in it.
-        """
+        """Takes a step of both; a slot begins when all that came before its turn is in it."""
         is_behind = self.enqueue.step(now_ms, steady_ms)
         if self.reading.is_busy(steady_ms):
             return False

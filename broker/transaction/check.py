@@ -38,7 +38,7 @@ from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
-from txrocketmq.broker.work.mishap import Heard, Mishap, tell
+from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
@@ -95,7 +95,7 @@ class TransactionCheck(Engine):
         self._unknown: deque[HalfQueue] = deque()
         """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
-        self.on_dead_letters: list[Heard] = []
+        self.on_dead_letters: list[MishapListener] = []
         """Called when messages that can never go where they should are put aside for people."""
 
     def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
@@ -174,8 +174,7 @@ class TransactionCheck(Engine):
         return ended is not None
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:
-        """Continues with a queue, by some op messages or half messages; returns whether it is
-        finished.
+        """Continues with a queue, by some op or half messages; returns whether it is finished.
 
         Half messages are only examined when the op messages, which tell what has ended, were read.
         """
@@ -193,9 +192,7 @@ class TransactionCheck(Engine):
     def _collect(
         self, queue: HalfQueue, now_ms: int
     ) -> tuple[list[tuple[MessageExt, _Fate]], int, bool]:
-        """Returns the open messages to be acted on, the offset after them, and whether the round
-        ends there.
-        """
+        """Returns open messages to act on, the offset after them, and if the round ends there."""
         found: list[tuple[MessageExt, _Fate]] = []
         size_bytes = 0
         end = queue.next_open(queue.ended.half_offset)
@@ -231,8 +228,7 @@ class TransactionCheck(Engine):
     def _act(
         self, queue: HalfQueue, found: list[tuple[MessageExt, _Fate]], now_ms: int
     ) -> int | None:
-        """Puts the messages where they belong, and asks; returns the offset of the first one
-        refused.
+        """Puts messages where they belong, and asks; returns the first refused one's offset.
 
         The store takes no messages then, so the round ends.
         """

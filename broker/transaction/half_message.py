@@ -33,9 +33,7 @@ Half = MessageExt | UsualRecord
 
 
 def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage | None:
-    """Does what `committed` and the intake do, if no transform touches the message; otherwise
-    None.
-    """
+    """Does what `committed` and the intake do, unless a transform touches the message."""
     properties = half.properties
     place = destination(properties)
     sys_flag = half.sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
@@ -111,9 +109,7 @@ def given_up(half: MessageExt) -> InnerMessage:
 
 
 def resumed(given_up: MessageExt) -> InnerMessage:
-    """A message that was given up, for the half topic, as if its producer had not been asked
-    yet.
-    """
+    """A message that was given up, for the half topic, as if it was never asked about."""
     message = _copy(given_up, TRANS_HALF_TOPIC, 0)
     message.properties[names.TRANSACTION_CHECK_TIMES] = "0"
     return message

@@ -146,9 +146,7 @@ class HalfQueue:
         return ended.read_offset == at  # else there may be more
 
     def skip_lost(self) -> None:
-        """Goes on behind half messages that the log has lost; to be called when op messages were
-        read.
-        """
+        """Goes on behind half messages that the log has lost, after op messages were read."""
         least, at = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id), self.ended.half_offset
         if at < least:
             count = self.ended.open_before(least)
@@ -192,9 +190,7 @@ class HalfQueue:
         return None
 
     def settle(self) -> None:
-        """Saves the progress as far as the log is durable, since it must not be ahead of
-        messages.
-        """
+        """Saves the progress as far as the log is durable, since it must not be ahead."""
         progress = self._awaited.latest(lambda: (self.ended.half_offset, self.ended.op_offset))
         if progress is None:
             return

@@ -23,7 +23,7 @@ _AGE_BOUNDS_S: Final = (5, 60, 600, 3600, 12 * 3600, 24 * 3600)
 """The bounds of the original's histogram, in seconds."""
 
 
-Counts = dict[str, tuple[int, int]]
+TransactionCounts = dict[str, tuple[int, int]]
 """By topic: a number, and when it changed, in ms."""
 
 
@@ -37,23 +37,23 @@ class Ends:
     """How old the half messages of committed transactions were, in seconds."""
 
 
-class TransactionMetrics(VersionedTable[Counts]):
+class TransactionMetrics(VersionedTable[TransactionCounts]):
     """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
         super().__init__(file, now_ms)
         self.ends: dict[str, Ends] = {}
-        self._counts: Counts = {}
+        self._counts: TransactionCounts = {}
         """By topic: the number of open half messages, and when it changed."""
 
-    def decode(self, content: Mapping[str, Any]) -> Counts:
+    def decode(self, content: Mapping[str, Any]) -> TransactionCounts:
         """Reads the counts and their times by topic."""
         return {
             topic: (int(metric.get("count")), int(metric.get("timeStamp") or 0))
             for topic, metric in (content.get("transactionCount") or {}).items()
         }
 
-    def _hold(self, held: Counts) -> Steps[None]:
+    def _hold(self, held: TransactionCounts) -> Steps[None]:
         self._counts = held
         return no_listeners()
 

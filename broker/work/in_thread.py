@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How parts of the broker have work done in a thread without knowing of threads: they are given an
-InThread.
+"""How parts of the broker have work done in a thread without knowing any: by an InThread.
 
 The service gives them Threads.run; without a service, `at_once` does the work where it is.
 """

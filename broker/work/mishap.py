@@ -24,10 +24,10 @@ class Mishap(NamedTuple):
     """The first one's unique key."""
 
 
-Heard = Callable[[Mishap], object]
+MishapListener = Callable[[Mishap], object]
 
 
-def tell(listeners: list[Heard], mishap: Mishap) -> None:
+def tell(listeners: list[MishapListener], mishap: Mishap) -> None:
     """Calls all listeners."""
     for heard in listeners:
         heard(mishap)

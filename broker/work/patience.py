@@ -274,8 +274,7 @@ class Reading:
         self._paused_until_ms = steady_ms + RETRY_MS
 
     def work(self, do: Callable[[], T], steady_ms: int) -> T | None:
-        """Does some work; returns None when it has to wait for a read, after which it is to be
-        done again.
+        """Does some work; returns None when it has to wait, and is to be done again after a read.
 
         One read is enough: another part of the work that has to wait meanwhile begins none.
         """

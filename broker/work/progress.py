@@ -58,8 +58,7 @@ class DurableProgress(Generic[P]):
         return self._log.flush.flushed_offset >= end
 
     def note(self, progress: P, end: int | None = None) -> int:
-        """Has progress wait until the log is durable up to `end`, or up to where it ends now;
-        returns that.
+        """Has progress wait until the log is durable up to `end`, or to its end now; returns it.
 
         `end` never decreases from call to call, as the log does not.
         """

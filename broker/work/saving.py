@@ -72,8 +72,7 @@ class Saving:
         self.in_thread(timed, self._ended)
 
     def begin_soon(self, steady_ms: int, longest_ms: int) -> None:
-        """Does what `begin` does, unless the last write began a short time ago; to be called again
-        and again.
+        """Does what `begin` does, unless the last write began a short time ago.
 
         After `longest_ms` it is not too early in any case, however long a write takes. A write that
         failed is tried again then.

@@ -179,9 +179,7 @@ class FrameDecoder:
         return commands
 
     def _joined(self, data: bytes) -> tuple[bytes, int]:
-        """Returns what is to be looked at now, and from where on; nothing as long as a frame is
-        unfinished.
-        """
+        """Returns what is to be looked at, and from where; nothing while a frame is unfinished."""
         self.is_behind = False
         if self._rest:
             rest, at = self._rest, self._rest_at

@@ -23,8 +23,7 @@ RETRY_RESPONSE_CODES: frozenset[int] = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Codes of answers after which a producer tries another broker
-(DefaultMQProducer.retryResponseCodes)."""
+"""Answers after which a producer tries another broker (DefaultMQProducer.retryResponseCodes)."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.SendMessageResponseHeader")

@@ -65,8 +65,7 @@ MOST_WORKS = 2
 else it asks is served when one of them has been written, and the peer has read so much of that as
 it has to read of any answer."""
 SILENT_MS = 3_000
-"""How long a peer must have sent nothing, while an answer from it is overdue, to be taken for
-lost."""
+"""How long a peer that owes an answer must have sent nothing to be taken for lost."""
 
 Serve = Callable[[Any, list[RemotingCommand], Callable[[], bool]], int]
 """Serves requests for as long as the last argument says so; returns how many were served."""

@@ -26,7 +26,7 @@ from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import KnownAs, Parts
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -285,7 +285,7 @@ def test_deleting_a_topic_costs_the_same_beside_many_others(
     costs = []
     for each in (small, scene):
         each.turns(215, {"topic": "t0"})  # what is learned is learned
-        each.parts.pop.metrics.wrote(Key("t1", "g1", 0, 0, 0, ""), "CK", "PUT_OK")
+        each.parts.pop.metrics.wrote(MergeKey("t1", "g1", 0, 0, 0, ""), "CK", "PUT_OK")
         costs.append(sum(each.turns(215, {"topic": "t1"})))
         assert each.parts.topics.get("t1") is None
     small.parts.store.stop(NOW_MS)

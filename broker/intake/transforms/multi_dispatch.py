@@ -25,9 +25,7 @@ from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, may_enter_light
 
 
 class MultiDispatch:
-    """Marks such messages for the store. This is the last of all transforms, as it needs the final
-    topic.
-    """
+    """Marks such messages for the store. It is the last transform, as it needs the final topic."""
 
     acts_on = ActsOn(properties=frozenset({names.INNER_MULTI_DISPATCH}), ways=ALL_WAYS & ~Way.BATCH)
 

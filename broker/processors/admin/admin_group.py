@@ -82,9 +82,7 @@ class AdminGroupProcessor:
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
     def update_list(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Creates or changes several groups; all names are checked before the first group is
-        created.
-        """
+        """Creates or changes several groups; all names are checked before the first is made."""
         return self._walks.soon(self._update_list(request.body))
 
     def _update_list(self, body: bytes) -> Walk:
@@ -207,9 +205,7 @@ class AdminGroupProcessor:
     def subscription(
         self, request: Request[QuerySubscriptionByConsumerRequestHeader]
     ) -> Reply[NoHeader]:
-        """Returns the subscription of a group's consumers to a topic; nothing when none is
-        connected.
-        """
+        """Returns the subscription of a group's consumers to a topic; none without consumers."""
         header = request.header
         group = self._consumers.group(header.group)
         wanted = group.subscriptions.get(header.topic or "") if group is not None else None

@@ -29,7 +29,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.base import Body
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
@@ -236,7 +236,7 @@ def _connections(content: Body, members: list[Client]) -> Walk:
     """Fills a body with the connections of these members, and answers with it."""
     body = BodyPieces({**content.to_json(), "connectionSet": HOLE}, "[]")
     for each in members:
-        connection = Connection(
+        connection = ClientConnection(
             client_id=each.client_id,
             client_addr=each.peer.remote_address,
             language=each.language,

@@ -55,8 +55,7 @@ from txrocketmq.remoting.protocol.topic import (
 )
 from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
-"""How many queues a topic may have. The original has no limit, and fails when there are too
-many."""
+"""How many queues a topic may have. The original has no limit, and fails with too many."""
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 

@@ -31,8 +31,7 @@ class Page:
         return self.start is None and self.limit is None and self.data_version is None
 
     def of(self, table: Mapping[str, T], current: DataVersion, largest: int) -> dict[str, T]:
-        """Returns the entries by name, starting from the first when the table has changed
-        meanwhile.
+        """Returns the entries by name, from the first one if the table has changed meanwhile.
 
         `largest` is the most that is returned at once. Raises HeaderError when the version is no
         DataVersion.

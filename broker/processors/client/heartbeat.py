@@ -177,8 +177,7 @@ class HeartbeatProcessor:
         return True
 
     def _misses_subscriptions(self, group_name: str) -> bool:
-        """Whether the group is known without subscriptions: the broker was started after its
-        clients.
+        """Whether the group has no subscriptions: the broker was started after its clients.
 
         The original asks for subscriptions only when a fingerprint changes, so it never gets them.
         """

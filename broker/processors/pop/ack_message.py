@@ -23,7 +23,7 @@ from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.pop.metrics import ACK, CK
 from txrocketmq.broker.pop.order_info import NOT_FOUND
 from txrocketmq.broker.pop.pop import Pop
-from txrocketmq.broker.pop.records import MAX_MESSAGES, Key, check_point
+from txrocketmq.broker.pop.records import MAX_MESSAGES, MergeKey, check_point
 from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pop.pop_checks import PopChecks
 from txrocketmq.broker.processors.send.writes import Outcome, writes
@@ -62,7 +62,7 @@ class Ack:
 
     __slots__ = ("_key", "_processor", "record")
 
-    def __init__(self, processor: AckMessageProcessor, key: Key, record: InnerMessage) -> None:
+    def __init__(self, processor: AckMessageProcessor, key: MergeKey, record: InnerMessage) -> None:
         self._processor = processor
         self._key = key
         self.record = record
@@ -119,7 +119,7 @@ class AckMessageProcessor:
             outcomes.append(Outcome(command, 0, 0, instead=error))
         return 1
 
-    def acked(self, key: Key, status: PutStatus) -> Reply[NoHeader] | ResponseError:
+    def acked(self, key: MergeKey, status: PutStatus) -> Reply[NoHeader] | ResponseError:
         """Notes that the record of an acknowledgement was stored, or not; returns the answer."""
         try:
             self._written(key, ACK, status)
@@ -144,7 +144,7 @@ class AckMessageProcessor:
                 f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{least}~{most}",
             )
         handle = _parsed(header.extra_info)
-        key = Key(
+        key = MergeKey(
             topic, header.consumer_group, queue_id, handle.start_offset, handle.pop_time,
             handle.broker_name,
         )  # fmt: skip
@@ -204,7 +204,7 @@ class AckMessageProcessor:
         if not distances:
             return
         offsets = ack.offsets(distances)
-        key = Key(topic, group, queue_id, ack.start_offset, ack.pop_time, broker_name)
+        key = MergeKey(topic, group, queue_id, ack.start_offset, ack.pop_time, broker_name)
         if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
             for offset in offsets:
                 self._ack_in_order(key, offset, ack.invisible_time, peer)
@@ -239,7 +239,7 @@ class AckMessageProcessor:
         if handle.revive_queue_id == ORDER_REVIVE_QUEUE:
             return self._change_in_order(header, handle, now_ms)
         pop_time = _later(handle.pop_time, now_ms)
-        key = Key(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
+        key = MergeKey(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
         old = key._replace(start_offset=handle.start_offset, pop_time=handle.pop_time)
         has_batches = self._store.has_batches(topic)
         point = check_point(
@@ -266,7 +266,7 @@ class AckMessageProcessor:
 
     def _ack(
         self,
-        key: Key,
+        key: MergeKey,
         offsets: Sequence[int],
         revive_ms: int,
         revive_queue_id: int,
@@ -288,18 +288,18 @@ class AckMessageProcessor:
                 f" {self._config.revive_queue_num}",
             )
 
-    def _put(self, record: InnerMessage, key: Key, kind: str, now_ms: int) -> None:
+    def _put(self, record: InnerMessage, key: MergeKey, kind: str, now_ms: int) -> None:
         (status,) = self._intake.take([record], now_ms)
         self._written(key, kind, status)
 
-    def _written(self, key: Key, kind: str, status: PutStatus) -> None:
+    def _written(self, key: MergeKey, kind: str, status: PutStatus) -> None:
         self._pop.metrics.wrote(key, kind, status.name)
         if status is not PutStatus.PUT_OK:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"it cannot be written now: {status.name}"
             )
 
-    def _ack_in_order(self, key: Key, offset: int, invisible_ms: int, peer: Peer) -> None:
+    def _ack_in_order(self, key: MergeKey, offset: int, invisible_ms: int, peer: Peer) -> None:
         topic, group, queue_id = key.topic, key.group, key.queue_id
         committed = self._offsets.query(group, topic, queue_id)
         if offset < committed:

@@ -20,7 +20,7 @@ from functools import partial
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError
-from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopPolling, Waiting
+from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopPolling, PopRequest
 from txrocketmq.broker.pop.queues import Popped, PopQueues, Wanted
 from txrocketmq.broker.processors.pop.pop_checks import Attempts, Held, PopChecks
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter, filter_by, filter_of
@@ -135,7 +135,7 @@ class PopMessageProcessor:
         popped: Popped,
         wanted: Wanted,
     ) -> PopReply | None:
-        waiting = Waiting(
+        waiting = PopRequest(
             request.peer, wanted.topic, wanted.group, wanted.queue_id, 0,
             lambda: self._attempt(request, born_ms, pending),
         )  # fmt: skip

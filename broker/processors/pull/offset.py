@@ -78,9 +78,7 @@ class OffsetProcessor:
     def _first_offset(
         self, header: QueryConsumerOffsetRequestHeader
     ) -> Reply[QueryConsumerOffsetResponseHeader]:
-        """Answers 0 if the queue's first message is in memory or has yet to come; otherwise
-        refuses.
-        """
+        """Answers 0 if the queue's first message is in memory or yet to come, or refuses."""
         store = self._store
         if (
             header.set_zero_if_not_found is not False
@@ -158,9 +156,7 @@ class OffsetProcessor:
     def search(
         self, request: Request[SearchOffsetRequestHeader]
     ) -> Reply[SearchOffsetResponseHeader] | PendingReply:
-        """Returns the offset of the first message stored at a time or later; or of the last one
-        before.
-        """
+        """Returns the offset of the first message stored at a time or later, or of the last."""
         header = request.header
         check_no_lite_topic(header.lite_topic)
 

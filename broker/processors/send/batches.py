@@ -34,7 +34,7 @@ from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.log.long_run import LongRun
-from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
+from txrocketmq.broker.store.message_store import PutMessage, PutStatus, QueueBatch
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -250,7 +250,7 @@ class Batches:
             (BATCH_KEY, key),
         ))  # fmt: skip
 
-    def _put(self, batch: LongBatch, messages: LongRun | list[PutMessage]) -> Batch:
+    def _put(self, batch: LongBatch, messages: LongRun | list[PutMessage]) -> QueueBatch:
         """Puts the messages at once, for a topic that may have gone meanwhile, or be a new one."""
         drafts, now_ms = self._checks.topics.drafts, self._now_ms()
         if not self._intake.store.writeable:
@@ -265,7 +265,7 @@ class Batches:
             raise NotTaken(stored.refused[0])
         return stored
 
-    def _answer(self, batch: LongBatch, stored: Batch, answer: Stored) -> None:
+    def _answer(self, batch: LongBatch, stored: QueueBatch, answer: Stored) -> None:
         """Answers once the messages are confirmed, or at once if the producer does not wait."""
         run, commit = batch.run, self._intake.store.commit
         outcome: PutStatus | Ticket = PutStatus.PUT_OK

@@ -87,9 +87,7 @@ class RememberedEnds:
 
 
 class End:
-    """An end that is valid: its half message, and the message that is to be put (None:
-    rollback).
-    """
+    """A valid end: its half message, and the message to be put (None: rollback)."""
 
     __slots__ = ("_processor", "half", "message")
 
@@ -263,9 +261,7 @@ class EndTransactionProcessor:
         return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
 
     def _close(self, ends: Sequence[End], now_ms: int) -> None:
-        """Has op messages put for these ends once their messages are durable: see
-        after_durable.py.
-        """
+        """Has op messages put for these ends once they are durable: see after_durable.py."""
         halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
         for end, places in zip(ends, self._check.end(halves, now_ms), strict=True):
             for place in places:

@@ -156,9 +156,7 @@ class SendBackProcessor:
     def _limit(
         request: Request[ConsumerSendMsgBackRequestHeader], group: SubscriptionGroupConfig
     ) -> int:
-        """How often a message may be tried: the consumer's limit, or else the one configured for
-        the group.
-        """
+        """How often a message may be tried: the consumer's limit, or else that of the group."""
         wanted = request.header.max_reconsume_times
         if wanted is not None and request.command.version >= MQVersion.V3_4_9:
             return wanted

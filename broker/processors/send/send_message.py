@@ -243,8 +243,7 @@ class SendMessageProcessor:
             drafts.end(at, count)
 
     def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
-        """The extra field of the answer: the key of an inner batch, or a timer message's recall
-        handle.
+        """The answer's extra field: the key of an inner batch, or a timer message's recall handle.
 
         Java: SendMessageProcessor.sendBatchMessage, attachRecallHandle.
         """

@@ -24,7 +24,7 @@ from txrocketmq.broker.processors.send.send_answers import CODES, SendAnswers, S
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.store.log.commit_point import Ticket
-from txrocketmq.broker.store.message_store import Batch
+from txrocketmq.broker.store.message_store import QueueBatch
 from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Call, Reply
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Binding, Run, run_bindings
@@ -131,10 +131,10 @@ class Writes:
                     heard(None if batch is None else batch.refused, run.now_ms)
 
     # Every message passes here, so no call is made that can be avoided.
-    def _answered(self, run: Run, batch: Batch | None, outcomes: Sequence[Outcome]) -> list[Buffer]:
-        """Returns the answers that are ready, in order; answers that wait for confirmation come
-        later.
-        """
+    def _answered(
+        self, run: Run, batch: QueueBatch | None, outcomes: Sequence[Outcome]
+    ) -> list[Buffer]:
+        """Returns the answers that are ready, in order; those that wait for confirmation follow."""
         out: list[Buffer] = []
         ready: list[Stored] = []
         late: list[Stored] = []

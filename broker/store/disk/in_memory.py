@@ -87,9 +87,7 @@ class InMemory:
         return found
 
     def read_of(self, file: MappedFile, start: int, end: int) -> ColdRead | None:
-        """The read that loads what is between these positions of a file; None if it is in
-        memory.
-        """
+        """The read that loads what is between these positions; None if it is in memory."""
         chunks = self.missing(file, start, end)
         return ColdRead(self._files, self, chunks) if chunks else None
 
@@ -108,9 +106,7 @@ class InMemory:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Takes everything to be in memory, so that whatever is read meanwhile waits for the
-        disk.
-        """
+        """Takes everything to be in memory, so that reading waits for the disk."""
         self._is_waiting = True
         try:
             yield

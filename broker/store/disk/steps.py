@@ -20,8 +20,7 @@ Step = Any
 """None, or what is to come before the next step: mostly a ColdRead. (Type checkers want a value in
 every `yield` that may have one.)"""
 Steps = Generator[Step, None, T]
-"""A generator that pauses after each small step and returns a T. What it works on may change while
-it pauses."""
+"""A generator that pauses after each small step and returns a T. Things may change meanwhile."""
 
 MOST_READS: Final = 64
 """How often one question may wait for the disk; a search in a queue waits for each of its steps."""
@@ -55,9 +54,7 @@ def patient(ask: Callable[[], Steps[T]]) -> Steps[T]:
 
 
 def as_far_as_in_memory(steps: Steps[None], has_enough: Callable[[], object]) -> Steps[None]:
-    """Takes steps, but ends them where the disk would have to be waited for, if there is enough
-    then.
-    """
+    """Takes steps, but ends them where it would have to wait for the disk, if there is enough."""
     try:
         yield from steps
     except NotInMemory:

@@ -68,8 +68,7 @@ class PutStatus(Enum):
     WHEEL_TIMER_NOT_ENABLE = auto()
     """The message has a delivery time of its own, and this broker does not keep such messages."""
     WHEEL_TIMER_MSG_ILLEGAL = auto()
-    """Its delivery time is invalid or too far ahead; or it withdraws a message that is due
-    already."""
+    """Its delivery time is invalid or too far ahead; or it withdraws what is due already."""
     WHEEL_TIMER_FLOW_CONTROL = auto()
     """Too many messages are due at that time."""
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = auto()

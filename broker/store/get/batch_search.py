@@ -21,8 +21,8 @@ from txrocketmq.broker.store.get.get_result import (
     elsewhere,
     work_of,
 )
+from txrocketmq.broker.store.get.log_slices import LogSlices
 from txrocketmq.broker.store.get.records import Records
-from txrocketmq.broker.store.get.slices import Slices
 from txrocketmq.broker.store.queues.batch_queue import BATCH_UNIT_BYTES, BatchQueue, BatchUnit
 from txrocketmq.remoting.message.message import record_properties
 
@@ -39,7 +39,7 @@ class _BatchSearch:
         self._records, self._queue, self._request = records, queue, request
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
         self._next = request.offset
-        self._slices = Slices(records.log, queue.magic)
+        self._slices = LogSlices(records.log, queue.magic)
         self._count = self._size_bytes = self._last_offset = 0
         self._work_left = MOST_WORK
         self._limits = Limits(records.config, request, records.recent_from)

@@ -33,8 +33,8 @@ from txrocketmq.broker.store.get.get_result import (
     elsewhere,
     work_of,
 )
+from txrocketmq.broker.store.get.log_slices import LogSlices
 from txrocketmq.broker.store.get.records import Records
-from txrocketmq.broker.store.get.slices import Slices
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
 from txrocketmq.broker.store.queues.consume_queue import (
     PRE_BLANK_SIZE,
@@ -92,7 +92,7 @@ class _Search:
         self._records, self._queue, self._request = records, queue, request
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
         self._next = request.offset
-        self._slices = Slices(records.log, queue.magic)
+        self._slices = LogSlices(records.log, queue.magic)
         self._count = self._size_bytes = 0
         self._has_ext = request.filter_ext is not None and queue.ext is not None
         self._work_left = MOST_WORK
@@ -139,9 +139,7 @@ class _Search:
         return request.offset - (-scan_bytes // UNIT_BYTES) - self._next
 
     def _look_through(self, units: memoryview) -> int:
-        """Takes the messages of these units that are wanted and fit; returns how many units were
-        examined.
-        """
+        """Takes messages of these units that are wanted and fit; returns how many it examined."""
         if self._request.by_properties is not None:
             return self._pick(units, self._request.by_properties)
         (numbers, starts, sizes), examined = self._chosen(units)
@@ -310,9 +308,7 @@ class _Search:
             )
 
     def _stands_for(self, stored_code: int, wanted: frozenset[int]) -> bool:
-        """Whether a code that is not itself wanted stands for a wanted one; a lost code counts as
-        wanted.
-        """
+        """Whether a code that is not wanted stands for a wanted one, as a lost code does."""
         if -_INT <= stored_code < _INT:
             return False
         code = self._queue.tags_code(stored_code, self._records.memory.check)

@@ -71,8 +71,7 @@ class GetMessageStatus(Enum):
     NO_MATCHED_LOGIC_QUEUE = auto()
     NO_MESSAGE_IN_QUEUE = auto()
     OFFSET_RESET = auto()
-    """Never returned by the store, only by the broker when an administrator has moved the
-    offset."""
+    """Returned by the broker only, when an administrator has moved the offset."""
 
 
 class QueryResult(NamedTuple):

@@ -50,8 +50,8 @@ class Records:
 
     @property
     def recent_from(self) -> int:
-        """The log offset from which on messages are recent: likely to be in memory, as the setting
-        accessMessageInMemoryMaxRatio says.
+        """The log offset from which on messages are likely to be in memory, and so are recent: the
+        setting accessMessageInMemoryMaxRatio says it.
         """
         return self.marks()[0]
 
@@ -63,8 +63,7 @@ class Records:
         return end - recent_bytes, max(self.written_from, end - _WRITTEN_LATELY_BYTES)
 
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
-        """Raises NotInMemory when some records, at these offsets with these sizes, are not in
-        memory.
+        """Raises NotInMemory when some records, at these offsets, are not in memory.
 
         Where there is no such record, nothing has to be read.
         """
@@ -102,9 +101,7 @@ class Records:
             self.memory.check(file, start, min(start + size_bytes, file.wrote_bytes))
 
     def check_units(self, queue: ConsumeQueue, offset: int, count: int) -> None:
-        """Raises NotInMemory when these units, or what the ext row has of them, are not in
-        memory.
-        """
+        """Raises NotInMemory when these units, or those of the ext row, are not in memory."""
         memory = self.memory
         end = min(offset + count, queue.max_offset)
         offset = max(offset, queue.min_offset)

@@ -102,8 +102,7 @@ class StoredMessages:
     def offset_by_time(
         self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
     ) -> int:
-        """The first message stored at this time or later; with `upper` the last at that time or
-        earlier.
+        """The first message stored at a time or later; with `upper` the last until then.
 
         The result is 0 when there is no such queue, and otherwise between min_offset and
         max_offset.
@@ -153,9 +152,7 @@ class StoredMessages:
         return queue.units(offset, count)
 
     def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
-        """Sets the function that makes the bitmap of a message for ext files from its topic and
-        record.
-        """
+        """Sets the function that makes the bitmap for ext files from a topic and a record."""
         self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
             topic, self._log.record_at(physical_offset, size)
         )

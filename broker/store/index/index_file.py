@@ -30,7 +30,7 @@ from txrocketmq.broker.store.index.waiting_entries import WaitingEntries
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.primitives.packing import fixed
 
-__all__ = ["TAG_INDEX", "Found", "Index", "IndexEntry", "IndexFile", "index_file_name"]
+__all__ = ["TAG_INDEX", "Index", "IndexEntry", "IndexFile", "QueryOffsetResult", "index_file_name"]
 
 _HEADER: Final = fixed(formats.INDEX_HEADER).struct
 _SLOT: Final = fixed(formats.INDEX_SLOT).struct
@@ -45,7 +45,7 @@ _NAME_DIGITS: Final = 17
 _MAX_SECONDS: Final = (1 << 31) - 1
 
 
-class Found(NamedTuple):
+class QueryOffsetResult(NamedTuple):
     """The answer to a query: log offsets of messages that may have the key, newest first.
 
     The other two fields are of the last item of the index, whatever the query was.
@@ -54,11 +54,11 @@ class Found(NamedTuple):
     physical_offsets: list[int]
     last_update_timestamp_ms: int
     last_update_offset: int
-    broken: Sequence[BrokenChain] = ()
+    broken: Sequence[BrokenIndexChain] = ()
     """The damaged places of the index, because of which there may be more messages."""
 
 
-class BrokenChain(Exception):
+class BrokenIndexChain(Exception):
     """An item of an index file does not belong to its chain, which cannot be followed further."""
 
     def __init__(self, path: str, position: int) -> None:
@@ -241,7 +241,7 @@ class IndexFile:
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(mapped, at)
             is_elsewhere = item_hash < 0 or item_hash % self._slots != slot
             if is_elsewhere or physical_offset < self.begin_physical_offset:
-                raise BrokenChain(self.path, self._items_at + number * _ITEM.size)
+                raise BrokenIndexChain(self.path, self._items_at + number * _ITEM.size)
             if seconds < 0:
                 return
             yield item_hash, physical_offset, self.begin_timestamp_ms + seconds * 1000
@@ -437,12 +437,12 @@ class Index:
         end_ms: int,
         index_type: str | None,
         memory: InMemory | None = None,
-    ) -> Steps[Found]:
+    ) -> Steps[QueryOffsetResult]:
         """Finds messages with this key, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
         key_hash = positive(java_string_hash(text))
         offsets: list[int] = []
-        broken: list[BrokenChain] = []
+        broken: list[BrokenIndexChain] = []
         for file in self._files[::-1]:
             chain = file.chain(key_hash, memory) if file.covers(begin_ms, end_ms) else ()
             try:
@@ -457,12 +457,12 @@ class Index:
                         offsets.append(physical_offset)
                     if count % _ITEMS_A_STEP == 0:
                         yield
-            except BrokenChain as error:
+            except BrokenIndexChain as error:
                 broken.append(error)
             if file.begin_timestamp_ms < begin_ms or len(offsets) >= max_count:
                 break
         ends = [(each.end_timestamp_ms, each.end_physical_offset) for each in self._files[-1:]]
-        return Found(offsets, *(ends or [(0, 0)])[0], broken)
+        return QueryOffsetResult(offsets, *(ends or [(0, 0)])[0], broken)
 
     def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
         """Gives up the files whose messages the log has all lost, but never the last file."""

@@ -47,7 +47,7 @@ from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 
 _STEP_BYTES: Final = 256 * 1024
 
-Batch: TypeAlias = encoding.Batch[ConsumeQueue]
+QueueBatch: TypeAlias = encoding.Batch[ConsumeQueue]
 """A run of messages, encoded for the queues of a store."""
 
 
@@ -69,8 +69,7 @@ class CommitLog:
             held=True,
         )
         self._most_bytes = self.files.file_bytes - MOST_BESIDES_BYTES
-        """Body and properties that together have no more bytes than this certainly fit into a
-        file."""
+        """Body and properties of no more bytes than this together certainly fit into a file."""
 
     @property
     def min_offset(self) -> int:
@@ -85,7 +84,9 @@ class CommitLog:
 
     # --- appending ---
 
-    def append(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
+    def append(
+        self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
+    ) -> QueueBatch:
         """Encodes and writes a run of messages. If it raises, nothing has changed."""
         batch = self.encode(messages, queues, now_ms)
         try:
@@ -95,13 +96,15 @@ class CommitLog:
             raise
         return batch
 
-    def encode(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
+    def encode(
+        self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
+    ) -> QueueBatch:
         """Encodes the messages and reserves room for them; each message gets its result.
 
         A message that cannot be stored gets a result that says so and leaves no trace. If it raises
         (OSError when the disk has no room), nothing is stored and nothing has changed.
         """
-        batch: Batch = encoding.Batch(now_ms)  # an alias would be slow to call
+        batch: QueueBatch = encoding.Batch(now_ms)  # an alias would be slow to call
         queues.opened = []
         try:
             mapped, prepared = self.files.mapped_files, 0
@@ -137,12 +140,12 @@ class CommitLog:
             raise
         return batch
 
-    def _drop(self, batch: Batch, queues: ConsumeQueues) -> None:
+    def _drop(self, batch: QueueBatch, queues: ConsumeQueues) -> None:
         for queue in batch.queues:
             queue.drop_pending()
         queues.undo(0)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: QueueBatch) -> None:
         """Writes an encoded batch to the log; the caller then dispatches what follows from it.
 
         If it raises, nothing is stored and nothing has changed.
@@ -167,9 +170,7 @@ class CommitLog:
         batch.pieces = []
 
     def _unwrite(self, files: int, wrote_bytes: int) -> None:
-        """Removes what was written after the first `files` files and `wrote_bytes` of the last
-        one.
-        """
+        """Removes what is behind the first `files` files and `wrote_bytes` of the last one."""
         self.files.discard_prepared()
         while len(self.files.mapped_files) > files:
             self.files.remove_last()
@@ -187,7 +188,7 @@ class CommitLog:
             return PutStatus.MESSAGE_ILLEGAL
         return LongRun(like, _sys_flag(like), layout, self.files.file_bytes)
 
-    def _place(self, batch: Batch, run: LongRun, queues: ConsumeQueues, room: Room) -> None:
+    def _place(self, batch: QueueBatch, run: LongRun, queues: ConsumeQueues, room: Room) -> None:
         """Does for a long run what `encode` does for messages."""
         try:
             queue: ConsumeQueue | None = queues.open(run.topic, run.queue_id)
@@ -212,7 +213,7 @@ class CommitLog:
         return file
 
     def _unusual(
-        self, queues: ConsumeQueues, batch: Batch, message: PutMessage
+        self, queues: ConsumeQueues, batch: QueueBatch, message: PutMessage
     ) -> Usable[ConsumeQueue] | PutStatus:
         """Returns what an unusual message is encoded with, or why it is refused; then it leaves
         none of the queues that were created for it.
@@ -230,7 +231,7 @@ class CommitLog:
         return usable
 
     def _usable(
-        self, queues: ConsumeQueues, batch: Batch, message: PutMessage
+        self, queues: ConsumeQueues, batch: QueueBatch, message: PutMessage
     ) -> Usable[ConsumeQueue] | PutStatus:
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
@@ -292,9 +293,7 @@ class CommitLog:
         return self.files.select(offset, size_bytes)
 
     def record_at(self, offset: int, size_bytes: int | None = None) -> memoryview | None:
-        """The record that begins at this offset, with a size if that is known; None when there is
-        none.
-        """
+        """The record that begins at this offset, with a size if that is known; or None."""
         file = self.files.find(offset)
         if file is None:
             return None

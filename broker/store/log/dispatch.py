@@ -52,8 +52,7 @@ class Dispatcher(Protocol):
 
 
 class Dispatchers:
-    """The list of dispatchers, for all code that dispatches: what is brought up to date, in this
-    order.
+    """The list of dispatchers, for all that dispatches: what is brought up to date, in order.
 
     `index_from` is where the index continues: messages before it are indexed.
     """

@@ -87,8 +87,7 @@ class QueueEnd(Protocol):
 
 Q = TypeVar("Q", bound=QueueEnd)
 Copied: TypeAlias = list[tuple[int, Q, int]]
-"""The index of a message, a light queue that it enters, and the index of its unit's fields in that
-queue's `pending`."""
+"""A message's index, its light queue, and the index of its unit's fields in `pending` there."""
 
 
 Room: TypeAlias = tuple[int, int, int]
@@ -127,15 +126,13 @@ class Batch(Generic[Q]):
         self.copied: Copied[Q] = []
         self.entries: list[IndexEntry] = []
         self.queues: list[Q] = []
-        """The queues that get units; these are in `pending` of each queue until the batch is
-        written."""
+        """The queues that get units, which are in `pending` of each until the batch is written."""
         self.ends: list[int] = []
         """For each of these queues, the offset after its new units."""
         self.hidden: tuple[tuple[str, int], ...] = ()
         """Topic and size of the records that enter no queue, such as half messages."""
         self.pieces: list[tuple[bytes | memoryview, int]] = []
-        """What is appended to each file, and the log offset up to which the file is then
-        written."""
+        """What is appended to each file, and the log offset up to which it is then written."""
 
     @classmethod
     def refusing(cls, count: int, status: PutStatus, now_ms: int) -> Batch[Q]:

@@ -33,7 +33,7 @@ from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import fixed
 
-Pieces: TypeAlias = list[tuple["bytes | memoryview", int]]
+LogPieces: TypeAlias = list[tuple["bytes | memoryview", int]]
 """What is written to the log, with the log offsets at which it ends."""
 
 _PLACES_AT: Final = fixed(record.RECORD_HEAD).offset_of("queue_offset")
@@ -136,7 +136,7 @@ class LongRun(Sequence[PutMessage]):
             self._tags.append(tags)
         return None
 
-    def place(self, batch: Placed, queue: ConsumeQueue, room: Room) -> Pieces:
+    def place(self, batch: Placed, queue: ConsumeQueue, room: Room) -> LogPieces:
         """Gives all messages their places behind the end of the log, and of the queue.
 
         `room` is where the records may lie: from a log offset on, up to the end of its file, and
@@ -148,7 +148,7 @@ class LongRun(Sequence[PutMessage]):
         offset, file_end, file_bytes = room
         batch.start_offset = offset
         offsets: list[int] = []
-        pieces: Pieces = []
+        pieces: LogPieces = []
         begin = 0
         while True:
             fit = bisect_right(ends, begin + file_end - _BLANK.size - offset)

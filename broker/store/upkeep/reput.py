@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Final
 
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.scan import Dispatched, Record, Walk, dispatched
+from txrocketmq.broker.store.formats.scan import Dispatched, Record, RecordWalk, dispatched
 from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.dispatch import Dispatchers, Following, Units
@@ -123,7 +123,7 @@ class Reput:
             file = self._log.files.find(self.offset)
             if file is None:
                 break
-            walk = Walk(file, self.offset - file.from_offset, check_crc=False)
+            walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False)
             records: list[Record] = []
             for record in walk:
                 records.append(record)
@@ -216,9 +216,7 @@ class Reput:
         self._queue_of.clear()
 
     def why_unserved(self) -> str:
-        """A sentence on batches that got no queue, as that is not served; empty if there are
-        none.
-        """
+        """A sentence on batches that got no queue, as that is not served; empty without any."""
         if not self.unserved:
             return ""
         topics = sorted(self.unserved)

@@ -121,9 +121,7 @@ class Retention:
         )
 
     def _is_scarce(self, times: int, ratio: float) -> bool:
-        """Whether less than `times` the set minimum is free; without a minimum, goes by the
-        ratio.
-        """
+        """Whether less than `times` the minimum is free; without one, goes by the ratio."""
         floor = self.config.disk_space_min_free_bytes
         return 0 <= self.free_bytes < times * floor if floor else self._fullest > ratio
 

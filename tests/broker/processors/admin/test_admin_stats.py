@@ -20,7 +20,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
@@ -156,7 +156,9 @@ def test_connections_of_consumers(parts: Parts, admin: AdminStatsProcessor) -> N
     reply = reply_of(admin.consumers(asked))
     body = ConsumerConnection.decode(reply.body_bytes)
     assert body.connection_set == (
-        Connection(client_id="c1", client_addr=peer.remote_address, language="JAVA", version=407),
+        ClientConnection(
+            client_id="c1", client_addr=peer.remote_address, language="JAVA", version=407
+        ),
     )
     assert set(body.subscription_table) == {"T"}
     assert (body.consume_type, body.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
@@ -171,7 +173,9 @@ def test_connections_of_producers(parts: Parts, admin: AdminStatsProcessor) -> N
     asked = request(GetProducerConnectionListRequestHeader(producer_group="p"))
     reply = reply_of(admin.producers(asked))
     assert ProducerConnection.decode(reply.body_bytes).connection_set == (
-        Connection(client_id="c1", client_addr=peer.remote_address, language="GO", version=493),
+        ClientConnection(
+            client_id="c1", client_addr=peer.remote_address, language="GO", version=493
+        ),
     )
     with refused(ResponseCode.SYSTEM_ERROR, "the producer group[q] not exist"):
         admin.producers(request(GetProducerConnectionListRequestHeader(producer_group="q")))

@@ -11,7 +11,7 @@ from tests.broker.conftest import Parts
 from tests.disk import MemoryFiles
 from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
 from txrocketmq.broker.filter.expression import NotCompiled
-from txrocketmq.broker.pop.polling import PopPolling, Waiting
+from txrocketmq.broker.pop.polling import PopPolling, PopRequest
 from txrocketmq.broker.processors.pop.pop_checks import (
     MAX_INVISIBLE_MS,
     Attempts,
@@ -143,7 +143,7 @@ class Turns:
         for queue_id in range(4):
             self.looked_at.append(queue_id)
             yield
-        waiting = Waiting(peer, "T", "g", -1, 0, lambda: self.woken.append("pop"))
+        waiting = PopRequest(peer, "T", "g", -1, 0, lambda: self.woken.append("pop"))
         self.polling.hold(waiting, NOW_MS, 10_000, NOW_MS, 0)
 
     def turn(self) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.broker.store.batches import batched, kind_of
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
@@ -101,5 +101,5 @@ def test_the_encoder_and_reput_say_the_same(
         start = batch.start_offset
         log.write(batch)
         (file,) = log.files.mapped_files
-        records = list(Walk(file, start, check_crc=True))
+        records = list(RecordWalk(file, start, check_crc=True))
         assert facts(reput.follow(records)) == facts(batch)

@@ -37,8 +37,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from txrocketmq.spark.arrow.errors import TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
-from txrocketmq.spark.ingest.parts import Layout, Part
-from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.parts import TableFile, TableLayout
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.place import QUARANTINE, QUARANTINED, TablePlace, not_written
 from txrocketmq.spark.log.quarantine import COLUMNS
@@ -51,7 +51,7 @@ _BROKERS: Final = "txrocketmq.brokers"
 _APP: Final = "txrocketmq:"
 
 
-class Table(TablePlace):
+class DeltaLakeTable(TablePlace):
     """The table at a place."""
 
     KIND = "a table"
@@ -88,11 +88,11 @@ class Table(TablePlace):
         }
         self._create(self._at, settings.schema, settings.partition_by, configuration)
 
-    def layout(self, settings: TableSettings) -> Layout:
+    def layout(self, settings: TableSettings) -> TableLayout:
         """Returns how the files of the table, which has these settings, are to be written."""
-        return Layout.of_hive(settings.schema, settings.partition_by)
+        return TableLayout.of_hive(settings.schema, settings.partition_by)
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, CopiedRange]:
         """Returns by broker how far its log is in the table."""
         delta = self._delta()
         found = {}
@@ -102,7 +102,9 @@ class Table(TablePlace):
             if at is not None:
                 crc = delta.transaction_version(f"{name}:crc")
                 known = "" if crc is None or crc < 0 else f"{crc:08x}"
-                found[broker] = Position(at, known, delta.transaction_version(f"{name}:start") or 0)
+                found[broker] = CopiedRange(
+                    at, known, delta.transaction_version(f"{name}:start") or 0
+                )
         return found
 
     def expect(self, brokers: Iterable[str]) -> None:
@@ -120,9 +122,9 @@ class Table(TablePlace):
 
     def commit(
         self,
-        parts: Sequence[Part],
-        positions: Mapping[str, Position],
-        before: Mapping[str, Position],
+        parts: Sequence[TableFile],
+        positions: Mapping[str, CopiedRange],
+        before: Mapping[str, CopiedRange],
     ) -> int:
         """Makes files part of the table and moves positions; returns the version of the table.
 
@@ -187,7 +189,7 @@ class Table(TablePlace):
         except Exception as error:  # whatever the engine raises
             raise TableError(f"{self.name} cannot be read: {error}") from error
 
-    def quarantine(self, positions: Mapping[str, Position], rows: pa.Table) -> None:
+    def quarantine(self, positions: Mapping[str, CopiedRange], rows: pa.Table) -> None:
         """Adds rows, found in the logs up to these positions, to the table `quarantine`."""
         if not rows.num_rows:
             return

@@ -5,7 +5,7 @@ import pytest
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.transforms.check import check_message, check_topic
+from txrocketmq.broker.intake.transforms.record_limits import check_message, check_topic
 from txrocketmq.broker.store.formats.put_message import PutStatus
 
 

@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 18
 """A number of at most this many digits certainly fits into a long."""
 
 
-class Waiting(NamedTuple):
+class TimerMessage(NamedTuple):
     """A waiting message; missing texts are empty."""
 
     out_ms: int
@@ -39,12 +39,12 @@ class Waiting(NamedTuple):
         return f"{self.real_topic}+{self.uniq_key}" if with_topic else self.uniq_key
 
 
-def waiting_of(record: memoryview) -> Waiting:
+def waiting_of(record: memoryview) -> TimerMessage:
     """Reads a record."""
     found = pick_properties(record_properties(record), _NAMES)
     out_ms = found.get(names.TIMER_OUT_MS, "")
     is_time = out_ms.isascii() and out_ms.isdigit() and len(out_ms) <= _MAX_DIGITS
-    return Waiting(
+    return TimerMessage(
         int(out_ms) if is_time else 0,
         found.get(names.REAL_TOPIC, ""),
         found.get(names.UNIQ_KEY, ""),

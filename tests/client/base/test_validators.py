@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from txrocketmq.client.base.errors import MessageIllegal
-from txrocketmq.client.base.validate import check_group, check_message, check_topic
+from txrocketmq.client.base.validators import check_group, check_message, check_topic
 from txrocketmq.remoting.message.message import Message
 
 

@@ -17,7 +17,7 @@ from txrocketmq.spark.arrow.errors import DataLossError, StoreError
 from txrocketmq.spark.planning.split import even_parts, joined
 
 
-class Lost(NamedTuple):
+class LostRange(NamedTuple):
     """A range of a broker's log that is gone, but should have been copied."""
 
     broker: str
@@ -29,7 +29,7 @@ class Lost(NamedTuple):
         return f"{self.broker} [{self.start}, {self.end})"
 
 
-class Position(NamedTuple):
+class CopiedRange(NamedTuple):
     """How much of a broker's log is in the table."""
 
     next: int
@@ -40,7 +40,7 @@ class Position(NamedTuple):
     """The first offset that is in the table."""
 
 
-class Split(NamedTuple):
+class IngestSplit(NamedTuple):
     """What one task takes: the records that start in [start, end)."""
 
     broker: str
@@ -58,8 +58,8 @@ class Split(NamedTuple):
 class Plan:
     """What a run copies: the splits of one broker after the other, each log in its order."""
 
-    splits: tuple[Split, ...]
-    lost: tuple[Lost, ...] = ()
+    splits: tuple[IngestSplit, ...]
+    lost: tuple[LostRange, ...] = ()
     """Ranges that were gone before the run began, and whose loss was accepted."""
 
     @property
@@ -95,11 +95,11 @@ class Wishes(NamedTuple):
 
 
 def plan_run(
-    stores: Sequence[StoreBounds], positions: Mapping[str, Position], wishes: Wishes
+    stores: Sequence[StoreBounds], positions: Mapping[str, CopiedRange], wishes: Wishes
 ) -> Plan | None:
     """Returns the plan of a run; None when nothing is new. Raises StoreError, DataLossError."""
-    splits: list[Split] = []
-    lost: list[Lost] = []
+    splits: list[IngestSplit] = []
+    lost: list[LostRange] = []
     for store in stores:
         start = _start(store, positions.get(store.broker), lost, wishes)
         end = _end(store, start, wishes.max_bytes)
@@ -108,7 +108,9 @@ def plan_run(
     return Plan(tuple(splits), tuple(lost)) if splits or lost else None
 
 
-def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wishes: Wishes) -> int:
+def _start(
+    store: StoreBounds, position: CopiedRange | None, lost: list[LostRange], wishes: Wishes
+) -> int:
     """Returns where to go on. Raises StoreError for a changed log, DataLossError for lost parts."""
     if position is None:
         return store.start
@@ -120,7 +122,7 @@ def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wish
         )
     if position.next >= store.start:
         return position.next
-    gone = Lost(store.broker, position.next, store.start)
+    gone = LostRange(store.broker, position.next, store.start)
     if not wishes.allow_data_loss:
         raise DataLossError(
             f"the log of {store.broker} in {store.uri} begins at {store.start}, but the table"
@@ -140,10 +142,12 @@ def _end(store: StoreBounds, start: int, max_bytes: int | None) -> int:
     return within[-1] if within else later[0] if later else store.end
 
 
-def _splits(store: StoreBounds, start: int, end: int, split_bytes: int | None) -> Iterator[Split]:
+def _splits(
+    store: StoreBounds, start: int, end: int, split_bytes: int | None
+) -> Iterator[IngestSplit]:
     inside = [each for each in store.segment_starts if start < each < end]
     files = zip([start, *inside], [*inside, end], strict=True)
     for first, last in joined(files, split_bytes):
         count = 1 if split_bytes is None else max(1, (last - first) // split_bytes)
         for cut, until in even_parts(first, last, count):
-            yield Split(store.broker, cut, until, cut == first)
+            yield IngestSplit(store.broker, cut, until, cut == first)

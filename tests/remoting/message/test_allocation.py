@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.remoting.message.allocate import (
+from txrocketmq.remoting.message.allocation import (
     STRATEGIES,
     Strategy,
     averagely,

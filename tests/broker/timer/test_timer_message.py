@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
+from txrocketmq.broker.timer.timer_message import TimerMessage, born_ms, waiting_of
 
 
 def test_when_it_was_sent(parts: Parts) -> None:
@@ -23,10 +23,10 @@ def test_what_a_record_says(parts: Parts) -> None:
     found = waiting_of(
         record(parts, TIMER_OUT_MS="12", REAL_TOPIC="R", UNIQ_KEY="K", TIMER_DEL_UNIQKEY="D")
     )
-    assert found == Waiting(12, "R", "K", "D")
+    assert found == TimerMessage(12, "R", "K", "D")
     assert found.delete_key(with_topic=False) == "K"
     assert found.delete_key(with_topic=True) == "R+K"
-    assert waiting_of(record(parts)) == Waiting(0, "", "", "")
+    assert waiting_of(record(parts)) == TimerMessage(0, "", "", "")
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "\u0663", "9" * 19])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.decode import BadRecord
-from txrocketmq.spark.log.log_reader import Found
+from txrocketmq.spark.log.log_reader import LogFinding
 from txrocketmq.spark.planning.picks import dispatched
 from txrocketmq.spark.planning.split import LogRange
 from txrocketmq.spark.store.deleted_topics import DeletedTopics
@@ -39,7 +39,7 @@ class StoreCheck:
         self._known: dict[tuple[str, int], Queue | None] = {}
         self._starts: list[NDArray[np.int64]] = []
 
-    def all(self, reading: Iterable[Found]) -> Iterator[Found]:
+    def all(self, reading: Iterable[LogFinding]) -> Iterator[LogFinding]:
         """Yields what is read of the split, and the disagreements."""
         for found in reading:
             if isinstance(found, Records):

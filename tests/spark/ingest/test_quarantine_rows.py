@@ -4,8 +4,8 @@ from __future__ import annotations
 import pytest
 
 from txrocketmq.spark.columns.decode import BadRecord
-from txrocketmq.spark.ingest import quarantine as module
-from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
+from txrocketmq.spark.ingest import quarantine_rows as module
+from txrocketmq.spark.ingest.quarantine_rows import SplitQuarantine, gone
 
 
 def test_no_damage_is_no_row() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.administered import Administered
 from txrocketmq.cli.admin import topics
-from txrocketmq.cli.admin.administer import confirm
+from txrocketmq.cli.admin.admin_command import confirm
 from txrocketmq.cli.command_line import DEFAULT_NAMESRV, run
 
 

@@ -14,11 +14,11 @@ from tests.spark.deletions import delete_topic
 from tests.spark.ingest.stores_and_tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.arrow.errors import TableError
-from txrocketmq.spark.ingest import verify as module
-from txrocketmq.spark.ingest.plan import Wishes
+from txrocketmq.spark.ingest import verification as module
+from txrocketmq.spark.ingest.copy_plan import Wishes
 from txrocketmq.spark.ingest.runners.runner import Rate, run_here
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.verify import Verification
+from txrocketmq.spark.ingest.verification import Verification
 from txrocketmq.spark.options.pace import Pace
 
 

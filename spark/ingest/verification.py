@@ -15,18 +15,18 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.arrow.errors import TableError
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.counts import (
+    BrokerQueue,
     Count,
+    CountedRange,
     CountLog,
     CountQueues,
     Counts,
-    QueueName,
-    Span,
     count_table,
     filter_of,
     together,
 )
-from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runners.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination
@@ -40,7 +40,7 @@ _QUEUES_OF_A_TASK: Final = 128
 class Difference(NamedTuple):
     """A queue whose messages in the table differ from those in the store."""
 
-    queue: QueueName
+    queue: BrokerQueue
     beside: str
     """What the table was compared with: log or queue."""
     table: Count
@@ -59,7 +59,7 @@ class Difference(NamedTuple):
 class Verification:
     """What was compared, and the differences."""
 
-    spans: dict[str, Span]
+    spans: dict[str, CountedRange]
     """The range of each broker's log that was compared."""
     messages: int
     """The number of the table's messages in these ranges."""
@@ -157,7 +157,7 @@ def _beside_queues(
     return table, {queue: count for queue, count in in_queues.items() if queue not in unclear}
 
 
-def _counted(table: Destination, spans: dict[str, Span]) -> tuple[Counts, str]:
+def _counted(table: Destination, spans: dict[str, CountedRange]) -> tuple[Counts, str]:
     """Counts the table; returns the counts, and why it cannot be read, or ""."""
     try:
         return count_table(table, spans), ""
@@ -169,7 +169,7 @@ class _Check:
     """What is counted of one store."""
 
     def __init__(
-        self, store: Store, settings: TableSettings, span: Span, *, has_queues: bool
+        self, store: Store, settings: TableSettings, span: CountedRange, *, has_queues: bool
     ) -> None:
         self.store = store
         self._settings = settings
@@ -202,12 +202,12 @@ class _Check:
             yield CountQueues(self.store, some, self.span)
 
 
-def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) -> Span:
+def _span(store: Store, position: CopiedRange, missing: Sequence[tuple[int, int]]) -> CountedRange:
     """Returns the range that the table and the store have, and what is missing inside it."""
     start = max(position.start, store.min_offset())
     end = max(start, position.next)
     inside = [(first, last) for first, last in missing if last > start and first < end]
-    return Span(start, end, tuple(sorted([*inside, *store.gaps()])))
+    return CountedRange(start, end, tuple(sorted([*inside, *store.gaps()])))
 
 
 def _missing(table: Destination) -> dict[str, list[tuple[int, int]]]:

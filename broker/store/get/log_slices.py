@@ -21,7 +21,7 @@ _unpack_head: Final = HEAD.unpack_from
 _HEAD_BYTES: Final = HEAD.size
 
 
-class Slices:
+class LogSlices:
     """Collects slices of the log; a message that directly follows another extends its slice.
 
     `magic` is that of most of the records; all others are found, too.

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.spark.arrow.errors import DataLossError, StoreError
-from txrocketmq.spark.ingest.plan import Lost, Plan, Position, StoreBounds, Wishes, plan_run
+from txrocketmq.spark.ingest.copy_plan import (
+    CopiedRange,
+    LostRange,
+    Plan,
+    StoreBounds,
+    Wishes,
+    plan_run,
+)
 
 STORE = StoreBounds("/store", "broker-a", 0, 2500, [0, 1000, 2000])
 
@@ -17,7 +24,7 @@ STORE = StoreBounds("/store", "broker-a", 0, 2500, [0, 1000, 2000])
 def planned(
     *stores: StoreBounds, at: Mapping[str, int] | None = None, **wishes: Any
 ) -> Plan | None:
-    positions = {name: Position(offset) for name, offset in (at or {}).items()}
+    positions = {name: CopiedRange(offset) for name, offset in (at or {}).items()}
     return plan_run(stores, positions, Wishes(**wishes))
 
 
@@ -76,7 +83,7 @@ def test_unless_it_is_accepted() -> None:
     plan = planned(STORE._replace(start=1000), at={"broker-a": 500}, allow_data_loss=True)
     assert ranges(plan)[0] == ("broker-a", 1000, 2000, True)
     assert plan is not None
-    assert plan.lost == (Lost("broker-a", 500, 1000),)
+    assert plan.lost == (LostRange("broker-a", 500, 1000),)
 
 
 def test_a_loss_with_nothing_behind_it_is_recorded_too() -> None:
@@ -87,7 +94,7 @@ def test_a_loss_with_nothing_behind_it_is_recorded_too() -> None:
     )
     assert plan is not None
     assert plan.splits == ()
-    assert plan.lost == (Lost("broker-a", 500, 3000),)
+    assert plan.lost == (LostRange("broker-a", 500, 3000),)
 
 
 def test_a_log_shorter_than_the_table_is_another_one() -> None:

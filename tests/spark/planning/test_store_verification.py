@@ -12,7 +12,7 @@ from txrocketmq.spark.columns.decode import BadRecord
 from txrocketmq.spark.log.log_end import end_of_log
 from txrocketmq.spark.log.log_reader import read_log
 from txrocketmq.spark.planning.split import LogRange
-from txrocketmq.spark.planning.verify import StoreCheck
+from txrocketmq.spark.planning.store_verification import StoreCheck
 from txrocketmq.spark.store.store import Store
 
 

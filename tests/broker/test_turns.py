@@ -476,6 +476,6 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
             soon = scene.later.pop(0)
             note(soon.__qualname__, soon)
     assert not parts.consumers.groups(), "they have all expired"
-    assert {"Slices.begin", "Walks._turn"} <= longest.keys()
+    assert {"Slices.begin", "Walks._go_on"} <= longest.keys()
     assert any("forgetting clients" in name for name in longest)
     assert not late, late

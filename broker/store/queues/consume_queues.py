@@ -38,6 +38,8 @@ _MAX_QUEUE_ID: Final = 0x7FFFFFFF
 
 _GIVEN_UP_AT_ONCE: Final = 64
 """How many mappings are given up when there are too many."""
+_LOOKED_AT_ONCE: Final = 128
+"""At how many queues is looked for that, as all mappings may be those of others."""
 
 Table = dict[str, dict[int, ConsumeQueue]]
 KindOf = Callable[[str], bool | None]
@@ -105,13 +107,15 @@ class ConsumeQueues:
 
         Nothing is lost: what is written is in the system's memory.
         """
-        before = mappings.count
-        for _ in range(2):
-            for queue in self._mapped:
+        least = mappings.count - _GIVEN_UP_AT_ONCE
+        for _ in range(_LOOKED_AT_ONCE):
+            queue = next(self._mapped, None)
+            if queue is None:
+                self._mapped = self.one_by_one()
+            else:
                 queue.files.unmap()
-                if before - mappings.count >= _GIVEN_UP_AT_ONCE:
+                if mappings.count <= least:
                     return
-            self._mapped = self.one_by_one()
 
     @property
     def directory(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.counted import lines_of
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import FileSizeError
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues, encode_topic
@@ -43,6 +44,24 @@ def test_queues_are_made_when_they_are_opened(queues: ConsumeQueues) -> None:
     assert queues.open("T", 1) is queue
     assert queues.find("T", 0) is None
     assert queues.max_physical_offset == -1
+
+
+def test_a_shortage_of_others_costs_no_look_at_all_queues(
+    queues: ConsumeQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When hardly any mapping is left to give up, few queues are looked at in one go; all are in
+    several.
+    """
+    for queue_id in range(1_000):
+        queues.open("T", queue_id)
+    fill(queues, "T", 999, 0)
+    (file,) = queues.open("T", 999).files.mapped_files
+    assert file._map is not None
+    rounds = 0
+    while file._map is not None:
+        assert lines_of(queues.give_up_mappings) < 3_000
+        rounds += 1
+    assert 3 < rounds < 20
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "a\0b", "x" * 256, "é" * 128])

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 COLUMNS = "topic,queueId,queueOffset,tags,body,physicalOffset"
 STEPS = 12
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(300)
 
 
 def _write(root: Path, count: int = 120) -> StoreWriter:
@@ -268,7 +268,7 @@ def test_random_programs_in_other_sessions(
         capture_output=True,
         text=True,
         check=False,
-        timeout=840,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == expected(rows, steps)

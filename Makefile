@@ -25,7 +25,7 @@ run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the 
 # `make check test` runs the tidy tests once, in `check`; and times of all kinds are printed.
 COMPUTING = unit $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
 
-test: environment ## all that a change has to pass, within half an hour: unit, tidy, process and engine beside compat
+test: environment ## all that a change has to pass: unit, tidy, process and engine beside compat
 	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes "$(COMPUTING)" compat
 
 test-all: environment ## the same with every scenario on every release, a thousand rounds of crash, PySpark 4.0: for nights

@@ -35,6 +35,11 @@ class TxFace:
             self._core_class, instances_of(reactor), arguments, settings, lambda function: function
         )
 
+    def __del__(self) -> None:
+        life = getattr(self, "_life", None)
+        if life is not None and not life.is_started:
+            life.abandon()
+
     def start(self) -> Deferred[Self]:
         """Starts the object and fires with it. Fails with what the core's start raises."""
         remember(self, self._life, lambda: None)

@@ -198,4 +198,4 @@ def test_the_vip_port_is_found_two_below_the_advertised_one(run: Run, first_jvm:
 def test_it_is_small(docker_engine: DockerEngine, image: str) -> None:
     images = docker_engine.client.images
     added = images.get(image).attrs["Size"] - images.get(PYTHON.name).attrs["Size"]
-    assert added < 80_000_000
+    assert added < 72_000_000

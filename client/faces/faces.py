@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from twisted.internet.defer import Deferred
+
 from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.consumer.listening.listener import is_orderly, orderly
@@ -165,15 +167,15 @@ class Life:
         constructor = core.__init__  # type: ignore[misc]
         bound = inspect.signature(constructor).bind(None, None, *arguments, **rest, config=config)
         _adapt_bound(bound, functions_of_program(constructor), adapt)
+        self.is_started = False
+        self.has_left = False
         self._instances = instances
         self.instance: ClientInstance = instances.take(ClientConfig(**client))
         try:
             self.core: Any = core(self.instance, *bound.args[2:], **bound.kwargs)
         except BaseException:
-            self.has_left = True
+            self.abandon()
             raise
-        self.is_started = False
-        self.has_left = False
 
     @property
     def what(self) -> str:
@@ -207,6 +209,10 @@ class Life:
                 await end()
         finally:
             await self._instances.leave(self.instance)
+
+    def abandon(self) -> None:
+        """Gives the instance back of an object that was never started; nobody waits for it."""
+        Deferred.fromCoroutine(self.shutdown())
 
     def check(self) -> None:
         """Raises ClientClosed after the shutdown, MQClientError before the start."""

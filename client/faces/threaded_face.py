@@ -36,6 +36,7 @@ class ThreadedFace:
 
     def __del__(self) -> None:
         if not getattr(self, "_has_left", True) and not self._life.is_started:
+            self._thread.call_there(self._life.abandon)
             self._leave()
 
     def _begin_life(self) -> None:

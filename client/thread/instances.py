@@ -34,18 +34,17 @@ class ClientInstances:
 
         Raises ValueError when the instance of that name has other settings.
         """
-        if config.instance_name != DEFAULT_INSTANCE or config.keep_default_instance_name:
-            for instance in self._users:
-                its = instance.config
-                if _name(its) != _name(config):
-                    continue
-                if its != config:
-                    raise ValueError(
-                        f"there is already a client with the instance name {config.instance_name},"
-                        " which has other settings: give this one another instance_name"
-                    )
-                self._users[instance] += 1
-                return instance
+        name = _shared_name(config)
+        for instance in self._users if name else ():
+            if _shared_name(instance.config) != name:
+                continue
+            if instance.config != config:
+                raise ValueError(
+                    f"there is already a client with the instance name {config.instance_name},"
+                    " which has other settings: give this one another instance_name"
+                )
+            self._users[instance] += 1
+            return instance
         instance = ClientInstance(config, Clock(self._reactor))
         self._users[instance] = 1
         return instance
@@ -66,8 +65,12 @@ class ClientInstances:
             await instance.stop()
 
 
-def _name(config: ClientConfig) -> tuple[str, str, str]:
-    return config.client_ip, config.instance_name, config.unit_name
+def _shared_name(config: ClientConfig) -> tuple[str, str, str] | None:
+    """What those that share an instance have in common; None for one that is nobody else's."""
+    name = config.instance_name
+    if name == DEFAULT_INSTANCE and not config.keep_default_instance_name:
+        return None
+    return config.client_ip, name, config.unit_name
 
 
 _OF_REACTORS: WeakKeyDictionary[object, ClientInstances] = WeakKeyDictionary()

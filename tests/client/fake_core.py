@@ -37,6 +37,8 @@ class Core:
         *,
         config: CoreConfig | None = None,
     ) -> None:
+        if group == "none":
+            raise RuntimeError("there is no group")
         self.group = group
         self.config = config or CoreConfig()
         self.said: list[str] = []

@@ -176,8 +176,7 @@ class Large:
         names.turns._timer = lambda: next(now_s) * SLICE_S / STEPS
         self.broker = FakePeer(1)
         self.longest = 0
-        self.where: list[tuple[str, int]] = []
-        """In which functions the lines of the longest turn ran."""
+        self.where: list[tuple[str, int]] = []  # in which functions those lines ran
         self.version = int(MQVersion.V5_4_0)
 
     def ask(self, code: int, header: Header, body: bytes = b"") -> Reply[Any]:
@@ -197,8 +196,7 @@ class Large:
         return answers[-1]
 
     def _count(self, call: Callable[[], object]) -> None:
-        where: Counter[str] = Counter()
-        lines = lines_of(call, where)
+        lines = lines_of(call, where := Counter[str]())
         if lines > self.longest:
             self.longest, self.where = lines, where.most_common(5)
 
@@ -228,11 +226,10 @@ def large(make_names: MakeNames) -> Large:
     )
     asked = route.GetRouteInfoRequestHeader(topic="t1")
     made.ask(route.GET_ROUTEINFO_BY_TOPIC.code, asked)
-    for code in sorted(LISTS | {route.GET_BROKER_CLUSTER_INFO.code}):
-        by_cluster = topic.GetTopicsByClusterRequestHeader(cluster="c")
+    by_cluster = topic.GetTopicsByClusterRequestHeader(cluster="c")
+    for code in sorted(LISTS | {106}):
         made.ask(code, by_cluster if code == 224 else NoHeader())
-    group = ha.GetBrokerMemberGroupRequestHeader(cluster_name="c", broker_name="b")
-    made.ask(ha.GET_BROKER_MEMBER_GROUP.code, group)
+    made.ask(901, ha.GetBrokerMemberGroupRequestHeader(cluster_name="c", broker_name="b"))
     made.longest = 0
     return made
 

@@ -38,7 +38,7 @@ _MAX_QUEUE_ID: Final = 0x7FFFFFFF
 
 _GIVEN_UP_AT_ONCE: Final = 64
 """How many mappings are given up when there are too many."""
-_LOOKED_AT_ONCE: Final = 128
+_LOOKED_AT_ONCE: Final = 8
 """At how many queues is looked for that, as all mappings may be those of others."""
 
 Table = dict[str, dict[int, ConsumeQueue]]

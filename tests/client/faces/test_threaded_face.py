@@ -33,6 +33,23 @@ def test_one_that_was_never_started_goes_by_itself() -> None:
     assert ReactorThread._shared is None
 
 
+def test_one_that_was_never_started_gives_its_instance_back() -> None:
+    """So that another one may have the name, with settings of its own."""
+    keeps_thread = Made("g", **WHERE)
+    instances = keeps_thread._thread.instances
+    made = Made("g", instance_name="named", **WHERE)
+    assert instances.count == 2
+    del made
+    with pytest.raises(TypeError):
+        Made(5, 6, 7, 8, instance_name="named", **WHERE)
+    with pytest.raises(RuntimeError, match="no group"):
+        Made("none", instance_name="named", **WHERE)
+    made = Made("g", instance_name="named", namesrv_addr="127.0.0.1:2")
+    assert instances.count == 2
+    del made, keeps_thread
+    assert ReactorThread._shared is None
+
+
 def test_what_is_forgotten_is_ended() -> None:
     made = Made("g", **WHERE).start()
     made._end_at_exit()

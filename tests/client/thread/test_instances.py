@@ -33,6 +33,16 @@ def test_a_default_name_that_stays_is_shared() -> None:
     assert instances.take(config(keep=True)) is kept
 
 
+def test_one_of_its_own_does_not_stand_in_the_way_of_a_default_name() -> None:
+    """A producer beside a consumer with broadcasting, each with settings of its own."""
+    instances = ClientInstances(ReactorClock())
+    own = instances.take(config())
+    kept = instances.take(config(namesrv="127.0.0.1:2", keep=True))
+    assert kept is not own
+    assert instances.take(config(namesrv="127.0.0.1:2", keep=True)) is kept
+    assert instances.take(config()) is not own
+
+
 def test_other_settings_under_the_same_name_are_refused() -> None:
     instances = ClientInstances(ReactorClock())
     instances.take(config("n"))

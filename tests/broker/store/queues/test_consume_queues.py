@@ -59,9 +59,9 @@ def test_a_shortage_of_others_costs_no_look_at_all_queues(
     assert file._map is not None
     rounds = 0
     while file._map is not None:
-        assert lines_of(queues.give_up_mappings) < 3_000
+        assert lines_of(queues.give_up_mappings) < 400
         rounds += 1
-    assert 3 < rounds < 20
+    assert 60 < rounds < 200
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "a\0b", "x" * 256, "é" * 128])

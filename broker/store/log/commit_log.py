@@ -214,9 +214,7 @@ class CommitLog:
             self._disk.sync(file.path)
         return file
 
-    def _unusual(
-        self, batch: QueueBatch, message: PutMessage
-    ) -> Usable[ConsumeQueue] | PutStatus:
+    def _unusual(self, batch: QueueBatch, message: PutMessage) -> Usable[ConsumeQueue] | PutStatus:
         """Returns what an unusual message is encoded with, or why it is refused; then it leaves
         none of the queues that were created for it.
         """

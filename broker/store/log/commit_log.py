@@ -118,7 +118,7 @@ class CommitLog:
             file_end = begin + file.size_bytes
             room = begin + file.wrote_bytes, file_end, self.files.file_bytes
             most_bytes = min(self.config.max_message_size, self._most_bytes)
-            if isinstance(messages, LongRun):
+            if type(messages) is LongRun:  # isinstance would ask ABCMeta
                 self._place(batch, messages, queues, room)
             else:
                 self._queues = queues

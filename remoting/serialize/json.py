@@ -190,7 +190,10 @@ def encode_body(value: Any) -> bytes:
     a method `to_json`, its result is written; a set becomes a sorted list, and an enum member its
     name unless it is a number or a text. Raises TypeError for values that JSON does not know.
     """
-    prepared = _prepared(value)
+    return _dumped(_prepared(value))
+
+
+def _dumped(prepared: Any) -> bytes:
     try:
         return orjson.dumps(prepared)
     except TypeError:  # a key that is no text, a text that is not Unicode, more than 64 bits
@@ -202,11 +205,7 @@ def encode_standard_body(value: Any) -> bytes:
 
     Clients of 4.9.4 and later get routes like this, and others that ask for strict JSON.
     """
-    prepared = _standard(_prepared(value))
-    try:
-        return orjson.dumps(prepared)
-    except TypeError:
-        return "".join(_pieces(prepared)).encode("utf-8", "replace")
+    return _dumped(_standard(_prepared(value)))
 
 
 def encode_pretty(value: Any) -> bytes:
@@ -238,21 +237,22 @@ def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> t
     return before, after
 
 
-def _prepared_object(value: dict[Any, Any]) -> dict[Any, Any]:
-    return {
-        name: member if type(member) in _PLAIN else _prepared(member)
-        for name, member in value.items()
-        if member is not None
-    }
-
-
 def _prepared(value: Any) -> Any:
     """Returns the value as dicts, lists and plain values only, without members that are None."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return value if _THERE.issuperset(map(type, value.values())) else _prepared_object(value)
+        is_plain = _THERE.issuperset(map(type, value.values()))
+        return (
+            value
+            if is_plain
+            else {
+                name: member if type(member) in _PLAIN else _prepared(member)
+                for name, member in value.items()
+                if member is not None
+            }
+        )
     if kind is list or kind is tuple:
         return [item if type(item) in _PLAIN else _prepared(item) for item in value]
     if kind is MessageQueue:

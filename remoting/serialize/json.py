@@ -4,8 +4,7 @@
 What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`,
 and one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies
 are written here as the original writes them, and read by a scanner of our own; plain JSON, which
-nearly everything is, goes through orjson alone. Counterpart of RemotingSerializable and of the JSON
-half of RemotingCommand.
+nearly everything is, goes through orjson alone. Java: RemotingSerializable, RemotingCommand.
 """
 
 from __future__ import annotations
@@ -201,10 +200,7 @@ def _dumped(prepared: Any) -> bytes:
 
 
 def encode_standard_body(value: Any) -> bytes:
-    """Does the same as `encode_body` in strict JSON: keys are quoted, members sorted.
-
-    Clients of 4.9.4 and later get routes like this, and others that ask for strict JSON.
-    """
+    """Does the same in strict JSON, for clients since 4.9.4: keys quoted, members sorted."""
     return _dumped(_standard(_prepared(value)))
 
 
@@ -231,7 +227,7 @@ def encode_pretty_member(name: str, value: Any, depth: int) -> bytes:
 def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> tuple[bytes, bytes]:
     """Returns the JSON before and after the one member of `value` that has HOLE as its value.
 
-    A long table is put together with it, from members that were encoded before.
+    A long table is put together with it, of members that were encoded before.
     """
     before, after = encode(value).split(b'"' + HOLE.encode() + b'"')
     return before, after

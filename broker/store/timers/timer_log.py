@@ -86,8 +86,7 @@ class TimerLog:
         )
         self.dues = TimerDues(files, f"{directory}.dues")
         self._latest_ms = 0
-        """Until when messages are due of the file that is being walked through or written, in
-        ms."""
+        """Until when messages are due of the file that is walked through or written, in ms."""
 
     def load(self) -> bool:
         """Finds the files; returns False when they are not files of such a log without a gap.
@@ -153,9 +152,7 @@ class TimerLog:
         return self.unit(file.from_offset + _last_unit_at(file))
 
     def is_past(self, file: MappedFile, before_ms: int) -> bool:
-        """Whether a file is known to be full, with nothing in it that is due at this time or
-        later.
-        """
+        """Whether a file is known to be full, with nothing that is due at this time or later."""
         if not file.is_full:
             return False
         latest_ms = self.dues.latest_ms(file.from_offset, _mark_of(file))

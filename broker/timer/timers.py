@@ -141,7 +141,7 @@ class Timers(DeliveryEngine):
         if steady_ms >= self._expire_ms:
             self._expire_ms = steady_ms + _EXPIRE_MS
             log, least = self.wheelwork.log, self._messages.min_physical_offset
-            self._messages.removals.add(log.take_expired(least))
+            self._messages.removals.add(log.take_expired(least, self.wheelwork.read_ms))
         self._measure(steady_ms)
 
     def _open_late(self, now_ms: int, steady_ms: int) -> bool:

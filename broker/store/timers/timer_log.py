@@ -235,14 +235,19 @@ class TimerLog:
         self.dues.forget_from(position // self.files.file_bytes * self.files.file_bytes)
         self.files.flushed_offset = min(durable, self.end)
 
-    def take_expired(self, min_physical_offset: int) -> list[MappedFile]:
+    def take_expired(self, min_physical_offset: int, before_ms: int) -> list[MappedFile]:
         """Takes out files whose messages the commit log has all lost, but never the last file; the
         caller removes them.
+
+        A file stays until all that waits in it is due before a time: only then have readers told of
+        what was lost, however often they were killed.
         """
         count = 0
         for file in self.files.mapped_files[:-1]:
             unit = self.last_unit_of(file)
             if unit is None or unit.physical_offset >= min_physical_offset:
+                break
+            if not self.is_past(file, before_ms):
                 break
             count += 1
         return self.files.take_first(count)

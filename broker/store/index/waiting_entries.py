@@ -51,5 +51,5 @@ class WaitingEntries:
 
     def drop(self, count: int) -> None:
         """Forgets so many of the entries that `next` has returned."""
+        self.count -= min(count, len(self._first))
         del self._first[:count]
-        self.count -= count

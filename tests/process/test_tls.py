@@ -46,7 +46,7 @@ def client(trust="", own=""):
                           certificate=("own", of(own) if own else ""), key=("own", of(own)))
 
 async def ask(reactor, port, tls):
-    connections = Connections(Clock(reactor), tls=tls)
+    connections = Connections(Clock(reactor), tls=tls and (lambda: tls))
     header = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
     try:
         asked = connections.invoke(f"127.0.0.1:{port}", offset.GET_MAX_OFFSET, header,

@@ -13,6 +13,7 @@ from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import (
+    MOST_REMARK,
     Binding,
     Dispatcher,
     Guard,
@@ -491,3 +492,16 @@ def test_an_answer_that_fits_in_no_frame_is_an_error(monkeypatch: pytest.MonkeyP
     (answer,) = FrameDecoder().receive(b"".join(peer.written))
     assert (answer.code, answer.opaque, answer.body) == (ResponseCode.SYSTEM_ERROR, 7, b"")
     assert "the answer is too long" in (answer.remark or "")
+
+
+@pytest.mark.parametrize("error", [ResponseError(29, "x" * 10_000), ValueError("x" * 10_000)])
+def test_a_remark_repeats_no_more_than_its_beginning(scene: Scene, error: Exception) -> None:
+    """A request of 16 MB would else have an answer as long, which the log would contain, too."""
+    scene.processor.error = error
+    (answer,) = scene.ask(request())
+    assert answer.remark is not None
+    assert answer.remark.endswith(" characters)")
+    assert len(answer.remark) < MOST_REMARK + 30
+    scene.processor.error = ResponseError(29, "x" * MOST_REMARK)
+    (answer,) = scene.ask(request())
+    assert answer.remark == "x" * MOST_REMARK

@@ -5,8 +5,8 @@ Of the dozen fields of a send, two differ from message to message: when it was b
 properties. So does the signature of a client that has an account, since it covers these two and the
 body; nothing is made of it here. All others say where the message goes and how, and recur thousands
 of times. So their values are looked up together, undecoded; the first message of each such place is
-decoded and checked as usual. This module knows no client and no form of header: which field is which follows from the declaration
-of the header, once for each set of names that clients write.
+decoded and checked as usual. This module knows no client and no form of header: which field is
+which follows from the declaration of the header, once for each set of names that clients write.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Shape:
     """A set of names that headers have.
 
     `born` and `properties` are the names of the fields that differ from message to message; `rest`
-    returns the values of all others but the signature. Joined by NUL these are the key into `places`, since one text
-    is found faster than a dozen. A place of None is known not to be plain. `size` is the number of
-    names, or -1 without names, so that such headers are looked up each time. `parts` has `born`,
-    `properties`, `rest`, `places` and `size`.
+    returns the values of all others but the signature. Joined by NUL these are the key into
+    `places`, since one text is found faster than a dozen. A place of None is known not to be plain.
+    `size` is the number of names, or -1 without names, so that such headers are looked up each
+    time. `parts` has `born`, `properties`, `rest`, `places` and `size`.
     """
 
     __slots__ = ("_separators", "born", "parts", "places", "properties", "rest", "size")

@@ -55,8 +55,7 @@ _HELD = frozenset(
 """Requests that may wait for messages: a late answer does not mean a slow server."""
 _SERVES = "_serves"
 MOST_REMARK = 1024
-"""How many characters a remark has at most: it often repeats what was asked for, which may fill a
-frame."""
+"""How many characters a remark has at most, since it often repeats what was asked for."""
 
 
 class Run:

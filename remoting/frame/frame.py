@@ -163,9 +163,7 @@ class FrameDecoder:
             self._keep_rest(self._rest[self._rest_at :] + data if self._rest else data, 0)
 
     def unfinished_ms(self, steady_ms: int) -> int:
-        """Returns for how long the same frame has been unfinished, to within the time between two
-        calls.
-        """
+        """Returns for how long one frame has been unfinished, to within the time between calls."""
         if not self._chunks:
             return 0
         if self._unfinished_noted != self._unfinished:

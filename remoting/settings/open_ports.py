@@ -7,34 +7,34 @@ original says nothing about this.
 
 from __future__ import annotations
 
-from twisted.logger import Logger
+from typing import Final
 
 from txrocketmq.remoting.primitives.networks import is_loopback
 from txrocketmq.remoting.settings.tls import TlsConfig
 
-log = Logger()
+_ALL: Final = "0.0.0.0"
 
 
-def warn_of_requests(host: str, port: int, tls: TlsConfig) -> None:
-    """Warns of a port for requests, unless only this machine or holders of a certificate get in."""
-    if not is_loopback(host) and not tls.keeps_strangers_out:
-        log.warn(
-            "everybody who reaches port {port} of {host} may read, change and delete everything"
-            " here: listen on this machine only (bindAddress=127.0.0.1), demand certificates"
-            " (tls.server.mode=enforcing with tls.server.need.client.auth=require), or let a"
-            " firewall decide who reaches it",
-            host=host or "0.0.0.0",
-            port=port,
-        )
+def of_requests(host: str, port: int, tls: TlsConfig) -> str:
+    """Returns a warning of a port for requests; none if it is for this machine only, or lets nobody
+    in without a certificate.
+    """
+    if is_loopback(host) or tls.keeps_strangers_out:
+        return ""
+    return (
+        f"everybody who reaches port {port} of {host or _ALL} may read, change and delete"
+        " everything here: listen on this machine only (bindAddress=127.0.0.1), demand certificates"
+        " (tls.server.mode=enforcing with tls.server.need.client.auth=require), or let a firewall"
+        " decide who reaches it"
+    )
 
 
-def warn_of_metrics(host: str, port: int) -> None:
-    """Warns of a port for metrics, which nobody needs a certificate for."""
-    if not is_loopback(host):
-        log.warn(
-            "everybody who reaches port {port} of {host} may read the metrics, with the names of"
-            " topics and groups: set metricsPromExporterHost=127.0.0.1, or let a firewall decide"
-            " who reaches it",
-            host=host or "0.0.0.0",
-            port=port,
-        )
+def of_metrics(host: str, port: int) -> str:
+    """Returns a warning of a port for metrics; none if only this machine gets in."""
+    if is_loopback(host):
+        return ""
+    return (
+        f"everybody who reaches port {port} of {host or _ALL} may read the metrics, with the names"
+        " of topics and groups: set metricsPromExporterHost=127.0.0.1, or let a firewall decide who"
+        " reaches it"
+    )

@@ -34,7 +34,7 @@ from txrocketmq.remoting.host.limits import ConnectionLimit, file_limit, reserve
 from txrocketmq.remoting.host.memory import Peaks, give_back, reserve
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.log_limit import Seldom
-from txrocketmq.remoting.settings.open_ports import warn_of_requests
+from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
 from txrocketmq.remoting.transport.outlet import Choose
@@ -249,7 +249,8 @@ class RemotingServer:
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)
         address: Any = listening.getHost()
-        warn_of_requests(interface, address.port, self._tls)
+        if warning := open_ports.of_requests(interface, address.port, self._tls):
+            log.warn("{warning}", warning=warning)
         return int(address.port)
 
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:

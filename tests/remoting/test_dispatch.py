@@ -13,7 +13,6 @@ from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import (
-    MOST_REMARK,
     Binding,
     Dispatcher,
     Guard,
@@ -495,13 +494,7 @@ def test_an_answer_that_fits_in_no_frame_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("error", [ResponseError(29, "x" * 10_000), ValueError("x" * 10_000)])
-def test_a_remark_repeats_no_more_than_its_beginning(scene: Scene, error: Exception) -> None:
-    """A request of 16 MB would else have an answer as long, which the log would contain, too."""
+def test_a_remark_has_only_the_beginning_of_a_long_text(scene: Scene, error: Exception) -> None:
     scene.processor.error = error
-    (answer,) = scene.ask(request())
-    assert answer.remark is not None
-    assert answer.remark.endswith(" characters)")
-    assert len(answer.remark) < MOST_REMARK + 30
-    scene.processor.error = ResponseError(29, "x" * MOST_REMARK)
-    (answer,) = scene.ask(request())
-    assert answer.remark == "x" * MOST_REMARK
+    remark = scene.ask(request())[0].remark or ""
+    assert 1_024 < len(remark) < 1_060

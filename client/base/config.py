@@ -83,6 +83,8 @@ class ClientConfig:
     """A file with the client's own certificate in PEM, for servers that ask for one."""
     tls_key_path: str = ""
     """A file with the private key of that certificate in PEM."""
+    tls_key_password: str = _of_environment("ROCKETMQ_TLS_KEY_PASSWORD")
+    """The password of that key, if it is encrypted; by default $ROCKETMQ_TLS_KEY_PASSWORD."""
 
     def __repr__(self) -> str:
         """Without the secrets: this is what reaches a log."""

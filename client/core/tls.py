@@ -33,6 +33,7 @@ def contexts_of(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
         trust=("tls_trust_cert_path", config.tls_trust_cert_path),
         certificate=("tls_cert_path", config.tls_cert_path),
         key=("tls_key_path", config.tls_key_path),
+        password=config.tls_key_password,
         checks=bool(config.tls_trust_cert_path) or config.tls_check_name,
         checks_name=config.tls_check_name,
     )

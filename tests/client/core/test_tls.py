@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from twisted.internet.testing import MemoryReactorClock
 
-from tests.certificates import apart, both_ends, certified
+from tests.certificates import PASSWORD, apart, both_ends, certified, with_password
 from tests.remoting.transport.secured import server_of
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.client.base.config import ClientConfig
@@ -109,3 +109,16 @@ def test_a_renewed_certificate_is_shown_by_connections_that_begin_later(tmp_path
     assert current() is first
     own.write_bytes(Path(certified(tmp_path, "renewed")).read_bytes())
     assert current() is not first
+
+
+def test_the_key_of_a_client_may_have_a_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, _ = apart(tmp_path, "client")
+    files = {"tls_cert_path": certificate, "tls_key_path": with_password(tmp_path, "client")}
+    assert isinstance(client(tls_key_password=PASSWORD, **files), ssl.SSLContext)
+    with pytest.raises(ValueError, match="or the password of the key is wrong"):
+        client(**files)
+    monkeypatch.setenv("ROCKETMQ_TLS_KEY_PASSWORD", PASSWORD)
+    assert isinstance(client(**files), ssl.SSLContext)
+    assert PASSWORD not in repr(ClientConfig())

@@ -432,3 +432,15 @@ def test_strangers_are_told_of_a_few_times_a_minute(scene: Scene) -> None:
     lines = [text for text in map(formatEvent, events) if "it speaks HTTP" in text]
     assert len(lines) == 6
     assert lines[-1].endswith(" (and 15 more that were not logged)")
+
+
+@pytest.mark.parametrize(("interface", "count"), [("", 1), ("0.0.0.0", 1), ("127.0.0.1", 0)])
+def test_a_port_that_others_reach_is_announced(interface: str, count: int) -> None:
+    clock = Clock(MemoryReactorClock())
+    remoting = RemotingServer(clock)
+    with capturedLogs() as events:
+        remoting.listen(10_911, Dispatcher(Registry(), lambda: 0, lambda: 0), interface)
+    said = [formatEvent(each) for each in events]
+    assert len(said) == count
+    assert all(each.startswith("everybody who reaches port 10911 of 0.0.0.0 ") for each in said)
+    remoting.stop()

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.saving import Saving
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
 H = TypeVar("H")
@@ -128,8 +129,7 @@ class NamedTable(VersionedTable[H]):
         self._tell(name)
 
     def _tell(self, name: str) -> None:
-        for heard in self.on_change:
-            heard(name)
+        tell_all(self.on_change, name)
 
     def _differences(self, before: Mapping[str, T], after: Mapping[str, T]) -> Steps[None]:
         """Tells of each name that these tables do not have in common."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from txrocketmq.remoting.primitives.listeners import tell_all
+
 
 class Mishap(NamedTuple):
     """What happened to waiting messages out of the ordinary, told by the first one of them."""
@@ -28,6 +30,5 @@ MishapListener = Callable[[Mishap], object]
 
 
 def tell(listeners: list[MishapListener], mishap: Mishap) -> None:
-    """Calls all listeners."""
-    for heard in listeners:
-        heard(mishap)
+    """Tells all listeners, also when one of them fails."""
+    tell_all(listeners, mishap)

@@ -35,6 +35,7 @@ from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.life import Life
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 AT_ONCE: Final = 4
 """How many reads may be under way. There are more threads than that, so a sync always finds one."""
@@ -289,5 +290,4 @@ class Reading:
     def _ended(self, error: ResponseError | None) -> None:
         self._is_reading = False
         self._has_failed = error is not None
-        for heard in self.on_end:
-            heard()
+        tell_all(self.on_end)

@@ -42,6 +42,7 @@ _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "e
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
+_THERE: Final = _PLAIN - {type(None)}
 Data = bytes | bytearray | memoryview
 
 
@@ -237,17 +238,21 @@ def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> t
     return before, after
 
 
+def _prepared_object(value: dict[Any, Any]) -> dict[Any, Any]:
+    return {
+        name: member if type(member) in _PLAIN else _prepared(member)
+        for name, member in value.items()
+        if member is not None
+    }
+
+
 def _prepared(value: Any) -> Any:
     """Returns the value as dicts, lists and plain values only, without members that are None."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {
-            name: member if type(member) in _PLAIN else _prepared(member)
-            for name, member in value.items()
-            if member is not None
-        }
+        return value if _THERE.issuperset(map(type, value.values())) else _prepared_object(value)
     if kind is list or kind is tuple:
         return [item if type(item) in _PLAIN else _prepared(item) for item in value]
     if kind is MessageQueue:

@@ -176,7 +176,9 @@ class Writes:
         instead: Exception | Reply[Any] | Settlement | Later | None,
     ) -> Sequence[Buffer] | None:
         """Returns the answer to what is no send, or to a send that was refused; otherwise None."""
-        status = next((refused[at] for at in places if at in refused), _PUT_OK)
+        status = _PUT_OK
+        if refused:
+            status = next((refused[at] for at in places if at in refused), _PUT_OK)
         if isinstance(instead, Later):
             instead.wait(partial(self._go_on, run, command))
             return ()

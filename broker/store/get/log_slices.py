@@ -69,6 +69,7 @@ class LogSlices:
             return 0
         view, base, magic, add = self._view, self._file_start, self._magic, self._slices.append
         count, begin, end = len(starts), self._run_start, self._run_end
+        unpack_head = _unpack_head
         while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
             count -= 1  # it is in the next file
         if end < 0:
@@ -79,13 +80,7 @@ class LogSlices:
             # these are the cheap checks of `find`.
             for start, size in messages:
                 at = start - base
-                found_size, found_magic, offset = _unpack_head(view, at)
-                if (
-                    offset != start
-                    or found_size != size
-                    or found_magic != magic
-                    or not view[at + size - 1]
-                ):
+                if unpack_head(view, at) != (size, magic, start) or not view[at + size - 1]:
                     count -= 1 + len([*messages])
                     break
                 if at != end:

@@ -46,7 +46,7 @@ class Records:
     @property
     def asked_before(self) -> int:
         """The log offset before which the system must be asked whether data are in memory."""
-        return self.marks()[1]
+        return max(self.written_from, self.log.max_offset - _WRITTEN_LATELY_BYTES)
 
     @property
     def recent_from(self) -> int:

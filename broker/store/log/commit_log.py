@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, TypeAlias
 
 from txrocketmq.broker.store.disk.files import Files
@@ -53,6 +52,9 @@ QueueBatch: TypeAlias = encoding.Batch[ConsumeQueue]
 
 class CommitLog:
     """The row of log files; see the module docstring."""
+
+    _queues: ConsumeQueues
+    """The queues of the run that is encoded; a closure over them would cost each run more."""
 
     def __init__(self, files: Files, config: StoreConfig) -> None:
         directory = config.store_path_commit_log or os.path.join(
@@ -116,11 +118,11 @@ class CommitLog:
             file_end = begin + file.size_bytes
             room = begin + file.wrote_bytes, file_end, self.files.file_bytes
             most_bytes = min(self.config.max_message_size, self._most_bytes)
-            if isinstance(messages, LongRun):
+            if type(messages) is LongRun:  # isinstance would ask ABCMeta
                 self._place(batch, messages, queues, room)
             else:
-                unusual = partial(self._unusual, queues)
-                encode(batch, messages, queues.plain, room, most_bytes, unusual)
+                self._queues = queues
+                encode(batch, messages, queues.plain, room, most_bytes, self._unusual)
             for _, end_offset in batch.pieces:
                 if end_offset > file_end:
                     file = self.files.prepare(prepared, 1)
@@ -212,12 +214,11 @@ class CommitLog:
             self._disk.sync(file.path)
         return file
 
-    def _unusual(
-        self, queues: ConsumeQueues, batch: QueueBatch, message: PutMessage
-    ) -> Usable[ConsumeQueue] | PutStatus:
+    def _unusual(self, batch: QueueBatch, message: PutMessage) -> Usable[ConsumeQueue] | PutStatus:
         """Returns what an unusual message is encoded with, or why it is refused; then it leaves
         none of the queues that were created for it.
         """
+        queues = self._queues
         kept = len(queues.opened)
         usable = self._usable(queues, batch, message)
         if (

@@ -142,8 +142,7 @@ def _writing_processors(
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
     )
-    writes = Writes(parts.intake, send_checks, answers, sends, ends, acks)
-    writes.on_end += [sends.end_run, ends.end_run, batches.end_run]
+    writes = Writes(parts.intake, send_checks, answers, sends, ends, batches, acks)
     return [writes, sends, ends, acks]
 
 

@@ -6,6 +6,8 @@ Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
 
 from __future__ import annotations
 
+from typing import Final
+
 from txrocketmq.remoting.call import define
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
@@ -147,6 +149,8 @@ SEND_BATCH_MESSAGE = define(
     letters=True,
     at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
 )
+SENDS: Final = (SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE)
+"""The calls that send; each can be a batch."""
 CONSUMER_SEND_MSG_BACK = define(
     RequestCode.CONSUMER_SEND_MSG_BACK,
     ConsumerSendMsgBackRequestHeader,

@@ -31,6 +31,7 @@ from txrocketmq.broker.processors.send.send_answers import (
 )
 from txrocketmq.broker.processors.send.send_batch import entries_of
 from txrocketmq.broker.processors.send.send_checks import SendChecks
+from txrocketmq.broker.processors.send.writes import ends_runs
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.log.long_run import LongRun
@@ -42,7 +43,7 @@ from txrocketmq.remoting.dispatch import Run
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.protocol.send import SENDS, SendMessageRequestHeader
 
 MAX_BATCH: Final = 65_536
 """How many messages a batch may have. Clients give each a key, so that no more than 55,000 fit into
@@ -153,6 +154,7 @@ class Batches:
         peer.begin_work()
         peer.begin_work()  # with two of these, nothing else of it is served
 
+    @ends_runs(*SENDS)
     def end_run(self, _: Container[int] | None, __: int) -> None:
         """Begins with what waits, after what came before it in its run has been put."""
         if self._waiting and not self._is_under_way:

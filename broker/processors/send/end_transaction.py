@@ -28,7 +28,7 @@ from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
 from txrocketmq.broker.processors.send.send_checks import SendChecks
-from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, writes
+from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
@@ -171,6 +171,7 @@ class EndTransactionProcessor:
         self._ended.append(end)
         return Reply()
 
+    @ends_runs(transaction.END_TRANSACTION)
     def end_run(self, _: Container[int] | None, now_ms: int) -> None:
         """Has op messages put for the ends of a run."""
         ended, self._ended = self._ended, []

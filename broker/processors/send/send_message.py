@@ -31,7 +31,7 @@ from txrocketmq.broker.processors.send.plain_sends import ALL, NEW, PlainSends
 from txrocketmq.broker.processors.send.send_answers import BATCH_KEY, RECALL_HANDLE, SendAnswers
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.processors.send.send_places import Place
-from txrocketmq.broker.processors.send.writes import MOST_WORK, Outcome, writes
+from txrocketmq.broker.processors.send.writes import MOST_WORK, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.remoting.call import Peer
@@ -139,6 +139,7 @@ class SendMessageProcessor:
         self._general(run, commands[0], messages, outcomes)
         return 1
 
+    @ends_runs(*send.SENDS)
     def end_run(self, refused: Container[int] | None, _: int) -> None:
         """Makes the topics and groups that messages needed, as far as these were stored."""
         if refused is None:

@@ -34,6 +34,7 @@ MOST_WORK: Final = 64
 """How much work there may be in one run; others then have their turn."""
 _PUT_OK: Final = PutStatus.PUT_OK
 _WRITES: Final = "_writes"
+_ENDS: Final = "_ends_runs"
 
 GoOn = Callable[[int, ResponseError | None], None]
 """Goes on with a request at a time, in ms; with an error, that is its answer."""
@@ -76,6 +77,8 @@ Reader = Callable[[Run, Sequence[RemotingCommand], list[PutMessage], list[Outcom
 
 It adds to the messages and the outcomes of the run."""
 M = TypeVar("M", bound=Callable[..., int])
+EndRun = Callable[[Container[int] | None, int], None]
+E = TypeVar("E", bound=Callable[..., None])
 
 
 def writes(*calls: Call[Any, Any]) -> Callable[[M], M]:
@@ -83,6 +86,20 @@ def writes(*calls: Call[Any, Any]) -> Callable[[M], M]:
 
     def mark(method: M) -> M:
         setattr(method, _WRITES, calls)
+        return method
+
+    return mark
+
+
+def ends_runs(*calls: Call[Any, Any]) -> Callable[[E], E]:
+    """Binds a method that is called after each run with work for one of these calls.
+
+    Its arguments are the indices of the messages that were refused (None if none was put) and the
+    time of the run.
+    """
+
+    def mark(method: E) -> E:
+        setattr(method, _ENDS, calls)
         return method
 
     return mark
@@ -99,16 +116,24 @@ class Writes:
         self._intake = intake
         self._checks = checks
         self._answers = answers
-        self.on_end: list[Callable[[Container[int] | None, int], None]] = []
-        """Each is called after a run in which there was work, with the indices of the messages that
-        were refused (None if none was put) and the time of the run."""
         self._readers: dict[int, Reader] = {}
-        serve = self.serve
+        self._ends: list[EndRun] = []
+        self._ends_of: dict[int, list[EndRun]] = {}
+        """The same for a run of one command, by its code."""
+        serve = self.serve  # one object, by which the dispatcher sees that runs go together
         for writer in writers:
             for name in dir(type(writer)):
-                calls = getattr(getattr(type(writer), name, None), _WRITES, ())
+                method = getattr(type(writer), name, None)
+                calls = getattr(method, _WRITES, ())
                 self.bindings += run_bindings(serve, *calls)
                 self._readers |= {call.code: getattr(writer, name) for call in calls}
+                if hasattr(method, _ENDS):
+                    self._bind_end(getattr(writer, name), getattr(method, _ENDS))
+
+    def _bind_end(self, end: EndRun, calls: Sequence[Call[Any, Any]]) -> None:
+        self._ends.append(end)
+        for call in calls:
+            self._ends_of.setdefault(call.code, []).append(end)
 
     def serve(self, run: Run) -> list[Buffer]:
         """Reads and puts what is in a run; returns the answers to those who want one."""
@@ -127,8 +152,10 @@ class Writes:
             return self._answered(run, batch, outcomes)
         finally:
             if run.work:
-                for heard in self.on_end:
-                    heard(None if batch is None else batch.refused, run.now_ms)
+                code = commands[0].code
+                ends = self._ends if len(commands) > 1 else self._ends_of.get(code, ())
+                for end in ends:
+                    end(None if batch is None else batch.refused, run.now_ms)
 
     # Every message passes here, so no call is made that can be avoided.
     def _answered(

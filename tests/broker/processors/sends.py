@@ -54,8 +54,7 @@ class Writing:
             parts.configuration, checks, parts.intake, answers, batches, STORE_HOST, keys
         )
         self.ends = ends_of(parts)
-        self.writes = Writes(parts.intake, checks, answers, self.sends, self.ends)
-        self.writes.on_end += [self.sends.end_run, self.ends.end_run, batches.end_run]
+        self.writes = Writes(parts.intake, checks, answers, self.sends, self.ends, batches)
         self.registry = Registry(self.writes, self.ends)
 
 

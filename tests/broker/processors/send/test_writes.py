@@ -18,6 +18,7 @@ from txrocketmq.broker.processors.send.writes import (
     Later,
     Outcome,
     Writes,
+    ends_runs,
     writes,
 )
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
@@ -52,6 +53,7 @@ class MadeUp:
         self.ends: list[Any] = []
         self.work = 1
 
+    @ends_runs(FIRST, SECOND)
     def end_run(self, refused: Any, now_ms: int) -> None:
         self.ends.append((None if refused is None else sorted(refused), now_ms))
 
@@ -94,7 +96,6 @@ class Rig:
         self.made_up = MadeUp()
         checks = SendChecks(parts.config, parts.topics, parts.store)
         self.writes = Writes(parts.intake, checks, SendAnswers(STORE_HOST), self.made_up)
-        self.writes.on_end.append(self.made_up.end_run)
         self.puts: list[int] = []
         self.answers: list[str] = []
         self.peer = FakePeer()

@@ -27,7 +27,7 @@ def stopped(folder: Path) -> None:
 
 
 def warnings_of_start(folder: Path) -> tuple[Scene, list[str]]:
-    """The warnings but those of open ports, for which see tests/remoting/settings/test_open_ports.py."""
+    """The warnings but those of open ports (tests/remoting/settings/test_open_ports.py)."""
     with capturedLogs() as events:
         scene = Scene(folder).start()
     said = [str(formatEvent(e)) for e in events if e["log_level"].name == "warn"]

@@ -143,10 +143,14 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    taken = member.arguments.taken
+    quick = frozenset() if begun is None else member.arguments.first
 
     async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:
         life = self._life
         life.check()
+        if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+            arguments, named = taken(arguments, named)
         if begun is not None and (begin := begun(life.core)) is not None:
             if gives_future:
                 if self._thread.is_behind:
@@ -167,6 +171,7 @@ def _wrap(member: Member) -> Any:
     def plain(self: AioFace, *arguments: Any, **named: Any) -> Any:
         if self._has_left:
             self._life.check()
+        arguments, named = taken(arguments, named)
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         core = self._life.core
         return self._thread.ask(lambda: function(core, *arguments, **named))

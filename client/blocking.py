@@ -73,11 +73,15 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    taken = member.arguments.taken
+    quick = frozenset() if begun is None else member.arguments.first
 
     def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:
         life, thread = self._life, self._thread
         if member.waits or self._has_left:
             life.check()
+        if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+            arguments, named = taken(arguments, named)
         if begun is not None and (begin := begun(life.core)) is not None:
             thread.check_other()
             if not gives_future:

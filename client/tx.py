@@ -7,7 +7,6 @@ or a coroutine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 from twisted.internet.defer import Deferred, fail
@@ -66,28 +65,34 @@ class TxFace:
 
 def _wrap(member: Member) -> Any:
     function, its_begun = member.function, member.begun
+    taken = member.arguments.taken
+    quick = frozenset() if its_begun is None else member.arguments.first
 
     def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
         life = self._life
         if its_begun is not None and (begin := its_begun(life.core)) is not None:
             try:
                 life.check()
+                if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+                    arguments, named = taken(arguments, named)
                 return begun(begin, *arguments, **named)
             except Exception:  # noqa: BLE001 - what waits fails by its Deferred
                 return fail()
-        return Deferred.fromCoroutine(_checked(life, function, arguments, named))
+        return Deferred.fromCoroutine(_checked(life, member, arguments, named))
 
     def plain(self: TxFace, *arguments: Any, **named: Any) -> Any:
+        arguments, named = taken(arguments, named)
         return function(self._life.core, *arguments, **named)
 
     return waiting if member.waits else plain
 
 
 async def _checked(
-    life: Life, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+    life: Life, member: Member, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
     life.check()
-    result = await function(life.core, *arguments, **named)
+    arguments, named = member.arguments.taken(arguments, named)
+    result = await member.function(life.core, *arguments, **named)
     return await result.result if isinstance(result, Started) else result
 
 

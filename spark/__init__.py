@@ -17,8 +17,10 @@ def register(spark: SparkSession) -> None:
     format `rocketmq` without this call.
     """
     from txrocketmq.spark.options.needs import check_pyspark  # noqa: PLC0415 - see below
+    from txrocketmq.spark.session import check_session  # noqa: PLC0415 - see below
 
     check_pyspark('format("rocketmq")')
+    check_session(spark)
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
         OldNameSource,
         RocketMQSource,
@@ -33,8 +35,14 @@ def register(spark: SparkSession) -> None:
 def check_workers(spark: SparkSession, tasks: int = 64) -> None:
     """Runs a small job to find out whether the workers can read and write stores.
 
-    Raises SparkSourceError, which says on which machines what is missing.
+    Raises SparkSourceError, which says on which machines what is missing, and ValueError if
+    `tasks` is less than 1.
     """
+    from txrocketmq.remoting.arguments.kinds import Whole  # noqa: PLC0415 - see below
+    from txrocketmq.spark.session import check_session  # noqa: PLC0415 - see below
     from txrocketmq.spark.workers import check  # noqa: PLC0415 - importing the package stays light
 
+    check_session(spark)
+    if Whole().take("tasks", tasks) < 1:
+        raise ValueError(f"tasks must be at least 1, not {tasks}")
     check(spark, tasks)

@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 import orjson
 
 from txrocketmq.cli.servers.standalone import configure
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing.settings import broker_settings
 
 START_TIMEOUT_S: Final = 30.0
@@ -35,6 +36,7 @@ class ServerError(Exception):
     """The server did not start or does not answer; the text ends with the last lines of its log."""
 
 
+@checked_methods
 class ServerProcess:
     """A running server: `start` starts one, and `stop` ends it."""
 

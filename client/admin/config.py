@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from txrocketmq.remoting.arguments.arguments import checked_settings
 
+
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig:
     """How long servers may take to answer an administrator."""

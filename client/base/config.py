@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from txrocketmq.remoting.arguments.arguments import checked_settings
 from txrocketmq.remoting.message.compression import DEFAULT_LEVEL, CompressionType
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES
 
@@ -30,6 +31,7 @@ def _of_environment(name: str) -> Any:
     return field(default_factory=lambda: os.environ.get(name, ""))
 
 
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """One client: where the name servers are, who it is, how often it looks around."""
@@ -78,12 +80,12 @@ class ClientConfig:
     """The token that belongs to temporary keys."""
     use_tls: bool = False
     """Whether connections are encrypted."""
-    tls_trust_cert_path: str = ""
+    tls_trust_cert_path: str | os.PathLike[str] = ""
     """A file of certificates in PEM by which servers are checked; if it is empty, servers are not
     checked."""
-    tls_cert_path: str = ""
+    tls_cert_path: str | os.PathLike[str] = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
-    tls_key_path: str = ""
+    tls_key_path: str | os.PathLike[str] = ""
     """A file with the private key of that certificate in PEM."""
 
     def __repr__(self) -> str:
@@ -97,6 +99,7 @@ class ClientConfig:
         return tuple(part for part in parts if part)
 
 
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
     """How a producer sends. Sizes are in bytes."""

@@ -6,6 +6,7 @@ Servers are checked if there are certificates to check them by.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from txrocketmq.client.base.config import ClientConfig
@@ -24,9 +25,10 @@ def context_of(config: ClientConfig) -> ssl.SSLContext | None:
         return None
     if bool(config.tls_cert_path) != bool(config.tls_key_path):
         raise ValueError("tls_cert_path and tls_key_path belong together, but one is not given")
+    trust = os.fspath(config.tls_trust_cert_path)
     return client_context(
-        trust=("tls_trust_cert_path", config.tls_trust_cert_path),
-        certificate=("tls_cert_path", config.tls_cert_path),
-        key=("tls_key_path", config.tls_key_path),
-        checks=bool(config.tls_trust_cert_path),
+        trust=("tls_trust_cert_path", trust),
+        certificate=("tls_cert_path", os.fspath(config.tls_cert_path)),
+        key=("tls_key_path", os.fspath(config.tls_key_path)),
+        checks=bool(trust),
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from txrocketmq.client.core.producer_requests import RegisteredProducer
 from txrocketmq.client.thread import leftovers as forgotten
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.pending_calls import Started, WayToBegin, way_to_begin
+from txrocketmq.remoting.arguments.arguments import Arguments, evaluated
 
 LIFE: Final = frozenset({"start", "stop", "shutdown"})
 _OF_THE_INSTANCE: Final = frozenset(
@@ -49,6 +51,7 @@ class Member(NamedTuple):
     function: Callable[..., Any]
     waits: bool
     is_property: bool
+    arguments: Arguments
     begun: WayToBegin | None = None
     """Another way to begin the method, without a coroutine."""
 
@@ -63,10 +66,12 @@ def members(core: type) -> Iterator[Member]:
         value = inspect.getattr_static(core, name)
         if isinstance(value, property):
             assert value.fget is not None
-            yield Member(name, value.fget, waits=False, is_property=True)
+            none = Arguments(value.fget, name)
+            yield Member(name, value.fget, waits=False, is_property=True, arguments=none)
         elif inspect.isfunction(value):
-            waits = inspect.iscoroutinefunction(value)
-            yield Member(name, value, waits, is_property=False, begun=way_to_begin(value))
+            waits, begun = inspect.iscoroutinefunction(value), way_to_begin(value)
+            takes = Arguments(value, f"{core.__name__}.{name}", is_hot=begun is not None)
+            yield Member(name, value, waits, is_property=False, arguments=takes, begun=begun)
 
 
 def is_started(function: Callable[..., Any]) -> bool:
@@ -79,7 +84,7 @@ def config_class(core: type) -> type:
     """Returns the class of the settings of a core class, by the type of its `config`."""
     constructor = core.__init__  # type: ignore[misc]
     annotation = inspect.signature(constructor).parameters["config"].annotation
-    hint = _evaluated(annotation, constructor.__globals__)
+    hint = evaluated(annotation, constructor.__globals__)
     found: Any = next(each for each in typing.get_args(hint) if dataclasses.is_dataclass(each))
     return found  # type: ignore[no-any-return]
 
@@ -91,17 +96,8 @@ def functions_of_program(function: Callable[..., Any]) -> frozenset[str]:
         name
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.annotation is not inspect.Parameter.empty
-        and "Awaitable" in repr(_evaluated(parameter.annotation, space))
+        and "Awaitable" in repr(evaluated(parameter.annotation, space))
     )
-
-
-def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, space)  # noqa: S307 - an annotation of our own
-    except NameError:  # a name that exists for type checkers only
-        return annotation
 
 
 def adapted(
@@ -124,9 +120,17 @@ def _adapt_bound(bound: inspect.BoundArguments, takes: frozenset[str], adapt: Ad
         function = bound.arguments.get(name)
         if callable(function):
             made = adapt(function)
-            if is_orderly(function) and made is not function:
-                orderly(made)
+            if made is not function:
+                functools.update_wrapper(made, function, updated=())
+                if is_orderly(function):
+                    orderly(made)
             bound.arguments[name] = made
+
+
+@functools.cache
+def _arguments_of(core: type) -> Arguments:
+    constructor = core.__init__  # type: ignore[misc]
+    return Arguments(constructor, core.__name__, hidden=("self", "instance", "config"))
 
 
 def _sorted_settings(core: type, settings: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -161,6 +165,7 @@ class Life:
         adapt: Adapt,
     ) -> None:
         client, own, rest = _sorted_settings(core, settings)
+        arguments, rest = _arguments_of(core).taken(arguments, rest)
         config = config_class(core)(**own)
         if str(getattr(config, "message_model", "")).endswith("BROADCASTING"):
             client.setdefault("keep_default_instance_name", True)

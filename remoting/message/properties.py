@@ -194,8 +194,11 @@ def check_user_property(name: str, value: str) -> None:
     """Raises ValueError unless a user may set this property (Message.putUserProperty).
 
     The original accepts names and values with separators, which corrupt the text; here they are
-    refused.
+    refused. Raises TypeError for what is no text.
     """
+    for given in (name, value):
+        if not isinstance(given, str):
+            raise TypeError(f"name and value of a property must be str, not {given!r:.80}")
     if name in SYSTEM_PROPERTIES:
         raise ValueError(f"The Property<{name}> is used by system, input another please")
     if not name.strip() or not value.strip():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from argparse import Namespace
 from functools import partial
 from types import ModuleType
@@ -176,6 +177,27 @@ def test_settings_find_their_place() -> None:
     assert its.instance.config.instance_name == "n"
     with pytest.raises(TypeError, match="Core has no setting 'sice'; did you mean size?"):
         life(sice=7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "why"),
+    [
+        ((), {}, "Core() needs the argument group"),
+        ((5,), {}, "group must be str, not 5 (int)"),
+        (("g", None, "127.0.0.1:9876"), {}, "Core() takes 2 arguments (group, listener) by posi"),
+        (("g", 5), {}, "listener must be a function that is called with (int) or None, not 5"),
+        (("g", lambda: 1), {}, "listener must be a function that is called with (int), but"),
+        (("g",), {"namesrv_addr": 9876}, "namesrv_addr must be str, not 9876 (int)"),
+    ],
+)
+def test_what_a_life_is_not_made_of(arguments: Any, settings: Any, why: str) -> None:
+    instances = ClientInstances(ReactorClock())
+    with pytest.raises(TypeError, match=re.escape(why)):
+        Life(Core, instances, arguments, settings, lambda function: function)
+
+
+def test_what_is_not_given_may_be_none() -> None:
+    assert life(namesrv_addr=None, unit_name=None).instance.config == ClientConfig()
 
 
 def test_broadcasting_keeps_the_clients_id() -> None:

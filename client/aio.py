@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -19,12 +19,14 @@ from twisted.python.failure import Failure
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import Form
 from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
+    make_iterable,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -37,6 +39,8 @@ from txrocketmq.client.thread.reactor_thread import begin_work, settle_deferred
 from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
 
+FORM: Final = Form("txrocketmq.client.aio", "asyncio.Future[{}]", "{}")
+
 
 class AioFace(ThreadedFace):
     """Base of the classes for asyncio; each wraps a class of the core."""
@@ -45,7 +49,7 @@ class AioFace(ThreadedFace):
     _to_loop: tuple[asyncio.AbstractEventLoop, Handover] | None = None
 
     async def start(self) -> Self:
-        """Starts the object and returns it. Raises what the core's start raises."""
+        """Starts the object and returns it."""
         self._loop = asyncio.get_running_loop()
         self._begin_life()
         try:
@@ -185,7 +189,7 @@ def _nothing() -> None:
 
 def aio(core: type) -> type:
     """Makes the class for asyncio from a class of the core."""
-    face = make_face(core, AioFace, _wrap, "txrocketmq.client.aio")
+    face = make_face(core, AioFace, _wrap, FORM)
     if hasattr(core, "__anext__"):
 
         async def following(self: AioFace) -> Any:
@@ -194,8 +198,7 @@ def aio(core: type) -> type:
             self._life.check()
             return await self._wait(self._life.core.__anext__)
 
-        face.__aiter__ = lambda self: self  # type: ignore[attr-defined]
-        face.__anext__ = following  # type: ignore[attr-defined]
+        make_iterable(face, FORM, ("__aiter__", "__anext__"), following)
     return face
 
 
@@ -215,3 +218,8 @@ TransactionProducer = aio(transaction.TransactionProducer)
 PushConsumer = aio(push.PushConsumer)
 LitePullConsumer = aio(lite_pull.LitePullConsumer)
 PopConsumer = aio(pop.PopConsumer)
+
+
+def __dir__() -> list[str]:
+    """What is public: for completion, and for those who look around."""
+    return sorted(__all__)

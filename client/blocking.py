@@ -11,17 +11,19 @@ import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import Form
 from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
+    make_iterable,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -30,12 +32,14 @@ from txrocketmq.client.thread.executor import Elsewhere
 from txrocketmq.client.thread.pending_calls import Started
 from txrocketmq.client.thread.reactor_thread import settle_future
 
+FORM: Final = Form("txrocketmq.client", "Future[{}]", "{}")
+
 
 class BlockingFace(ThreadedFace):
     """Base of the classes for blocking programs; each wraps a class of the core."""
 
     def start(self) -> Self:
-        """Starts the object and returns it. Raises what the core's start raises."""
+        """Starts the object and returns it."""
         self._begin_life()
         try:
             self._thread.ask(self._life.start)
@@ -108,7 +112,7 @@ def _nothing() -> None:
 
 def blocking(core: type) -> type:
     """Makes the class for blocking programs from a class of the core."""
-    face = make_face(core, BlockingFace, _wrap, "txrocketmq.client")
+    face = make_face(core, BlockingFace, _wrap, FORM)
     if hasattr(core, "__anext__"):
 
         def following(self: BlockingFace) -> Any:
@@ -120,8 +124,7 @@ def blocking(core: type) -> type:
             except StopAsyncIteration:
                 raise StopIteration from None
 
-        face.__iter__ = lambda self: self  # type: ignore[attr-defined]
-        face.__next__ = following  # type: ignore[attr-defined]
+        make_iterable(face, FORM, ("__iter__", "__next__"), following)
     return face
 
 

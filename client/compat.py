@@ -426,3 +426,8 @@ class PushConsumer(_Client):
         if status not in (ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER):
             raise ValueError(f"consuming ends with a ConsumeStatus, not with {status!r:.80}")
         return bool(status == ConsumeStatus.CONSUME_SUCCESS)
+
+
+def __dir__() -> list[str]:
+    """What is public: for completion, and for those who look around."""
+    return sorted(__all__)

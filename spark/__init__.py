@@ -1,4 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Reads RocketMQ's stores and clusters with Apache Spark, and writes to clusters.
+
+    from txrocketmq.spark import register
+
+    register(spark)
+    spark.read.format("rocketmq").option("storePath", "/data/store").load()
+
+`txrocketmq.spark.reports.views` has the views of reports, `txrocketmq.spark.sink.replay` writes
+micro-batches once, and `txrocketmq.spark.live.stream_lag` tells the lag of streams. All else here
+is the inside, and may change from one release to the next.
+"""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -8,6 +20,8 @@ if __name__ != "txrocketmq.spark":
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["check_workers", "register"]
 
 
 def register(spark: SparkSession) -> None:

@@ -17,6 +17,8 @@ from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing import calls as blocking
 from txrocketmq.testing.calls import Fault, ServerCalls
 
+__all__ = ["AioServer"]
+
 T = TypeVar("T")
 
 

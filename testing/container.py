@@ -24,6 +24,8 @@ from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.settings.config_file import write_properties
 from txrocketmq.testing.settings import setting_text
 
+__all__ = ["RocketMQContainer"]
+
 IMAGE: Final = "txrocketmq:latest"
 NAMESRV_PORT: Final = 9876
 BROKER_PORT: Final = 10911

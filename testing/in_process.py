@@ -22,6 +22,8 @@ from txrocketmq.testing.clock import HurriedClock
 from txrocketmq.testing.faults import Faults
 from txrocketmq.testing.settings import broker_settings
 
+__all__ = ["InProcessServer"]
+
 
 @checked_class
 class InProcessServer:

@@ -30,7 +30,8 @@ from txrocketmq.client.consumer.config import (
     PushConsumerConfig,
 )
 from txrocketmq.client.faces import names
-from txrocketmq.client.faces.faces import config_class, members
+from txrocketmq.client.faces.descriptions import config_class
+from txrocketmq.client.faces.faces import members
 from txrocketmq.client.producer.new_message import new_message
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.testing.aio import AioServer

@@ -24,9 +24,9 @@ from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import config_class
 from txrocketmq.client.faces.faces import (
     Life,
-    config_class,
     functions_of_program,
     is_started,
     members,
@@ -133,9 +133,8 @@ def test_each_face_has_every_class_and_every_name(face: ModuleType) -> None:
             its = getattr(made, member.name)
             assert its.__doc__ == member.function.__doc__
             if not member.is_property:
-                assert inspect.signature(its) == inspect.signature(member.function)
-        assert callable(made.start)
-        assert callable(made.shutdown)
+                declared = inspect.signature(member.function)
+                assert inspect.signature(its).parameters == declared.parameters
 
 
 def test_no_class_of_the_core_is_forgotten() -> None:

@@ -68,17 +68,19 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
         _delay(own, delay_level, delay_ms, deliver_at_ms)
     if priority is not None:
         own[names.PRIORITY] = str(_WHOLE.take("priority", priority))
-    if not _SWITCH.take("wait_for_store", wait_for_store):
+    if wait_for_store is not True and not _SWITCH.take("wait_for_store", wait_for_store):
         own[names.WAIT] = "false"
     return message
 
 
 def _set_properties(own: dict[str, str], properties: Mapping[str, str]) -> None:
-    if not isinstance(properties, Mapping):
+    if type(properties) is not dict and not isinstance(properties, Mapping):
         raise refused("properties", "a dict of str to str", properties)
     for name, value in properties.items():
-        _TEXT.take("each name in properties", name)
-        _TEXT.take(f"properties[{name!r:.80}]", value)
+        if not isinstance(name, str):
+            raise refused("each name in properties", "str", name)
+        if not isinstance(value, str):
+            raise refused(f"properties[{name!r:.80}]", "str", value)
         try:
             check_user_property(name, value)
         except ValueError as error:
@@ -88,9 +90,12 @@ def _set_properties(own: dict[str, str], properties: Mapping[str, str]) -> None:
 
 def _set_keys(own: dict[str, str], keys: Any) -> None:
     words = "a str or a list of str"
-    if not isinstance(keys, (str, Iterable)) or isinstance(keys, (bytes, bytearray, Mapping)):
+    if isinstance(keys, str):
+        own[names.KEYS] = _word("keys", keys, words)
+        return
+    if not isinstance(keys, Iterable) or isinstance(keys, (bytes, bytearray, Mapping)):
         raise refused("keys", words, keys)
-    key_list = [keys] if isinstance(keys, str) else list(keys)
+    key_list = list(keys)
     if key_list:
         own[names.KEYS] = names.KEY_SEPARATOR.join(_word("keys", key, words) for key in key_list)
 

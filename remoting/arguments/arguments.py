@@ -82,14 +82,16 @@ class Arguments:
         self._required: list[str] = []
         self._takes_any = False
         self._takes_more = False
-        self._exact: dict[str, frozenset[type]] = {}
         self._exact_positional: list[frozenset[type]] = []
+        self._exact_named: dict[str, frozenset[type]] = {}
+        self._least = self._most = 0
         self._is_examined = False
 
     def _examine_function(self) -> None:
         """Looks at what the function declares; done late, as most are never called."""
         self._is_examined = True
         function = self._function
+        exact: dict[str, frozenset[type]] = {}
         space = inspect.unwrap(function).__globals__
         for name, each in inspect.signature(function).parameters.items():
             if name in self._hidden:
@@ -99,17 +101,19 @@ class Arguments:
                 self._takes_any |= each.kind is each.VAR_KEYWORD
                 continue
             kind = self._kinds[name] = kind_of(evaluated(each.annotation, space))
-            self._exact[name] = kind.exact
+            exact[name] = kind.exact
             if self._is_hot and type(kind) is not Kind and kind.fits(kind_of):  # or any function
-                self._exact[name] = kind.exact | _FUNCTIONS
+                exact[name] = kind.exact | _FUNCTIONS
             if each.kind is not each.KEYWORD_ONLY:
                 self._positional.append(name)
             if each.default is _REQUIRED:
                 self._required.append(name)
         self._conversion, converted = getattr(function, _CONVERSION, (None, {}))
         for name, of in converted.items():
-            self._exact[name] -= frozenset(of)
-        self._exact_positional = [self._exact[name] for name in self._positional]
+            exact[name] -= frozenset(of)
+        self._exact_positional = [exact[name] for name in self._positional]
+        self._exact_named = {name: exact[name] for name in exact.keys() - set(self._positional)}
+        self._least, self._most = len(self._required), len(self._positional)
 
     @property
     def first(self) -> frozenset[type]:
@@ -123,15 +127,14 @@ class Arguments:
         """Returns the arguments to use. Raises TypeError and ValueError."""
         if not self._is_examined:
             self._examine_function()
-        if len(arguments) >= len(self._required) and len(arguments) <= len(self._positional):
-            for value, exact in zip(arguments, self._exact_positional, strict=False):
+        if self._least <= len(arguments) <= self._most:
+            for value, exact in zip(arguments, self._exact_positional):  # noqa: B905 - no time
                 if type(value) not in exact:
                     return self._examined(arguments, named)
             for name, value in named.items():
-                if type(value) not in self._exact.get(name, ()):
+                if name not in self._exact_named or type(value) not in self._exact_named[name]:
                     return self._examined(arguments, named)
-            if not named or named.keys().isdisjoint(self._positional[: len(arguments)]):
-                return arguments, named
+            return arguments, named
         return self._examined(arguments, named)
 
     def _examined(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:

@@ -57,7 +57,6 @@ def test_nobody_sends_to_the_brokers_own_topics() -> None:
     ("message", "why"),
     [
         (Message("T", "text"), "the body of a message must be bytes"),  # type: ignore[arg-type]
-        (Message("T", b"x", properties={"n": 5}), "the property 'n' of a message must be str"),  # type: ignore[dict-item]
         (Message(5, b"x"), "topic must be str, not 5"),  # type: ignore[arg-type]
     ],
 )

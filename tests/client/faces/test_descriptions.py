@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import pydoc
 from types import ModuleType
@@ -30,6 +31,9 @@ FACES = [blocking, aio, tx]
 CLASSES = sorted(set(blocking.__all__) - set(names.__all__))
 
 
+texts_of = functools.cache(field_texts)
+
+
 def told(thing: Any) -> str:
     """What `help` prints, without the frame around it."""
     return pydoc.plain(pydoc.render_doc(thing))
@@ -42,7 +46,7 @@ def test_help_has_all_settings_with_types_defaults_and_texts(face: ModuleType, n
     text = " ".join(told(made).replace(" | ", " ").split())
     parameters = inspect.signature(made).parameters
     for config in (config_class(made._core_class), ClientConfig):
-        texts = field_texts(config)
+        texts = texts_of(config)
         for field in dataclasses.fields(config):
             assert texts[field.name][:40] in text.replace("- ", "-")
             assert f"{field.name}: " in text

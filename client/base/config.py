@@ -11,13 +11,15 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from txrocketmq.remoting.arguments.arguments import checked_settings
+from txrocketmq.remoting.arguments.arguments import checked_settings, within
 from txrocketmq.remoting.message.compression import DEFAULT_LEVEL, CompressionType
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES
 
 ADDRESS_SEPARATOR = ";"
 DEFAULT_INSTANCE = "DEFAULT"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+MAX_MS = 2**53
+"""For times that have no other limit."""
 CREATE_TOPIC_KEY = "TBW102"
 """The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 
@@ -31,6 +33,11 @@ def _of_environment(name: str) -> Any:
     return field(default_factory=lambda: os.environ.get(name, ""))
 
 
+@within(
+    poll_name_server_interval_ms=(1, MAX_MS),
+    heartbeat_broker_interval_ms=(1, MAX_MS),
+    api_timeout_ms=(1, MAX_MS),
+)
 @checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
@@ -99,6 +106,16 @@ class ClientConfig:
         return tuple(part for part in parts if part)
 
 
+@within(
+    send_timeout_ms=(1, MAX_MS),
+    retry_times=(0, 2**31 - 2),
+    max_message_bytes=(1, 2**31 - 1),
+    compress_body_over_bytes=(0, 2**31 - 1),
+    compression_level=(0, 9),
+    default_topic_queue_nums=(1, 2**31 - 1),
+    detect_timeout_ms=(1, MAX_MS),
+    detect_interval_ms=(1, MAX_MS),
+)
 @checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:

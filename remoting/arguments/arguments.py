@@ -235,6 +235,26 @@ def checked_settings(cls: C) -> C:
     return cls
 
 
+def within(**ranges: tuple[int, int]) -> Callable[[C], C]:
+    """Checks that settings of a dataclass are within their ranges, both ends included."""
+
+    def mark(cls: C) -> C:
+        make = cls.__init__  # type: ignore[misc]
+
+        @functools.wraps(make)
+        def ranged_init(self: Any, **given: Any) -> None:
+            make(self, **given)
+            for name in given.keys() & ranges.keys():
+                (least, most), value = ranges[name], getattr(self, name)
+                if not least <= value <= most:
+                    raise ValueError(f"{name} must be from {least} to {most}, not {value!r:.40}")
+
+        cls.__init__ = ranged_init  # type: ignore[misc]
+        return cls
+
+    return mark
+
+
 def setting_kinds(cls: type) -> dict[str, Kind]:
     """What the fields of a dataclass accept, by their names."""
     space = vars(sys.modules[cls.__module__])

@@ -213,9 +213,9 @@ class Calls:
             self._has_told = True
             valid = type(failed)
             log.error(
-                "the listener {listener} returned {answer!r:.80}: its messages are delivered again,"
-                " and so are all for which it returns anything but None, which is success, or one"
-                " of {valid}. This is logged once",
+                "the listener {listener} returned {answer!r:.80}: these messages are delivered"
+                " again, and so are all for which it returns anything but None, which is success,"
+                " or one of {valid}. This is logged once",
                 listener=getattr(self._listener, "__qualname__", self._listener),
                 answer=answer,
                 valid=", ".join(f"{valid.__name__}.{each.name}" for each in valid),

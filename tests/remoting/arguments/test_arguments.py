@@ -17,6 +17,7 @@ from txrocketmq.remoting.arguments.arguments import (
     checked_settings,
     converted_by,
     evaluated,
+    within,
 )
 
 
@@ -139,6 +140,24 @@ def test_settings_are_checked() -> None:
         Settings(count=None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="count must be int, not '4'"):
         replace(made, count="4")  # type: ignore[arg-type]
+
+
+@within(count=(1, 3))
+@checked_settings
+@dataclass(frozen=True, kw_only=True)
+class Ranged:
+    """Settings with ranges."""
+
+    count: int = 3
+
+
+def test_settings_have_ranges() -> None:
+    assert [Ranged(count=count).count for count in (1, 3)] == [1, 3]
+    for count in (0, 4):
+        with pytest.raises(ValueError, match=f"count must be from 1 to 3, not {count}"):
+            Ranged(count=count)
+    with pytest.raises(TypeError, match="count must be int"):
+        Ranged(count="2")  # type: ignore[arg-type]
 
 
 def test_names_for_checkers_only_mean_anything() -> None:

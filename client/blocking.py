@@ -7,7 +7,6 @@ Ctrl-C while a call waits ends the waiting.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, Final, Self
 
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
+from txrocketmq.client.consumer.listening.listener import is_coroutine
 from txrocketmq.client.faces import names
 from txrocketmq.client.faces.descriptions import Form
 from txrocketmq.client.faces.faces import (
@@ -64,10 +64,11 @@ class BlockingFace(ThreadedFace):
         self.shutdown()
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(function):
+        if is_coroutine(function):
+            its = getattr(function, "__qualname__", type(function).__name__)
             raise TypeError(
-                f"{function.__qualname__} is a coroutine function: txrocketmq.client.aio takes it,"
-                " txrocketmq.client takes plain functions"
+                f"{its} is a coroutine function: txrocketmq.client.aio takes it, txrocketmq.client"
+                " takes plain functions"
             )
         thread = self._thread
         return Elsewhere(partial(thread.call_beside, function), partial(thread.crew, function))

@@ -112,15 +112,6 @@ def test_functions_of_the_program_run_in_threads_of_their_own() -> None:
     assert len(where) == 2
 
 
-def test_a_coroutine_function_belongs_to_another_face() -> None:
-    async def function(number: int) -> int:
-        return number
-
-    with pytest.raises(TypeError, match="txrocketmq.client.aio takes it"):
-        Made("g", function, **WHERE)
-    assert ReactorThread._shared is None
-
-
 def test_an_iterator() -> None:
     with Made("g", **WHERE) as made:
         assert list(made) == [1, 0]

@@ -22,7 +22,6 @@ from typing import Any, Final, Self
 import orjson
 
 from txrocketmq.cli.servers.standalone import configure
-from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing.settings import broker_settings
 
 START_TIMEOUT_S: Final = 30.0
@@ -36,7 +35,6 @@ class ServerError(Exception):
     """The server did not start or does not answer; the text ends with the last lines of its log."""
 
 
-@checked_methods
 class ServerProcess:
     """A running server: `start` starts one, and `stop` ends it."""
 
@@ -83,6 +81,11 @@ class ServerProcess:
     def pid(self) -> int:
         """The server's process id."""
         return self._process.pid
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the server does not answer since `pause`."""
+        return self._why_silent.startswith("is paused")
 
     # -------------------------------------------------------------- its life
 

@@ -19,7 +19,7 @@ from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
 from txrocketmq.client.admin.topics import Attributes, Topics
 from txrocketmq.client.base.errors import GroupNotFound, NotKept
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.remoting.arguments.arguments import setting_kinds
 from txrocketmq.remoting.arguments.kinds import Kind, kind_of
 from txrocketmq.remoting.header import NoHeader

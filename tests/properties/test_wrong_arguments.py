@@ -293,7 +293,7 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(data=st.data())
 def test_it_names_the_argument(name: str, data: st.DataObject) -> None:
     case = PUBLIC[name]

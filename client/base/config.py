@@ -85,10 +85,15 @@ class ClientConfig:
     """Whether connections are encrypted."""
     tls_trust_cert_path: str | os.PathLike[str] = ""
     """A file of certificates in PEM by which servers are checked; empty: they are not checked."""
+    tls_check_name: bool = False
+    """Whether the certificate of a server must also be for the name or address in its address; this
+    checks servers by the certificates that the system trusts if no file of them is given."""
     tls_cert_path: str | os.PathLike[str] = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
     tls_key_path: str | os.PathLike[str] = ""
     """A file with the private key of that certificate in PEM."""
+    tls_key_password: str = _of_environment("ROCKETMQ_TLS_KEY_PASSWORD")
+    """The password of that key, if it is encrypted; by default $ROCKETMQ_TLS_KEY_PASSWORD."""
 
     def __repr__(self) -> str:
         """Without the secrets: this is what reaches a log."""

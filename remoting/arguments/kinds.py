@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-_SECRETS: Final = ("secret", "token")
+_SECRETS: Final = ("password", "secret", "token")
 """Arguments whose names contain one of these: their values do not belong into an error."""
 _BYTES: Final = (bytes, bytearray, memoryview)
 _MAX_SHOWN: Final = 80

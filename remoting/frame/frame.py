@@ -22,10 +22,15 @@ from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.serialize import json, rocketmq
 
 MAX_FRAME_BYTES = formats.MAX_FRAME_BYTES
+MAX_HEADER_BYTES: Final = 256 * 1024
+"""The longest header that is read of a peer, since a header is decoded at once, in up to 18 ms at
+this length. The longest properties that a message may have make one of 200 KB."""
 
 _MAX_CHUNKS = 1024
 """How many pieces of an unfinished frame are kept before they are joined. The longest frame takes
 fewer reads than this, unless its peer sends it in tiny pieces."""
+_MOST_SCANNED_BYTES: Final = 8 * 1024
+"""A portion ends behind so many bytes of headers that are not plain JSON, as these take long."""
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
@@ -33,7 +38,7 @@ _OPAQUE: Final = 1_234_567_890
 _HEADER_MASK = 0xFFFFFF
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
-    int(SerializeType.JSON): json.decode_header,
+    int(SerializeType.JSON): json.decode_plain_header,
     int(SerializeType.ROCKETMQ): rocketmq.decode_header,
 }
 
@@ -45,8 +50,8 @@ class FrameDecoder:
     connection is to be closed after them.
 
     With a portion, `receive` returns no more than so many commands, or the frames that begin in so
-    many bytes. While `is_behind`, there may be more, which `receive` returns when it is called
-    again, with or without further bytes.
+    many bytes; there are fewer where headers are not plain JSON. While `is_behind`, there may be
+    more, which `receive` returns when it is called again, with or without further bytes.
     """
 
     def __init__(
@@ -65,6 +70,9 @@ class FrameDecoder:
         self._most_bytes = max_frame_bytes - 4
         self._portion_commands = range(portion_commands)
         self._portion_bytes = portion_bytes
+        self._most_scanned_bytes = (
+            _MOST_SCANNED_BYTES if portion_bytes < sys.maxsize else sys.maxsize
+        )
         self._chunks: list[bytes] = []
         self._wanted_bytes = 8
         self._rest = b""
@@ -83,6 +91,7 @@ class FrameDecoder:
         stop = size - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
+        scanned_bytes = 0
         for _ in self._portion_commands:
             if at >= stop:
                 break
@@ -93,22 +102,24 @@ class FrameDecoder:
                 self.error = FrameError(_what_is_wrong(length, mark, self._max_frame_bytes))
                 return commands
             if end > size:
-                self._hold(data, at, 4 + length)
+                self._begin(data, at, length, mark)
                 return commands
             try:
                 decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
                 command = decode(data[header_at:header_end])
             except FrameError as error:
-                self.error = error
-                return commands
+                scanned = self._scanned(error, data[header_at:header_end])
+                if scanned is None:
+                    return commands
+                command = scanned
+                scanned_bytes += header_end - header_at
+                if scanned_bytes > self._most_scanned_bytes:
+                    stop = at
             command.body = data[header_end:end]
             commands.append(command)
             at = end
         if at != size:
-            if at + 8 <= size:
-                self._leave(data, at)
-            else:
-                self._hold(data, at, 8)
+            self._keep_rest(data, at)
         return commands
 
     def keep(self, data: bytes) -> None:
@@ -125,6 +136,16 @@ class FrameDecoder:
     def drop(self) -> None:
         """Forgets what is kept; the stream cannot be read on."""
         self.is_behind, self._chunks, self._rest, self.held_bytes = False, [], b"", 0
+
+    def _scanned(self, error: FrameError, header: bytes) -> RemotingCommand | None:
+        """Returns the command of a header that is not plain JSON; None for a broken one."""
+        try:
+            if isinstance(error, json.NotPlainJson):
+                return json.scan_header(header)
+            self.error = error
+        except FrameError as its_error:
+            self.error = its_error
+        return None
 
     def _joined(self, data: bytes) -> tuple[bytes, int]:
         """Returns what is to be looked at now, and from where on; nothing as long as a frame is
@@ -145,6 +166,24 @@ class FrameDecoder:
         data = b"".join(self._chunks)
         self._chunks, self.held_bytes = [], 0
         return data, 0
+
+    def _begin(self, data: bytes, at: int, length: int, mark: int) -> None:
+        """Keeps the beginning of a frame, unless its header is too long. Whole frames need not be
+        asked: they came with one read, or a few.
+        """
+        header_bytes = mark & _HEADER_MASK
+        if header_bytes > MAX_HEADER_BYTES and self._portion_bytes < sys.maxsize:
+            self.error = FrameError(
+                f"header length {header_bytes} exceeds the limit of {MAX_HEADER_BYTES} bytes"
+            )
+        else:
+            self._hold(data, at, 4 + length)
+
+    def _keep_rest(self, data: bytes, at: int) -> None:
+        if at + 8 <= len(data):
+            self._leave(data, at)
+        else:
+            self._hold(data, at, 8)
 
     def _leave(self, data: bytes, at: int) -> None:
         """Keeps what is behind a portion. What was looked at is cut off once it is the larger part,
@@ -172,7 +211,10 @@ def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:
 
 def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
     """Returns a command without its body. Raises FrameError for bytes that are not a header."""
-    return _decoder(serialize_type)(header)
+    try:
+        return _decoder(serialize_type)(header)
+    except json.NotPlainJson:
+        return json.scan_header(header)
 
 
 def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:

@@ -253,7 +253,7 @@ def _main(options: argparse.Namespace) -> int:
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
         job = make_job(options, bar, start_runner)
         for topic in unknown_topics(options, job.stores):
-            console.print(f"no store has a queue of topic {topic} yet", highlight=False)
+            console.print(f"no store has a queue of topic {plain(topic)} yet", highlight=False)
         if is_submitted():
             start_runner()  # YARN takes a program that starts no session for one that failed
         if options.dry_run:

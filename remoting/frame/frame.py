@@ -17,7 +17,7 @@ from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import FrameError, FrameTooLong
+from txrocketmq.remoting.errors import FrameError, FrameTooLong, NotPlainJson
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.serialize import json, rocketmq
 
@@ -140,7 +140,7 @@ class FrameDecoder:
     def _scanned(self, error: FrameError, header: bytes) -> RemotingCommand | None:
         """Returns the command of a header that is not plain JSON; None for a broken one."""
         try:
-            if isinstance(error, json.NotPlainJson):
+            if isinstance(error, NotPlainJson):
                 return json.scan_header(header)
             self.error = error
         except FrameError as its_error:
@@ -213,7 +213,7 @@ def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
     """Returns a command without its body. Raises FrameError for bytes that are not a header."""
     try:
         return _decoder(serialize_type)(header)
-    except json.NotPlainJson:
+    except NotPlainJson:
         return json.scan_header(header)
 
 

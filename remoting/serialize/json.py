@@ -21,7 +21,7 @@ import orjson
 
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.errors import FrameError, HeaderError
+from txrocketmq.remoting.errors import FrameError, HeaderError, NotPlainJson
 from txrocketmq.remoting.message.message import MessageQueue
 
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
@@ -30,8 +30,7 @@ MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 64 * 1024
 MAX_LENIENT_HEADER_COMMAS: Final = 2048
-"""Bytes and commas of the largest command header for which the tolerant scanner is tried; it may
-take some 8 ms for that."""
+"""The largest command header for which the tolerant scanner is tried, which takes some 8 ms."""
 
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
@@ -53,13 +52,6 @@ class JsonError(HeaderError):
         super().__init__(f"no JSON at character {position}: {reason}")
         self.position = position
         self.reason = reason
-
-
-class NotPlainJson(FrameError):
-    """A header that the JSON parser does not take; `scan_header` may."""
-
-
-# ------------------------------------------------------------------------------------------ headers
 
 
 def encode_header(command: RemotingCommand) -> bytes:
@@ -90,15 +82,11 @@ def decode_header(header: bytes) -> RemotingCommand:
 
 
 def decode_plain_header(header: bytes) -> RemotingCommand:
-    """Does what `decode_header` does, but raises NotPlainJson for what needs the scanner, which
-    takes a hundred times as long.
-    """
+    """Does what `decode_header` does, but raises NotPlainJson for what `scan_header` may take."""
     try:
         fields = _loads(header)
     except orjson.JSONDecodeError:
         raise NotPlainJson from None
-    if type(fields) is not dict:
-        raise FrameError(f"the JSON header is not an object: {_excerpt(header)}")
     try:
         code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
@@ -118,8 +106,10 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
     return _general_header(fields, header)
 
 
-def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
+def _general_header(fields: Any, header: bytes) -> RemotingCommand:
     """Decodes a header that lacks members, or is written in other ways than Java writes it."""
+    if type(fields) is not dict:
+        raise FrameError(f"the JSON header is not an object: {header[:80]!r}")
     ext_fields, remark = fields.get("extFields"), fields.get("remark")
     try:
         return RemotingCommand(
@@ -133,22 +123,15 @@ def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
             _number(fields, "version"),
         )
     except RecursionError:
-        raise FrameError(f"the JSON header is nested too deep: {_excerpt(header)}") from None
+        raise FrameError(f"the JSON header is nested too deep: {header[:80]!r}") from None
 
 
 def scan_header(header: bytes) -> RemotingCommand:
     """Returns the command of a header that is not plain JSON. Raises FrameError."""
-    fields = _lenient_header(header)
-    if type(fields) is not dict:
-        raise FrameError(f"the JSON header is not an object: {_excerpt(header)}")
-    return _general_header(fields, header)
-
-
-def _lenient_header(header: bytes) -> Any:
     if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
-        raise FrameError(f"a header of {len(header)} bytes is not JSON: {_excerpt(header)}")
+        raise FrameError(f"a header of {len(header)} bytes is not JSON: {header[:80]!r}")
     try:
-        return _scan(header)
+        return _general_header(_scan(header), header)
     except JsonError as error:
         raise FrameError(f"the JSON header is broken: {error}") from None
 
@@ -177,13 +160,6 @@ def _text(value: Any) -> str | None:
     if value is None or type(value) is str:
         return value
     return encode_body(value).decode() if isinstance(value, (bool, dict, list)) else str(value)
-
-
-def _excerpt(header: bytes) -> str:
-    return repr(header[:80])
-
-
-# ------------------------------------------------------------------------------------------- bodies
 
 
 def decode_body(data: Data, *, max_bytes: int = MAX_JSON_BYTES, only_plain: bool = False) -> Any:

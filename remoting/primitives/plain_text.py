@@ -12,6 +12,11 @@ from typing import Final
 _MAYBE_OBEYED: Final = re.compile(r"[^\n -~]")
 
 
+def shortened(text: str, most: int) -> str:
+    """Returns a text, or its beginning and how long it is if that is more than `most`."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
 def plain(text: str, keep: str = "") -> str:
     """Returns a text without control characters, which are escaped as in Python.
 

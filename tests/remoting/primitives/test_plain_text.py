@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.remoting.primitives.plain_text import plain, plain_error, plain_json
+from txrocketmq.remoting.primitives.plain_text import plain, plain_error, plain_json, shortened
 
 
 def test_what_a_terminal_obeys_is_escaped() -> None:
@@ -38,3 +38,9 @@ def test_json_means_the_same(value: dict[str, str], indent: int | None) -> None:
     text = plain_json(json.dumps(value, ensure_ascii=False, indent=indent))
     assert json.loads(text) == value
     assert re.sub("\n", "", text).isprintable()
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    assert [shortened("abc", most) for most in (4, 3, 2, 0)] == [
+        "abc", "abc", "ab... (3 characters)", "... (3 characters)",
+    ]  # fmt: skip

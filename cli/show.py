@@ -15,7 +15,7 @@ import orjson
 from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import KEYS, SYSTEM_PROPERTIES, TAGS
-from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain, plain_json
 
 MAX_BINARY_BYTES: Final = 32
 """How many bytes are shown of a body that is not text."""
@@ -121,4 +121,4 @@ def _body_text(body: bytes) -> str:
 
 
 def _json(value: dict[str, Any]) -> str:
-    return orjson.dumps(value).decode("utf-8")
+    return plain_json(orjson.dumps(value).decode("utf-8"))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain, plain_json
 
 NOTHING: Final = "-"
 _BETWEEN: Final = "  "
@@ -45,7 +45,8 @@ def json_lines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def json_text(value: Any) -> str:
     """Returns a value as JSON; for what JSON does not know, the object of its fields."""
-    return orjson.dumps(value, default=_plain_value, option=orjson.OPT_NON_STR_KEYS).decode()
+    data = orjson.dumps(value, default=_plain_value, option=orjson.OPT_NON_STR_KEYS)
+    return plain_json(data.decode())
 
 
 def time_text(timestamp_ms: int) -> str | None:

@@ -49,6 +49,10 @@ class ConnectError(RemotingError):
         self.again_in_ms = again_in_ms
 
 
+class NotPlainJson(FrameError):
+    """A header that the JSON parser does not take; the tolerant scanner may."""
+
+
 class FrameTooLong(RemotingError):
     """A command would be longer than a frame may be: its reader would close the connection."""
 

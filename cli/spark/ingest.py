@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain, plain_error
 from txrocketmq.spark.arrow.errors import (
     BadRecordError,
     DataLossError,
@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forget_stdout()
         return DONE
     except (SparkSourceError, OSError) as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
+        print(f"{PROG}: {plain_error(error)}", file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
@@ -253,7 +253,7 @@ def _main(options: argparse.Namespace) -> int:
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
         job = make_job(options, bar, start_runner)
         for topic in unknown_topics(options, job.stores):
-            console.print(f"no store has a queue of topic {topic} yet", highlight=False)
+            console.print(f"no store has a queue of topic {plain(topic)} yet", highlight=False)
         if is_submitted():
             start_runner()  # YARN takes a program that starts no session for one that failed
         if options.dry_run:
@@ -410,7 +410,9 @@ def _measured(options: argparse.Namespace, job: IngestJob) -> Iterator[_Outcome]
         try:
             _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
         except OSError as error:  # it hides neither what was done nor what went wrong
-            print(f"{PROG}: the metrics could not be written: {error}", file=sys.stderr)
+            print(
+                f"{PROG}: the metrics could not be written: {plain_error(error)}", file=sys.stderr
+            )
             outcome.code = outcome.code or FAILED
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
+from txrocketmq.remoting.primitives.plain_text import plain_error, plain_json
 from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.findings import Finding, findings
@@ -133,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         forget_stdout()
     except (SparkSourceError, OSError) as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
+        print(f"{PROG}: {plain_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -181,7 +182,8 @@ def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:
     if options.json:
         import orjson
 
-        print(orjson.dumps(document(options.store, options.now, found, results)).decode())
+        data = orjson.dumps(document(options.store, options.now, found, results))
+        print(plain_json(data.decode()))
     elif options.html is None:
         from rich.console import Console
 

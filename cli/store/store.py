@@ -18,6 +18,7 @@ from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.cli.command_line import CONTEXT, PATH, group, json_option_of, positive, run
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.cli.store.store_directory import DONE, FAILED, PROG, NoStore, config_from
+from txrocketmq.remoting.primitives.plain_text import plain_error
 from txrocketmq.remoting.settings.config_file import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,7 +50,7 @@ def _with_config(
         forget_stdout()
         return DONE
     except (NoStore, StoreError, ConfigError, OSError) as error:
-        print(f"{PROG} {name}: {error}", file=sys.stderr)
+        print(f"{PROG} {name}: {plain_error(error)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(f"{PROG} {name}: interrupted", file=sys.stderr)

@@ -30,7 +30,7 @@ from txrocketmq.broker.store.check.check import LOG, Finding, Looked, Part, Stor
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.cli.command_line import progress
 from txrocketmq.cli.store.store_directory import DONE, FAILED, kinds_of_queues, known_topics
-from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain, plain_json
 from txrocketmq.remoting.process.kept_json import read_kept
 
 _CONFIG: Final = "config"
@@ -199,4 +199,4 @@ class Report:
             "findings": [each._asdict() for each in check.findings],
             "notListed": self.more,
         }
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+        return plain_json(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

@@ -28,7 +28,7 @@ from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
 from txrocketmq.cli.show import heading, message_fields
 from txrocketmq.cli.store.store_directory import DONE, FAILED, PROG, kinds_of_queues
 from txrocketmq.remoting.message.message import MessageExt, body_crc, decode_messages
-from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.primitives.plain_text import plain, plain_error, plain_json
 
 _FAR_MS = 1 << 50
 _UNITS_AT_ONCE = 1024
@@ -87,7 +87,7 @@ def opened(
     try:
         store.load(now_ms, kind_of=kind_of)
     except StoreLoss as error:
-        print(f"{PROG} dump: {error}", file=sys.stderr)
+        print(f"{PROG} dump: {plain_error(error)}", file=sys.stderr)
         again = DryFiles([error.word], needs_lock=False)
         store = MessageStore(settings, files=again)
         store.load(now_ms, kind_of=kind_of)
@@ -161,7 +161,7 @@ def as_json(message: MessageExt, body: str, *, is_sound: bool) -> str:
         fields["bodyHex"] = message.body.hex()
     elif body == "text":
         fields["body"] = message.body.decode("utf-8", "replace")
-    return orjson.dumps(fields).decode()
+    return plain_json(orjson.dumps(fields).decode())
 
 
 def _body(message: MessageExt, how: str) -> str:

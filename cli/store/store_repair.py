@@ -16,6 +16,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.cli.store.store_directory import DONE, FAILED, PROG, kinds_of_queues, known_topics
+from txrocketmq.remoting.primitives.plain_text import plain
 
 
 def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
@@ -28,7 +29,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
         can_be_opened = check.open(now_ms, topics)
         refusal = check.refusal
         for text in plan(check):
-            print(text)
+            print(plain(text, keep="\n"))
     finally:
         check.close()
     if not can_be_opened:
@@ -45,9 +46,9 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     store = MessageStore(config)
     recovered = store.load(now_ms, topics=topics, kind_of=kind_of)
     for warning in recovered.warnings:
-        print(warning)
+        print(plain(warning, keep="\n"))
     store.stop(int(time.time() * 1000))
-    print(recovered)
+    print(plain(str(recovered), keep="\n"))
     print("The store was closed in order; a broker can open it.")
     return DONE
 

@@ -17,15 +17,20 @@ from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.errors import FrameError, FrameTooLong
+from txrocketmq.remoting.errors import FrameError, FrameTooLong, NotPlainJson
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.serialize import json, rocketmq
 
 MAX_FRAME_BYTES = formats.MAX_FRAME_BYTES
+MAX_HEADER_BYTES: Final = 256 * 1024
+"""The longest header that is read of a peer, since a header is decoded at once, in up to 18 ms at
+this length. The longest properties that a message may have make one of 200 KB."""
 
 _MAX_CHUNKS = 1024
 """How many pieces of an unfinished frame are kept before they are joined. The longest frame takes
 fewer reads than this, unless its peer sends it in tiny pieces."""
+_MOST_SCANNED_BYTES: Final = 8 * 1024
+"""A portion ends behind so many bytes of headers that are not plain JSON, as these take long."""
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
@@ -33,7 +38,7 @@ _OPAQUE: Final = 1_234_567_890
 _HEADER_MASK = 0xFFFFFF
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
-    int(SerializeType.JSON): json.decode_header,
+    int(SerializeType.JSON): json.decode_plain_header,
     int(SerializeType.ROCKETMQ): rocketmq.decode_header,
 }
 
@@ -44,11 +49,17 @@ HELD_COMMAND_BYTES: Final = 1024
 
 # Every read passes here, so no call is made that can be avoided.
 def cut(
-    data: bytes, at: int, stop: int, portion: Iterable[Any], max_frame_bytes: int
+    data: bytes,
+    at: int,
+    stop: int,
+    portion: Iterable[Any],
+    max_frame_bytes: int,
+    most_scanned_bytes: int = sys.maxsize,
 ) -> tuple[list[RemotingCommand], int, int | FrameError]:
     """Cuts commands out of bytes: the frames that begin at `at`, or behind it, and before `stop`.
 
-    There are no more of them than there are things in `portion`. Returns the commands; where the
+    There are no more of them than there are things in `portion`, and those with headers that are
+    not plain JSON end behind `most_scanned_bytes` of these. Returns the commands; where the
     first frame begins that is not among them; and how many bytes that has, if they are not all
     there yet, or what is wrong with it, if it is no frame, or 0, if it was not looked at.
     """
@@ -67,6 +78,14 @@ def cut(
         try:
             decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
             command = decode(data[header_at:header_end])
+        except NotPlainJson:
+            try:
+                command = json.scan_header(data[header_at:header_end])
+            except FrameError as error:
+                return commands, at, error
+            most_scanned_bytes -= header_end - header_at
+            if most_scanned_bytes < 0:
+                stop = at
         except FrameError as error:
             return commands, at, error
         command.body = data[header_end:end]
@@ -85,8 +104,8 @@ class FrameDecoder:
     connection is to be closed after them.
 
     With a portion, `receive` returns no more than so many commands, or the frames that begin in so
-    many bytes. While `is_behind`, there may be more, which `receive` returns when it is called
-    again, with or without further bytes.
+    many bytes; there are fewer where headers are not plain JSON. While `is_behind`, there may be
+    more, which `receive` returns when it is called again, with or without further bytes.
     """
 
     def __init__(
@@ -104,6 +123,9 @@ class FrameDecoder:
         self._max_frame_bytes = max_frame_bytes
         self._portion_commands = range(portion_commands)
         self._portion_bytes = portion_bytes
+        self._most_scanned_bytes = (
+            _MOST_SCANNED_BYTES if portion_bytes < sys.maxsize else sys.maxsize
+        )
         self._commands: list[RemotingCommand] = []
         self._commands_bytes = 0
         self._chunks: list[bytes] = []
@@ -130,9 +152,13 @@ class FrameDecoder:
         stop = len(data) - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
-        commands, at, found = cut(data, at, stop, self._portion_commands, self._max_frame_bytes)
+        commands, at, found = cut(
+            data, at, stop, self._portion_commands, self._max_frame_bytes, self._most_scanned_bytes
+        )
         if at == len(data):
             return commands
+        if found and not isinstance(found, FrameError):
+            found = self._checked(data, at, found)
         if isinstance(found, FrameError):
             self.error = found
         elif found or at + 8 > len(data):
@@ -207,6 +233,17 @@ class FrameDecoder:
         self._chunks, self.held_bytes = [], 0
         return data, 0
 
+    def _checked(self, data: bytes, at: int, wanted_bytes: int) -> int | FrameError:
+        """Returns how many bytes an unfinished frame has, unless its header is too long. Whole
+        frames need not be asked: they came with one read, or a few.
+        """
+        header_bytes = _unpack(data, at)[1] & _HEADER_MASK
+        if header_bytes > MAX_HEADER_BYTES and self._portion_bytes < sys.maxsize:
+            return FrameError(
+                f"header length {header_bytes} exceeds the limit of {MAX_HEADER_BYTES} bytes"
+            )
+        return wanted_bytes
+
     def _keep_rest(self, data: bytes, at: int) -> None:
         """Keeps what is behind a portion. What was looked at is cut off once it is the larger part,
         so that no byte is copied more than once on average.
@@ -234,7 +271,10 @@ def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:
 
 def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
     """Returns a command without its body. Raises FrameError for bytes that are not a header."""
-    return _decoder(serialize_type)(header)
+    try:
+        return _decoder(serialize_type)(header)
+    except NotPlainJson:
+        return json.scan_header(header)
 
 
 def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:

@@ -29,6 +29,7 @@ from txrocketmq.remoting.host.console_log import LogFileStream, start_logging
 from txrocketmq.remoting.host.limits import WANTED_FILES, raise_file_limit
 from txrocketmq.remoting.host.memory import grow_stack, reserve, settle_memory
 from txrocketmq.remoting.host.readiness import READY, STOPPING, ReadyFile, notify
+from txrocketmq.remoting.primitives.plain_text import plain, plain_error
 from txrocketmq.remoting.settings.service_options import (
     LOG_FILE_BYTES,
     LOG_FILES_KEPT,
@@ -89,7 +90,8 @@ def run_service(
         notify(READY)
 
     def failed(failure: Failure) -> None:
-        print(f"{name}: {failure.getErrorMessage()}", file=sys.stderr)
+        why = plain(failure.getErrorMessage(), keep="\n")
+        print(f"{name}: {why}", file=sys.stderr)
 
     def stop() -> Deferred[Any]:
         notify(STOPPING)
@@ -120,7 +122,7 @@ def _started(name: str, service: Service) -> int:
         print(f"{name}: {why}", file=sys.stderr)
         return 1
     except (ValueError, OSError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {plain_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # opening a large store takes long, and the user gave up
         return 128 + signal.SIGINT

@@ -20,16 +20,16 @@ import orjson
 
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.errors import FrameError, HeaderError
+from txrocketmq.remoting.errors import FrameError, HeaderError, NotPlainJson
 from txrocketmq.remoting.message.message import MessageQueue
 
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 """Largest text that `decode_body` accepts; a frame has at most 16 MiB, a file may have more."""
 MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
-MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
-MAX_LENIENT_HEADER_COMMAS: Final = 8192
-"""Bytes and commas of the largest command header for which the tolerant scanner is tried."""
+MAX_LENIENT_HEADER_BYTES: Final = 64 * 1024
+MAX_LENIENT_HEADER_COMMAS: Final = 2048
+"""The largest command header for which the tolerant scanner is tried, which takes some 8 ms."""
 
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
@@ -54,9 +54,6 @@ class JsonError(HeaderError):
         self.reason = reason
 
 
-# ------------------------------------------------------------------------------------------ headers
-
-
 def encode_header(command: RemotingCommand) -> bytes:
     """Returns the header of a command; as in fastjson, members that are None are left out."""
     fields: dict[str, Any] = {"code": command.code}
@@ -79,11 +76,17 @@ def encode_header(command: RemotingCommand) -> bytes:
 def decode_header(header: bytes) -> RemotingCommand:
     """Returns the command of a header, with an empty body. Raises FrameError if it is no header."""
     try:
+        return decode_plain_header(header)
+    except NotPlainJson:
+        return scan_header(header)
+
+
+def decode_plain_header(header: bytes) -> RemotingCommand:
+    """Does what `decode_header` does, but raises NotPlainJson for what `scan_header` may take."""
+    try:
         fields = _loads(header)
     except orjson.JSONDecodeError:
-        fields = _lenient_header(header)
-    if type(fields) is not dict:
-        raise FrameError(f"the JSON header is not an object: {_excerpt(header)}")
+        raise NotPlainJson from None
     try:
         code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
@@ -103,8 +106,10 @@ def decode_header(header: bytes) -> RemotingCommand:
     return _general_header(fields, header)
 
 
-def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
+def _general_header(fields: Any, header: bytes) -> RemotingCommand:
     """Decodes a header that lacks members, or is written in other ways than Java writes it."""
+    if type(fields) is not dict:
+        raise FrameError(f"the JSON header is not an object: {header[:80]!r}")
     ext_fields, remark = fields.get("extFields"), fields.get("remark")
     try:
         return RemotingCommand(
@@ -118,14 +123,15 @@ def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
             _number(fields, "version"),
         )
     except RecursionError:
-        raise FrameError(f"the JSON header is nested too deep: {_excerpt(header)}") from None
+        raise FrameError(f"the JSON header is nested too deep: {header[:80]!r}") from None
 
 
-def _lenient_header(header: bytes) -> Any:
+def scan_header(header: bytes) -> RemotingCommand:
+    """Returns the command of a header that is not plain JSON. Raises FrameError."""
     if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
-        raise FrameError(f"a header of {len(header)} bytes is not JSON: {_excerpt(header)}")
+        raise FrameError(f"a header of {len(header)} bytes is not JSON: {header[:80]!r}")
     try:
-        return _scan(header)
+        return _general_header(_scan(header), header)
     except JsonError as error:
         raise FrameError(f"the JSON header is broken: {error}") from None
 
@@ -154,13 +160,6 @@ def _text(value: Any) -> str | None:
     if value is None or type(value) is str:
         return value
     return encode_body(value).decode() if isinstance(value, (bool, dict, list)) else str(value)
-
-
-def _excerpt(header: bytes) -> str:
-    return repr(header[:80])
-
-
-# ------------------------------------------------------------------------------------------- bodies
 
 
 def decode_body(data: Data, *, max_bytes: int = MAX_JSON_BYTES, only_plain: bool = False) -> Any:

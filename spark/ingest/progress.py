@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from txrocketmq.remoting.primitives.plain_text import plain
 from txrocketmq.spark.ingest.copy_plan import Plan
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.task import SplitResult
@@ -92,7 +93,7 @@ class ProgressBar(Progress):
             self._say(f"  gone: {lost}")
 
     def _say(self, text: str) -> None:
-        self.console.print(Text(text), soft_wrap=True)
+        self.console.print(Text(plain(text)), soft_wrap=True)
 
 
 def _size(count: float) -> str:

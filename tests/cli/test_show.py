@@ -81,6 +81,10 @@ def test_letters_of_the_world_stay() -> None:
     assert message_line(message("wörld 世界\x1b[31m".encode())).endswith(r" wörld 世界\x1b[31m")
 
 
+def test_json_does_nothing_to_a_terminal_either() -> None:
+    assert message_json(message(TAGS="A\x7f\x9b2J")).isprintable()
+
+
 def test_a_message_for_programs() -> None:
     shown = json.loads(message_json(message(TAGS="A", KEYS="k1 k2")))
     assert shown["body"] == "hello"

@@ -33,6 +33,7 @@ def test_a_table_without_rows_is_its_heads() -> None:
 
 def test_programs_get_all_values_one_object_a_line() -> None:
     assert [json.loads(line) for line in json_lines(ROWS).splitlines()] == ROWS
+    assert json_text("\x9b2J") == r'"\u009b2J"'
 
 
 def test_values_of_other_types() -> None:

@@ -14,7 +14,7 @@ messages into the log while it appends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -33,6 +33,7 @@ from txrocketmq.broker.processors.send.send_batch import entries_of
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.writes import ends_runs
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, Whole
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus, QueueBatch
@@ -106,8 +107,9 @@ class Batches:
     ) -> tuple[list[PutMessage], str | None]:
         """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set.
 
-        There are none of a long batch: `end_run` begins with it, and the run ends before the next
-        command. Raises ResponseError or NotTaken for a batch that is refused.
+        There are none of a long batch, and of one for light queues: `end_run` begins with it, and
+        the run ends before the next command. Raises ResponseError or NotTaken for one that is
+        refused.
         """
         self._checks.check_batch(batch)
         batch.way = Way.BATCH
@@ -122,9 +124,15 @@ class Batches:
             )
             return [], key
         self._intake.admit(batch, run.now_ms)
-        admit = partial(self._intake.admit, now_ms=run.now_ms)
+        light: list[InnerMessage] = []
+
+        def admit(message: InnerMessage) -> None:
+            self._intake.admit(message, run.now_ms)
+            if message.sys_flag & MULTI_DISPATCH:
+                light.append(message)
+
         made, at = entries_of(batch, self._intake.transforms, admit, 0, MANY)
-        if at < len(batch.body):
+        if light or at < len(batch.body):
             self._take(LongBatch(run.alone(command, run.now_ms), command, header, batch, made, at))
             return [], key
         return made, key
@@ -204,8 +212,10 @@ class Batches:
         if store.has_batches(message.topic):
             raise _too_many("which has no key of its own, for a topic of batches")
         admit = partial(self._intake.admit, now_ms=batch.run.now_ms)
-        run = store.long_run(PutMessage(*made[0]))
-        while not isinstance(run, PutStatus):
+        run: Whole | LongRun | PutStatus
+        is_read = at == len(message.body)  # then it is a short one, for light queues
+        run = Whole(made) if is_read else store.long_run(PutMessage(*made[0]))
+        while isinstance(run, LongRun):
             for at_once in range(0, len(made), _AT_ONCE):
                 some = made[at_once : at_once + _AT_ONCE]
                 if any(each[_SYS_FLAG] != message.sys_flag for each in some):
@@ -233,7 +243,7 @@ class Batches:
         key = message.properties.get(names.UNIQ_KEY)
         self._answer(batch, stored, Stored(
             offsets[0], b"%d" % message.queue_id, stored.places[0][2], key, batch.command.opaque,
-            b",".join(more),
+            b",".join(more) or (),
         ))  # fmt: skip
 
     def _one_record(self, batch: LongBatch, counted: Counted) -> Steps[None]:
@@ -252,7 +262,7 @@ class Batches:
             (BATCH_KEY, key),
         ))  # fmt: skip
 
-    def _put(self, batch: LongBatch, messages: LongRun | list[PutMessage]) -> QueueBatch:
+    def _put(self, batch: LongBatch, messages: LongRun | Sequence[PutMessage]) -> QueueBatch:
         """Puts the messages at once, for a topic that may have gone meanwhile, or be a new one."""
         drafts, now_ms = self._checks.topics.drafts, self._now_ms()
         if not self._intake.store.writeable:

@@ -45,6 +45,10 @@ class PutMessage(NamedTuple):
     prepared_transaction_offset: int = 0
 
 
+class Whole(list[PutMessage]):
+    """Messages of which all are stored, or none."""
+
+
 class PutStatus(Enum):
     """The result of putting a message.
 

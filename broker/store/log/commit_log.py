@@ -20,7 +20,12 @@ from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.disk.record_head import is_record, record_size
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import (
+    MULTI_DISPATCH,
+    PutMessage,
+    PutStatus,
+    Whole,
+)
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
 from txrocketmq.broker.store.log import encode as encoding
 from txrocketmq.broker.store.log.encode import (
@@ -89,8 +94,15 @@ class CommitLog:
     def append(
         self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
     ) -> QueueBatch:
-        """Encodes and writes a run of messages. If it raises, nothing has changed."""
+        """Encodes and writes a run of messages. If it raises, nothing has changed.
+
+        If one of a Whole is refused, all are.
+        """
         batch = self.encode(messages, queues, now_ms)
+        if batch.refused and isinstance(messages, Whole):
+            self._drop(batch, queues)
+            status = next(iter(batch.refused.values()))
+            return encoding.Batch.refusing(len(messages), status, now_ms)
         try:
             self.write(batch)
         except BaseException:

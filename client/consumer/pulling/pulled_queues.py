@@ -182,7 +182,6 @@ class PulledQueues:
         if moved is None or process_queue.dropped:
             return
         queue = process_queue.queue
-        log.warn("queue {queue} continues at offset {offset}", queue=queue, offset=moved)
         self._pulls.pop(process_queue, None)
         process_queue.dropped = True
         self._offsets.set(queue, moved)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from twisted.logger import Logger
+
 from txrocketmq.client.base.errors import MQBrokerError, MQClientError
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.client.consumer.queue.queue_life import Marks, QueueLife
@@ -23,6 +25,8 @@ from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import TAG, SubscriptionData
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from txrocketmq.remoting.routing.addresses import MASTER_ID
+
+log = Logger()
 
 
 class Pulled(NamedTuple):
@@ -125,6 +129,8 @@ class QueuePull:
             if start is not None:
                 return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)
         messages = []
+        if reply.code == ResponseCode.PULL_OFFSET_MOVED:
+            _told(queue, offset, answer.next_begin_offset)
         if reply.code == ResponseCode.SUCCESS:
             messages = wanted_messages(reply.body_bytes, queue, subscription)
             self._life.saw(messages)
@@ -143,6 +149,24 @@ class QueuePull:
                     raise
                 self._knows_lite = False
         return await pull(address, header, self._timeout_ms)
+
+
+def _told(queue: MessageQueue, offset: int, to: int) -> None:
+    """Says where a reader goes on. At 0 begins whoever is new, and need not be told."""
+    if 0 < offset < to:
+        log.warn(
+            "queue {queue} continues at offset {to}, not at {offset}: the broker does not have the"
+            " {count} messages in between any more",
+            queue=queue,
+            to=to,
+            offset=offset,
+            count=to - offset,
+        )
+    elif offset > to:
+        log.warn(
+            "queue {queue} continues at offset {to}, not at {offset}", queue=queue, to=to,
+            offset=offset,
+        )  # fmt: skip
 
 
 def _flags(*, commits: bool, posts: bool, is_lite: bool) -> int:

@@ -85,3 +85,17 @@ def test_a_store_with_losses(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     said = capsys.readouterr()
     assert 0 < len(said.out.splitlines()) < MESSAGES
     assert "queues know of" in said.err
+
+
+def test_an_error_does_nothing_to_a_terminal(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = {"T\x1b[31m": {"topicName": "T\x1b[31m", "attributes": {"queue.type": "BatchCQ"}}}
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+    (root / "consumequeue" / "Topic0").rename(root / "consumequeue" / "T\x1b[31m")
+    for name in ("dump", "repair"):
+        assert main([name, str(root)]) == 1
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+        assert r"T\x1b[31m are of batches" in said.out + said.err

@@ -77,3 +77,13 @@ def test_another_configuration_is_no_matter_of_repair(
     assert main(["repair", "--yes", "-c", str(file), str(root)]) == 1
     assert "set mappedFileSizeCommitLog to what this store was created" in capsys.readouterr().out
     assert contents(root) == before
+
+
+def test_foreign_names_do_nothing_to_a_terminal(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "commitlog" / "red\x1b[31m").write_bytes(b"x")
+    assert main(["repair", "--yes", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"red\x1b[31m" in said

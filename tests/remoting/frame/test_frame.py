@@ -15,6 +15,7 @@ from txrocketmq.remoting.errors import FrameError, FrameTooLong
 from txrocketmq.remoting.frame.frame import (
     HELD_COMMAND_BYTES,
     MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
     FrameDecoder,
     bare_answers,
     cut,
@@ -185,6 +186,27 @@ def test_a_portion_is_as_long_as_its_bytes() -> None:
     assert len(decoder.receive(b"")) == 2
     assert not decoder.is_behind
     assert decoder.held_bytes == 0
+
+
+def test_a_portion_ends_behind_headers_that_take_long() -> None:
+    header = b"{code:1,extFields:{a:'" + b"x" * 3_000 + b"'}}"
+    one = struct.pack(">ii", 4 + len(header), len(header)) + header
+    decoder = FrameDecoder(portion_bytes=1 << 16)
+    found = [len(decoder.receive(10 * one))]
+    while decoder.is_behind:
+        found.append(len(decoder.receive(b"")))
+    assert found == [3, 3, 3, 1]
+    assert len(FrameDecoder().receive(10 * one)) == 10
+
+
+def test_a_header_that_takes_too_long_is_not_waited_for() -> None:
+    prefix = struct.pack(">ii", 5_000_000, MAX_HEADER_BYTES + 1)
+    decoder = FrameDecoder(portion_bytes=1 << 16)
+    assert decoder.receive(frame() + prefix + b"{")[0].opaque == 5
+    assert "header length 262145 exceeds the limit" in str(decoder.error)
+    decoder = FrameDecoder(portion_bytes=1 << 16)
+    assert decoder.receive(struct.pack(">ii", 5_000_000, MAX_HEADER_BYTES)) == []
+    assert decoder.error is None
 
 
 def test_an_unfinished_frame_may_be_kept_and_looked_at_later() -> None:

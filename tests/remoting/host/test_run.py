@@ -67,6 +67,7 @@ def test_files_are_limited_to_what_the_reactor_can_watch(reactor: str, most: int
     [
         ('ValueError("wrong")', "name server: wrong"),
         ('OSError("no room")', "name server: no room"),
+        (r'ValueError("topic T\x1b[31m")', r"name server: topic T\x1b[31m"),
         (
             'CannotListenError("", 9876, OSError(errno.EADDRINUSE, "in use"))',
             (

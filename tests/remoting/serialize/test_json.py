@@ -171,7 +171,7 @@ def test_a_long_broken_header_is_not_scanned() -> None:
     with pytest.raises(FrameError, match=f"a header of {len(header)} bytes"):
         json.decode_header(header)
     values = b"{" + b",".join([b"a:1"] * 2) + b"}"
-    assert json._lenient_header(values) == {"a": 1}
+    assert json.decode_header(values).code == 0
     values = b"{" + b",".join([b"a:1"] * (json.MAX_LENIENT_HEADER_COMMAS + 2)) + b"}"
     with pytest.raises(FrameError, match=f"a header of {len(values)} bytes"):
         json.decode_header(values)

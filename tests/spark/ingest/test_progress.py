@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections import Counter
 
@@ -57,3 +58,13 @@ def test_a_bar_on_a_terminal() -> None:
     text = shown(terminal=True)
     assert "2/2 splits, 1,234 messages" in text
     assert "3.0/3.0 MiB" in text
+
+
+def test_names_of_topics_do_nothing_to_a_terminal() -> None:
+    file = io.StringIO()
+    with ProgressBar(Console(file=file, width=120)) as bar:
+        bar.planned(PLAN)
+        red = dataclasses.replace(FIRST, topics=Counter({"red\x1b[31m": 1}))
+        bar.committed(Commit(4, (red,), ()))
+    assert "\x1b" not in file.getvalue()
+    assert r"  red\x1b[31m: 1" in file.getvalue()

@@ -151,7 +151,7 @@ def test_a_late_message_that_is_broken_refuses_all(turns: Turns) -> None:
 def test_a_batch_for_light_queues_may_not_be_long(tmp_path: Path) -> None:
     turns = Turns(tmp_path, enable_lmq=True, enable_multi_dispatch=True)
     turns.serve(request(BATCH, body_of(MANY, INNER_MULTI_DISPATCH="%LMQ%a")))
-    (answer,) = turns.sending.answers()
+    (answer,) = turns.run()
     assert answer.code == ResponseCode.SUCCESS
     before = turns.parts.store.max_physical_offset
     turns.serve(request(BATCH, body_of(MANY + 1, INNER_MULTI_DISPATCH="%LMQ%a")))
@@ -159,6 +159,31 @@ def test_a_batch_for_light_queues_may_not_be_long(tmp_path: Path) -> None:
     assert answer.code == ResponseCode.MESSAGE_ILLEGAL
     assert f"enter light queues, may have at most {MANY} messages" in (answer.remark or "")
     assert turns.parts.store.max_physical_offset == before
+    turns.sending.close()
+
+
+def test_none_of_a_batch_is_stored_if_one_of_its_light_queues_is_one_too_many(
+    tmp_path: Path,
+) -> None:
+    turns = Turns(
+        tmp_path, enable_lmq=True, enable_multi_dispatch=True, max_lmq_consume_queue_num=2
+    )
+    light = [Message("T", b"x", properties={"INNER_MULTI_DISPATCH": f"%LMQ%{n}"}) for n in range(3)]
+    turns.serve(request(SINGLE, b"x"), request(BATCH, encode_batch([Message("T", b"y"), *light])))
+    answers = turns.run()
+    answer, single = sorted(answers, key=lambda each: -each.code)
+    assert (single.code, answer.code) == (ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR)
+    assert "LMQ_CONSUME_QUEUE_NUM_EXCEEDED" in (answer.remark or "")
+    store = turns.parts.store
+    assert store.max_offset("T", 0) == 1
+    assert store.max_offset("%LMQ%0", 0) == 0
+    turns.serve(request(BATCH, encode_batch(light[1:])), request(SINGLE, b"z"))
+    (answer,) = turns.run()
+    assert len(fields_of(answer)["msgId"].split(",")) == 2
+    turns.serve(request(BATCH, encode_batch(light[1:2]), properties=""))
+    (answer,) = turns.run()
+    assert len(fields_of(answer)["msgId"]) == 32
+    assert store.max_offset("%LMQ%1", 0) == 2
     turns.sending.close()
 
 

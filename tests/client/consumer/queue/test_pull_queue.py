@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, found
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of
@@ -81,10 +82,24 @@ def test_it_goes_to_the_slave_when_the_broker_says_so(
     assert result_of(puller.pull(6, ALL)).next_offset == 9
 
 
-def test_a_queue_that_has_moved_says_so(broker: Broker, puller: QueuePull) -> None:
+@pytest.mark.parametrize(
+    ("offset", "said"),
+    [
+        (5, ["continues at offset 50, not at 5: the broker does not have the 45 messages in"]),
+        (70, ["continues at offset 50, not at 70"]),
+        (0, []),
+    ],
+)
+def test_a_queue_that_has_moved_says_so(
+    broker: Broker, puller: QueuePull, offset: int, said: list[str]
+) -> None:
     broker.answers = [found(50, code=ResponseCode.PULL_OFFSET_MOVED)]
-    pulled = result_of(puller.pull(5, ALL))
+    with capturedLogs() as logged:
+        pulled = result_of(puller.pull(offset, ALL))
     assert (pulled.is_moved, pulled.next_offset, pulled.messages) == (True, 50, [])
+    lines = [formatEvent(event) for event in logged if event["log_level"] is LogLevel.warn]
+    assert len(lines) == len(said)
+    assert all(text in line for text, line in zip(said, lines, strict=True))
 
 
 def test_brokers_of_4x_get_lite_pulls_as_pulls(

@@ -27,7 +27,7 @@ from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all face
 from txrocketmq.client.faces.threaded_face import ThreadedFace
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread.executor import Elsewhere
-from txrocketmq.client.thread.pending_calls import Started
+from txrocketmq.client.thread.pending_calls import Started, room_of
 from txrocketmq.client.thread.reactor_thread import settle_future
 
 
@@ -36,6 +36,8 @@ class BlockingFace(ThreadedFace):
 
     def start(self) -> Self:
         """Starts the object and returns it. Raises what the core's start raises."""
+        if self._has_left:
+            self._life.check()
         self._begin_life()
         try:
             self._thread.ask(self._life.start)
@@ -73,6 +75,7 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    its_room = room_of(function)
 
     def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:
         life, thread = self._life, self._thread
@@ -86,6 +89,8 @@ def _wrap(member: Member) -> Any:
             thread.hand_over(begin, partial(settle_future, future), arguments, named)
             if thread.is_behind:
                 thread.ask(_nothing)
+            if its_room is not None and (room := its_room(life.core)).is_behind:
+                thread.ask(room.caught_up)
             return future
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         result = thread.ask(lambda: function(life.core, *arguments, **named))

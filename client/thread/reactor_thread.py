@@ -139,10 +139,8 @@ class ReactorThread:
         with `result_of`.
         """
         if not self.is_alive:
-            raise RuntimeError(
-                "the client's thread is not there: a client that was made before a fork cannot be"
-                " used after it; make one in the new process"
-            )
+            why = "shut down" if self._is_over else "created before os.fork()"
+            raise RuntimeError(f"the client is not running, since it was {why}: create a new one")
         handover = self._handover
         call = ThreadCall(handover, is_awaited=settle is None)
         handover.call(call.begin, begin, settle, arguments, named)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
+from twisted.internet import error
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
@@ -44,6 +45,9 @@ _LOOK_UP_MS = 1_000
 """How many more ms are allowed for what the endpoint's timeout leaves out, such as to look up a
 name."""
 _EXPIRE_MS = 200
+_READS_FIRST = 4
+"""For how many turns of the reactor, in which answers are read, it is waited before requests fail
+whose time is over: the answers may be there already, if a turn was long."""
 _FIRST_PAUSE_MS = 100
 """How many ms no connection is tried after the second failure in a row. Each further failure
 doubles the pause, up to _LAST_PAUSE_MS."""
@@ -66,7 +70,11 @@ def parse_address(address: str) -> tuple[str, int]:
 def _reason(failure: Failure) -> str:
     """Returns the operating system's text for an error, if it has one; Twisted's says it twice."""
     number = getattr(failure.value, "osError", None)
-    return os.strerror(number) if isinstance(number, int) else failure.getErrorMessage()
+    if isinstance(number, int):
+        return os.strerror(number)
+    if failure.check(error.TimeoutError, error.ConnectingCancelledError) is not None:
+        return "there was no answer in time"
+    return failure.getErrorMessage()
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
@@ -287,7 +295,7 @@ class Connections:
         attempt.addCallbacks(
             lambda peer: self._connected(address, peer),
             lambda failure: self._connected(
-                address, ConnectError(f"connect to {address} failed: {_reason(failure)}")
+                address, ConnectError(f"connect to {address} failed: {self._why(failure)}")
             ),
         )
 
@@ -313,6 +321,9 @@ class Connections:
             if isinstance(outcome, TcpPeer) and self.on_connected and not self._closed:
                 self.on_connected(address)
 
+    def _why(self, failure: Failure) -> str:
+        return "this client is closed" if self._closed else _reason(failure)
+
     def _failed(self, address: str) -> None:
         count = self._failures.get(address, (0, 0))[0] + 1
         pause_ms = min(_FIRST_PAUSE_MS << min(count - 2, 16), _LAST_PAUSE_MS) if count > 1 else 0
@@ -333,6 +344,20 @@ class Connections:
         for address, deadline_ms in list(self._given_up_ms.items()):
             if steady_ms >= deadline_ms:
                 self._attempts[address].cancel()
+        has_late = False
+        for peer in (*self._peers.values(), *self._leaving):
+            peer.idle_ms(steady_ms)  # which notes that there were reads since the last time
+            has_late |= peer.is_late(steady_ms)
+            if peer in self._leaving and not peer.owes:
+                peer.close()
+        if has_late:
+            self._clock.later(0, self._expire_requests, steady_ms, _READS_FIRST)
+
+    def _expire_requests(self, steady_ms: int, reads_left: int) -> None:
+        """Fails the requests that were late, unless their answers are read first."""
+        if reads_left:
+            self._clock.later(0, self._expire_requests, steady_ms, reads_left - 1)
+            return
         for address, peer in list(self._peers.items()):
             if peer.is_lost(steady_ms):
                 # This comes first, so that a request that is tried again opens a new connection.
@@ -343,5 +368,3 @@ class Connections:
             if peer.is_lost(steady_ms):
                 peer.abort()
             peer.expire(steady_ms)
-            if not peer.owes:
-                peer.close()

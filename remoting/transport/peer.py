@@ -243,7 +243,11 @@ class TcpPeer(Protocol):
         Nothing must have arrived for SILENT_MS. A request that may take long, such as a pull that
         waits for messages, has a later deadline of its own and is not overdue before that.
         """
-        return self.idle_ms(steady_ms) >= SILENT_MS and self._connection.is_late(steady_ms)
+        return self.idle_ms(steady_ms) >= SILENT_MS and self.is_late(steady_ms)
+
+    def is_late(self, steady_ms: int) -> bool:
+        """Returns whether the answer to one of our requests is overdue."""
+        return self._connection.is_late(steady_ms)
 
     def idle_ms(self, steady_ms: int) -> int:
         """Returns for how many ms nothing has arrived, to within the time between two calls."""

@@ -3,7 +3,8 @@
 
 Nearly every send is over with the answer to its first request, for which nothing has to be waited
 for: that takes no coroutine. Whatever else may happen, such as a route that is to be asked for or a
-broker that fails, a coroutine goes on from there. Counterpart of sendDefaultImpl of
+broker that fails, a coroutine goes on from there. What is on its way is counted (backpressure.py);
+whoever begins a send sees to it that there is room. Counterpart of sendDefaultImpl of
 DefaultMQProducerImpl.
 """
 
@@ -68,6 +69,11 @@ class Sending:
         self._deadline_ms = begun_ms + timeout_ms
         queue = self._queue or attempts.known_queue(self._parcel.topic, None)
         address = None if queue is None else attempts.known_address(queue)
+        room = attempts.room
+        room.count = count = room.count + 1
+        room.size_bytes = size_bytes = room.size_bytes + len(self._parcel.body)
+        if count >= room.max_count or size_bytes >= room.max_bytes:
+            room.is_full = True
         if queue is None or address is None or timeout_ms <= 0:
             self._go_on(None, None)
             return self
@@ -88,7 +94,7 @@ class Sending:
             try:
                 self._attempts.result_of(attempt, CancelledError())
             except CancelledError:
-                self._settle(Failure())
+                self._end(Failure())
         elif self._course is not None:
             self._course.cancel()
 
@@ -102,13 +108,22 @@ class Sending:
             self._go_on(attempt.queue, error)
             return
         if result.status is SendStatus.SEND_OK or self._queue is not None:
-            self._settle(result)
+            self._end(result)
         else:
             self._go_on(attempt.queue, result)
 
+    def _end(self, outcome: Any) -> None:
+        """Makes room for sends that wait, and tells the outcome."""
+        room = self._attempts.room
+        room.count -= 1
+        room.size_bytes -= len(self._parcel.body)
+        if room.is_full:
+            room.go_on()
+        self._settle(outcome)
+
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
         """Continues in a coroutine, with the outcome of the first attempt if it was made."""
-        self._course = Course(self._rest(queue, outcome), self._settle)
+        self._course = Course(self._rest(queue, outcome), self._end)
         self._course.go_on()
 
     async def _rest(
@@ -148,10 +163,8 @@ class Sending:
         return result or self._give_up(failed)
 
     def _give_up(self, failed: list[tuple[str, Exception]]) -> NoReturn:
-        if not failed:
-            late = RequestTimeout(f"{self._timeout_ms} ms were over before the first")
-            failed.append(("-", late))
-        raise SendFailed(self._parcel.topic, failed, _code_of(failed[-1][1]))
+        code = _code_of(failed[-1][1]) if failed else errors.ACCESS_BROKER_TIMEOUT
+        raise SendFailed(self._parcel.topic, failed, code, self._timeout_ms)
 
     async def _attempted(
         self, queue: MessageQueue, outcome: SendResult | Exception | None, *, is_last: bool

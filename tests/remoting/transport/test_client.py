@@ -136,6 +136,13 @@ def test_an_attempt_has_its_time(scene: Scene) -> None:
     assert scene.reactor.tcpClients[0][3] == CONNECT_TIMEOUT_MS / 1_000 == 3
 
 
+def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:
+    scene.ask()
+    scene.pass_ms(4_500)
+    (error,) = scene.outcomes
+    assert str(error) == f"connect to {HERE} failed: there was no answer in time"
+
+
 class Names:
     """Looks up names, without end."""
 
@@ -223,6 +230,26 @@ def test_a_connection_on_which_others_are_answered_is_kept(scene: Scene) -> None
     assert not end.wire.disconnected
 
 
+def test_an_answer_that_is_there_is_read_before_its_request_fails(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn of the reactor may be so long that answers wait to be read when time is over."""
+    scene.ask(timeout_ms=1_000)
+    scene.ask(timeout_ms=1_000)
+    end = scene.accept()
+    asked, _ = end.heard()
+    later: list[Any] = []
+    monkeypatch.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
+    scene.reactor.advance(5)
+    assert scene.outcomes == []
+    end.tell(answer(asked, 2))  # what the next turn reads
+    while later:
+        call, *arguments = later.pop(0)
+        if call != scene.connections._expire._run:
+            call(*arguments)
+    assert [type(each) for each in scene.outcomes] == [Reply, RequestTimeout]
+
+
 def test_closed_connections_ask_nothing_more(scene: Scene) -> None:
     scene.ask()
     end = scene.accept()
@@ -241,6 +268,7 @@ def test_what_is_being_made_is_given_up_too(scene: Scene) -> None:
     scene.connections.close()
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
+    assert str(error) == f"connect to {HERE} failed: this client is closed"
     assert not scene.reactor.getDelayedCalls()
 
 

@@ -170,7 +170,10 @@ def test_an_attempt_may_have_less_time_than_the_send(two: Scene) -> None:
 def test_without_time_nothing_leaves(two: Scene) -> None:
     outcomes = Outcomes()
     begin(Producer(two.client, "g"), outcomes, timeout_ms=-1)
-    assert "-1 ms were over before the first" in str(outcomes.error)
+    assert str(outcomes.error) == (
+        "sending to topic T failed: the timeout of -1 ms expired before the message was sent"
+    )
+    assert (outcomes.error.attempts, outcomes.error.code) == ((), 10002)
 
 
 class Seen:

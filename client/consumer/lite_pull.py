@@ -121,11 +121,11 @@ class LitePullConsumer:
     async def start(self) -> None:
         """Joins the group and begins to pull; topics and queues may be given before and after.
 
-        Raises NoRoute, NoNameServer, MQBrokerError for a filter that a broker does not take,
-        OffsetsUnreadable; ValueError when the client has a consumer of the group already.
+        It waits for topics that no broker has yet. Raises NoNameServer, MQBrokerError for a filter
+        that a broker does not take, OffsetsUnreadable; NoRoute for the topic of `watch_queues`;
+        ValueError when the client has a consumer of the group already.
         """
-        for topic in self._subscriptions.topics():
-            await self._instance.subscribe_queues(topic)
+        await self._rebalance.look_for_topics()
         await self._subscriptions.check(self._instance, self.group)
         await self.offsets.load()
         self._instance.register_consumer(self.group, self)

@@ -193,13 +193,11 @@ class PushConsumer:
     async def start(self) -> None:
         """Joins the group, and consumes from then on.
 
-        Raises NoRoute for a topic that no broker has, NoNameServer, MQBrokerError for a filter that
-        a broker does not take, and OffsetsUnreadable for a damaged file of offsets in broadcasting;
-        ValueError when the client has a consumer of the group already.
+        It waits for topics that no broker has yet. Raises NoNameServer, MQBrokerError for a filter
+        that a broker does not take, and OffsetsUnreadable for a damaged file of offsets in
+        broadcasting; ValueError when the client has a consumer of the group already.
         """
-        for topic in self.subscriptions.topics():
-            if not topic.startswith(RETRY_PREFIX):
-                await self._instance.subscribe_queues(topic)
+        await self._rebalance.look_for_topics()
         await self.subscriptions.check(self._instance, self.group)
         await self.offsets.load()
         self._instance.register_consumer(self.group, self)

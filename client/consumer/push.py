@@ -114,6 +114,7 @@ class PushConsumer:
             listener,
             self.config.consume_concurrency if self.config.consume_in_threads else 0,
             instance.without_namespace if instance.config.namespace else None,
+            self.group,
         )
         self._hooks = ConsumeHooks(self._clock, self.group, self.config.consume_timeout_ms)
         self._trace: ConsumeTrace | None = None

@@ -4,7 +4,7 @@
 It is made and never installed, so that a program may have another one, or none. All clients of a
 process share it; it starts with the first of them and ends with the last. Functions of the program
 run in threads beside it, which the end of the program waits for: no more calls begin then. What is
-logged goes to Python's logger `txrocketmq`.
+logged goes to Python's loggers (python_log.py).
 """
 
 from __future__ import annotations
@@ -18,17 +18,9 @@ from types import CoroutineType
 from typing import Any, ClassVar, Final
 
 from twisted.internet.defer import Deferred
-from twisted.logger import (
-    FilteringLogObserver,
-    ILogFilterPredicate,
-    LogEvent,
-    PredicateResult,
-    STDLibLogObserver,
-    globalLogPublisher,
-)
 from twisted.python.failure import Failure
-from zope.interface import provider
 
+from txrocketmq.client.thread import python_log
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.client.thread.executor import Ended, Ending, Outbox, ThreadCrew
 from txrocketmq.client.thread.handover import Handover
@@ -62,7 +54,7 @@ class ReactorThread:
         self._is_over = False
         self._thread = threading.Thread(
             target=self._run,
-            name="txrocketmq-reactor",
+            name=python_log.THREAD,
             daemon=True,
         )
         self._thread.start()
@@ -77,7 +69,7 @@ class ReactorThread:
         """Returns the thread of this process; `leave` must be called for it in the end."""
         with cls._lock:
             if cls._shared is None:
-                _log_to_logging()
+                python_log.begin(in_thread=True)
                 cls._shared = cls()
             return cls._shared._counted()  # noqa: SLF001 - of this class
 
@@ -241,20 +233,6 @@ def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancel
         return result.addBoth(settle)
     settle(result)
     return None
-
-
-@provider(ILogFilterPredicate)
-def _own(event: LogEvent) -> Any:
-    is_own = str(event.get("log_namespace", "")).startswith("txrocketmq.")
-    return PredicateResult.yes if is_own else PredicateResult.no
-
-
-_observer = FilteringLogObserver(STDLibLogObserver("txrocketmq"), [_own])
-
-
-def _log_to_logging() -> None:
-    globalLogPublisher.removeObserver(_observer)
-    globalLogPublisher.addObserver(_observer)
 
 
 os.register_at_fork(after_in_child=ReactorThread.forget)

@@ -21,6 +21,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 from twisted.python.threadpool import ThreadPool
 
+from txrocketmq.client.consumer.listening.listener_failures import ListenerFailures
 from txrocketmq.client.thread.executor import Crew, Elsewhere, Ended, Outbox, ThreadCrew
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
@@ -124,8 +125,10 @@ class Calls:
         listener: Callable[..., Any],
         threads: int,
         name_of: Callable[[str], str] | None = None,
+        group: str = "",
     ) -> None:
-        """`name_of` returns the name of a topic as the program knows it."""
+        """`name_of` returns the name of a topic as the program knows it; `group` is for the log."""
+        self.failures = ListenerFailures(clock, group)
         self._clock = clock
         self._listener = listener
         self._name_of = name_of
@@ -144,6 +147,7 @@ class Calls:
 
     def stop(self) -> None:
         """Ends the threads as soon as they have nothing left to do."""
+        self.failures.stop()
         if self._pool is not None and self._pool.started:
             self._pool.adjustPoolsize(0, 0)
             pool = self._pool

@@ -177,13 +177,8 @@ class OrderlyConsumption:
             answer = self._calls.call(messages, context)
             if answer is not None and not isinstance(answer, ConsumeOrderlyStatus):
                 answer = await answer
-        except Exception:  # noqa: BLE001 - whatever it is, the messages come again
-            log.failure(
-                "the listener of queue {queue} failed with {count} messages, which will be"
-                " delivered again",
-                queue=context.queue,
-                count=len(messages),
-            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
+            self._calls.failures.tell(messages, context.queue, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         finally:
             process_queue.listening = False

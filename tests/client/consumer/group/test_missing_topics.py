@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from twisted.logger import globalLogPublisher
+from twisted.logger import ILogObserver, globalLogPublisher
 
 from tests.client.fakes import BROKER_A, NAME_SERVER, Scene, a_route, result_of
 from txrocketmq.client.base.errors import NoNameServer
@@ -26,9 +26,10 @@ def said() -> Iterator[list[str]]:
     def note(event: Any) -> None:
         texts.append(f"{event['log_level'].name}: " + event["log_format"].format(**event))
 
-    globalLogPublisher.addObserver(note)
+    observer = cast(ILogObserver, note)
+    globalLogPublisher.addObserver(observer)
     yield texts
-    globalLogPublisher.removeObserver(note)
+    globalLogPublisher.removeObserver(observer)
 
 
 def asked(scene: Scene) -> int:

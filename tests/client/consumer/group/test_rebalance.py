@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.logger import globalLogPublisher
+from twisted.logger import ILogObserver, globalLogPublisher
 
 from tests.client.consumer.fake_broker import QUEUE, Broker
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
@@ -113,7 +113,8 @@ def test_a_topic_that_comes_later_is_looked_at_soon_and_does_not_trouble_the_oth
 
 def test_what_keeps_queues_as_they_are_is_said_once(scene: Scene, member: Member) -> None:
     said: list[Any] = []
-    globalLogPublisher.addObserver(said.append)
+    observer = cast(ILogObserver, said.append)
+    globalLogPublisher.addObserver(observer)
     try:
         no = refusal(ResponseCode.SYSTEM_ERROR)
         scene.connections.on(BROKER_A, heartbeat.GET_CONSUMER_LIST_BY_GROUP, no)
@@ -121,7 +122,7 @@ def test_what_keeps_queues_as_they_are_is_said_once(scene: Scene, member: Member
             scene.time.advance(AGAIN_MS / 1000)
             member.rebalance.look()
     finally:
-        globalLogPublisher.removeObserver(said.append)
+        globalLogPublisher.removeObserver(observer)
     told = [each for each in said if "stay as they are" in each.get("log_format", "")]
     assert len(told) == 1
 

@@ -3,8 +3,8 @@
 
 It is made and never installed, so that a program may have another one, or none. All clients of a
 process share it; it starts with the first of them and ends with the last. Functions of the program
-run in threads beside it, which the end of the program waits for: no more calls begin then. What is
-logged goes to Python's loggers (python_log.py).
+run in threads beside it; when the program ends, no more calls begin. What is logged goes to
+Python's loggers (python_log.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from types import CoroutineType
 from typing import Any, ClassVar, Final
 
@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from txrocketmq.client.thread import python_log
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.client.thread.executor import Ended, Ending, Outbox, ThreadCrew
+from txrocketmq.client.thread.function_threads import FunctionThreads
 from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.own_reactor import new_reactor
@@ -46,7 +47,7 @@ class ReactorThread:
     def __init__(self) -> None:
         self.reactor: Any = new_reactor()
         self.instances = ClientInstances(self.reactor)
-        self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
+        self.functions = FunctionThreads(MAX_THREADS, "txrocketmq-function")
         self._ending = Ending()
         self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
@@ -87,22 +88,24 @@ class ReactorThread:
                 ReactorThread._shared = None
         self._is_over = True
         self._handover.call(self.reactor.stop)
-        self.functions.shutdown(wait=False)
+        self.functions.shutdown()
         if not self.is_current:
             self._thread.join(END_S)
 
     @classmethod
     def forget(cls) -> None:
         """Forgets the thread after a fork, because it is the parent's."""
+        FunctionThreads.forget()
         cls._lock = threading.Lock()
         cls._shared = None
 
     @classmethod
     def end_calls(cls) -> None:
-        """Lets no more functions of the program begin, because the program ends."""
+        """Lets no more functions of the program begin, because it ends; waits for a moment."""
         shared = cls._shared
         if shared is not None:
             shared._ending.has_begun = True  # noqa: SLF001 - of this class
+        FunctionThreads.end_program()
 
     @property
     def is_current(self) -> bool:
@@ -237,6 +240,6 @@ def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancel
 
 os.register_at_fork(after_in_child=ReactorThread.forget)
 
-# What atexit calls comes after the threads have ended, and they would go on as long as there are
-# messages. Nothing public is earlier; callbacks run in reverse order, so before the executor's own.
+# What atexit calls comes after other threads of the program have ended, which may wait for more
+# calls. Nothing public is earlier.
 getattr(threading, "_register_atexit", atexit.register)(ReactorThread.end_calls)

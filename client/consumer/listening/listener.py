@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -139,6 +140,7 @@ class Calls:
         """Whether the listener is being called in the client's own thread at this moment."""
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
             self._pool = ThreadPool(0, threads, "consume")
+            self._pool.threadFactory = _daemon
 
     def start(self) -> None:
         """Starts the threads, if listeners run in threads."""
@@ -150,8 +152,8 @@ class Calls:
         self.failures.stop()
         if self._pool is not None and self._pool.started:
             self._pool.adjustPoolsize(0, 0)
-            pool = self._pool
-            self._clock.reactor.callInThread(pool.stop)
+            # It waits for calls that run, so nobody may wait for its own thread.
+            _daemon(target=self._pool.stop).start()
 
     def crew(self, most: int, ended: Ended) -> Crew | None:
         """Returns a crew for up to `most` calls at once, or None if calls are made here."""
@@ -195,6 +197,11 @@ class Calls:
     def _rename(messages: Sequence[MessageExt], name_of: Callable[[str], str]) -> None:
         for message in messages:
             message.topic = name_of(message.topic)
+
+
+def _daemon(*arguments: Any, **named: Any) -> threading.Thread:
+    """Makes a thread that does not keep the program from ending if a listener hangs."""
+    return threading.Thread(*arguments, **named, daemon=True)
 
 
 def is_coroutine(listener: Callable[..., Any]) -> bool:

@@ -139,8 +139,9 @@ class Calls:
         self.is_calling = False
         """Whether the listener is being called in the client's own thread at this moment."""
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
-            self._pool = ThreadPool(0, threads, "consume")
-            self._pool.threadFactory = _daemon
+            pool: Any = ThreadPool(0, threads, "consume")
+            pool.threadFactory = _daemon
+            self._pool = pool
 
     def start(self) -> None:
         """Starts the threads, if listeners run in threads."""

@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from txrocketmq.client.base.validate import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
 from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
 from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
 from txrocketmq.client.consumer.listening import running_info, statistics
@@ -151,7 +152,10 @@ class PushConsumer:
         by_broker = not (self.config.client_rebalance or self.is_orderly)
         share = share_of(instance, group, strategy, is_shared=self._is_shared, by_broker=by_broker)
         self._may_pop = isinstance(share, ByBroker)
-        self._rebalance = Rebalance(instance, share, self.subscriptions.topics, self._take_over)
+        same = SameSubscriptions(instance, group, self.subscriptions)
+        self._rebalance = Rebalance(
+            instance, share, self.subscriptions.topics, self._take_over, same
+        )
         self._pulled = PulledQueues(
             instance,
             self.config,
@@ -296,7 +300,7 @@ class PushConsumer:
 
     def group_changed(self) -> None:
         """Rebalances, because members of the group came or went."""
-        self._rebalance.look()
+        self._rebalance.group_changed()
 
     async def _take_over(self, topic: str, queues: Sequence[MessageQueue], share: Own) -> bool:
         """Takes and gives up queues of a topic; returns False if some could not be taken."""

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from txrocketmq.client.base.errors import MQClientError, NoRoute
 from txrocketmq.client.consumer.group.missing_topics import MissingTopics
+from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
 from txrocketmq.client.consumer.group.shares import Own, Share
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
@@ -50,7 +51,10 @@ class Rebalance:
         share: Share,
         topics: Callable[[], Collection[str]],
         change: Change,
+        same: SameSubscriptions | None = None,
     ) -> None:
+        """`same` compares the subscriptions of members, when some have come or gone."""
+        self._same = same
         self._instance = instance
         self._share = share
         self._topics = topics
@@ -86,6 +90,8 @@ class Rebalance:
         if self._soon is not None and self._soon.active():
             self._soon.cancel()
         self._missing.stop()
+        if self._same is not None:
+            self._same.stop()
         for unwatch in self._watched.values():
             unwatch()
         self._watched.clear()
@@ -96,6 +102,12 @@ class Rebalance:
             self._again = True
         elif self.is_running:
             self._looked()
+
+    def group_changed(self) -> None:
+        """Rebalances, because members of the group came or went."""
+        self.look()
+        if self._same is not None and self.is_running:
+            self._same.check_soon()
 
     def look_later(self, delay_ms: int = AGAIN_MS) -> None:
         """Rebalances after `delay_ms`."""

@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from types import CoroutineType
 from typing import Any, ClassVar, Final
 
@@ -180,7 +181,8 @@ class ReactorThread:
         def done(future: Future[Any]) -> None:
             self._handover.call(settle_deferred, result, future)
 
-        self.functions.submit(function, *arguments).add_done_callback(done)
+        run = copy_context().run  # in which hooks may have set something for the function
+        self.functions.submit(run, function, *arguments).add_done_callback(done)
         return result
 
     def crew(

@@ -146,7 +146,7 @@ with PushConsumer(
 
 
 @pytest.mark.parametrize(
-    ("program", "printed"), [(BLOCKING, 9), (ASYNCIO, 1)], ids=["blocking", "asyncio"]
+    ("program", "printed"), [(BLOCKING, 10), (ASYNCIO, 1)], ids=["blocking", "asyncio"]
 )
 def test_nothing_that_clients_start_outlives_them(
     rocketmq_server: Server, program: str, printed: int

@@ -59,7 +59,7 @@ class AioFace(ThreadedFace):
 
     async def shutdown(self) -> None:
         """Shuts the object down in order. Calling it again does nothing."""
-        if self._has_left:
+        if self._has_left or self._is_of_parent():
             return
         try:
             await self._wait(self._life.shutdown)

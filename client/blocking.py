@@ -48,7 +48,7 @@ class BlockingFace(ThreadedFace):
 
     def shutdown(self) -> None:
         """Shuts the object down in order. Calling it again does nothing."""
-        if self._has_left:
+        if self._has_left or self._is_of_parent():
             return
         try:
             self._thread.ask(self._life.shutdown)

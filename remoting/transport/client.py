@@ -347,8 +347,8 @@ class Connections:
         has_late = False
         for peer in (*self._peers.values(), *self._leaving):
             peer.idle_ms(steady_ms)  # which notes that there were reads since the last time
-            has_late |= peer.is_late(steady_ms)
-            if peer in self._leaving and not peer.owes:
+            has_late |= peer.owes(late_ms=steady_ms)
+            if peer in self._leaving and not peer.owes():
                 peer.close()
         if has_late:
             self._clock.later(0, self._expire_requests, steady_ms, _READS_FIRST)

@@ -232,10 +232,9 @@ class TcpPeer(Protocol):
         """The state, which says what may be done with the connection now."""
         return self._state
 
-    @property
-    def owes(self) -> bool:
-        """Whether answers to our requests are still to come."""
-        return self._connection.in_flight > 0
+    def owes(self, late_ms: int = 0) -> bool:
+        """Whether answers to our requests are still to come, or are late at a time."""
+        return self._connection.is_late(late_ms) if late_ms else self._connection.in_flight > 0
 
     def is_lost(self, steady_ms: int) -> bool:
         """Returns whether the peer seems to be gone: an answer is overdue, and nothing else comes.
@@ -243,11 +242,7 @@ class TcpPeer(Protocol):
         Nothing must have arrived for SILENT_MS. A request that may take long, such as a pull that
         waits for messages, has a later deadline of its own and is not overdue before that.
         """
-        return self.idle_ms(steady_ms) >= SILENT_MS and self.is_late(steady_ms)
-
-    def is_late(self, steady_ms: int) -> bool:
-        """Returns whether the answer to one of our requests is overdue."""
-        return self._connection.is_late(steady_ms)
+        return self.idle_ms(steady_ms) >= SILENT_MS and self._connection.is_late(steady_ms)
 
     def idle_ms(self, steady_ms: int) -> int:
         """Returns for how many ms nothing has arrived, to within the time between two calls."""

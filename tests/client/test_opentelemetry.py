@@ -224,7 +224,8 @@ def test_what_is_no_message_is_left_to_the_producer(telemetry: Telemetry) -> Non
             raise TypeError("no message")
 
     producer = telemetry.instrument(Refuses())
-    for arguments in ((), (None,), ([],)):
+    nothing: list[tuple[Any, ...]] = [(), (None,), ([],)]
+    for arguments in nothing:
         with pytest.raises(TypeError, match="no message"):
             producer.send(*arguments)
     assert telemetry.spans() == []

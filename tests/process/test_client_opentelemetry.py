@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with OpenTelemetry, in each form of the client: one trace from a send to its listener."""
+"""Programs with OpenTelemetry, in each form: one trace leads from a send to its listener."""
 
 from __future__ import annotations
 

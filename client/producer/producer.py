@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import MessageIllegal, NoRoute
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook

@@ -12,6 +12,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.upkeep.reput import Reput
@@ -29,7 +30,7 @@ class Rig:
         self.log = CommitLog(files, config)
         self.queues = ConsumeQueues(files, config)
         self.index = Index(files, "/index", config.max_hash_slot_num, config.max_index_num)
-        self.reput = Reput(config, self.log, self.queues, self.index)
+        self.reput = Reput(config, self.log, self.queues, Dispatchers(config, self.index))
 
     def put(self, *messages: PutMessage) -> None:
         batch = self.log.encode(messages, self.queues, NOW_MS)

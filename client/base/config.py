@@ -100,7 +100,7 @@ class ProducerConfig:
     """How long a send may take, all its attempts together, from when it is taken up."""
     max_in_flight: int = 1_024
     """How many messages may be on their way, without an answer yet; while there are as many,
-    further sends wait, in their order."""
+    further sends wait, in their order. While brokers answer late, it may be fewer."""
     max_in_flight_bytes: int = 32 * 1024 * 1024
     """The same limit in bytes of bodies."""
     max_block_ms: int = 60_000

@@ -6,6 +6,10 @@ taken up. So a hundred thousand sends that begin at the same moment succeed as w
 that waits has neither a parcel nor a timer of its own. The limits are checked before a message is
 added, so that one that is longer than the limit of bytes leaves as well.
 
+The limit of messages adapts to the brokers as long as others wait: it begins low, grows with each
+answer that comes early in the time of its send, and shrinks with each that comes late. So also a
+slow broker, or a machine that has much else to do, answers in time for what is on its way.
+
 Each send goes past here, so `Sending` counts up and down without calling anything as long as
 nothing waits. Counterpart of the two semaphores of DefaultMQProducerImpl
 (enableBackpressureForAsyncMode), and of max.block.ms of Kafka's producer.
@@ -30,6 +34,12 @@ MIN_SEND_NUM: Final = 10
 MIN_SEND_SIZE: Final = 1024 * 1024
 AT_ONCE: Final = 256
 """How many sends are taken up, or ended, in one turn of the reactor at most."""
+FIRST_COUNT: Final = 128
+"""How many messages may be on their way before brokers have answered."""
+LEAST_COUNT: Final = 16
+EARLY: Final = 8
+LATE: Final = 3
+"""An answer is early or late if it took less or more than this part of the send's time."""
 BEHIND: Final = 1_024
 """While so many sends wait, callers that do not wait for results are held up."""
 
@@ -84,10 +94,13 @@ class Backpressure:
     def __init__(self, clock: Clock, config: ProducerConfig) -> None:
         self._clock = clock
         self._max_block_ms = config.max_block_ms
-        self.max_count, self.max_bytes = config.max_in_flight, config.max_in_flight_bytes
+        self._most, self.max_bytes = config.max_in_flight, config.max_in_flight_bytes
+        self.max_count = min(self._most, FIRST_COUNT)
+        """The limit of messages at present."""
         if config.backpressure_enable:
-            self.max_count = max(config.backpressure_send_num, MIN_SEND_NUM)
+            self._most = self.max_count = max(config.backpressure_send_num, MIN_SEND_NUM)
             self.max_bytes = max(config.backpressure_send_size, MIN_SEND_SIZE)
+        self._adapts = not config.backpressure_enable
         self.count = 0
         self.size_bytes = 0
         self.is_full = False
@@ -130,8 +143,21 @@ class Backpressure:
         del self._waiting[waiting]
         self._changed()
 
+    def left(self, deadline_ms: int, timeout_ms: int) -> None:
+        """Adapts the limit to a send that has ended, and takes up others that wait.
+
+        To be called after each send while the room `is_full`.
+        """
+        if self._adapts and self._waiting:
+            took_ms = timeout_ms - (deadline_ms - self._clock.steady_ms())
+            if took_ms * EARLY < timeout_ms:
+                self.max_count = min(self.max_count + 1, self._most)
+            elif took_ms * LATE > timeout_ms:
+                self.max_count = max(self.max_count - 1, min(LEAST_COUNT, self._most))
+        self.go_on()
+
     def go_on(self) -> None:
-        """Takes up sends that wait, as far as there is room; called when one has left."""
+        """Takes up sends that wait, as far as there is room."""
         if self._going_on:
             return  # a send that was taken up has failed at once, and the loop below goes on
         self._going_on = True

@@ -30,7 +30,9 @@ from txrocketmq.remoting.message.message import MessageQueue
 class Sending:
     """See the module; `settle` is called once, with the SendResult or with a Failure.
 
-    With a queue there is one attempt, and its error is the one that is told.
+    With a queue there is one attempt, and its error is the one that is told. The time for the
+    attempts begins when the route of the topic is known, if it had to be asked for; that has limits
+    of its own.
     """
 
     __slots__ = (
@@ -118,7 +120,7 @@ class Sending:
         room.count -= 1
         room.size_bytes -= len(self._parcel.body)
         if room.is_full:
-            room.go_on()
+            room.left(self._deadline_ms, self._timeout_ms)
         self._settle(outcome)
 
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
@@ -140,9 +142,11 @@ class Sending:
             target, outcome = first_queue, first
             first_queue = first = None
             if target is None:
-                target = attempts.known_queue(topic, last_broker) or await attempts.next_queue(
-                    topic, last_broker
-                )
+                target = attempts.known_queue(topic, last_broker)
+                if target is None:
+                    target = await attempts.next_queue(topic, last_broker)
+                    if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
+                        self._deadline_ms = attempts.steady_ms() + self._timeout_ms
                 if self._deadline_ms <= attempts.steady_ms():
                     break
             last_broker = target.broker_name

@@ -18,6 +18,8 @@ from txrocketmq.client.base.errors import BackpressureTimeout, ClientClosed
 from txrocketmq.client.producer.send.backpressure import (
     AT_ONCE,
     BEHIND,
+    FIRST_COUNT,
+    LEAST_COUNT,
     MIN_SEND_NUM,
     MIN_SEND_SIZE,
     Backpressure,
@@ -57,12 +59,13 @@ class Sends:
         """Called for a send that had to wait and has begun."""
         self.cancelled.append(self.begun[-1])
 
-    def answered(self, size_bytes: int = 1) -> None:
-        """Ends a send."""
+    def answered(self, size_bytes: int = 1, took_ms: int = 0) -> None:
+        """Ends a send that had three seconds."""
         self.room.count -= 1
         self.room.size_bytes -= size_bytes
         if self.room.is_full:
-            self.room.go_on()
+            now_ms = int(self.time.seconds() * 1000)
+            self.room.left(now_ms + 3_000 - took_ms, 3_000)
 
     def error(self, number: int) -> Any:
         """Returns the error of a send, which has ended with one."""
@@ -108,6 +111,34 @@ def test_the_original_has_other_limits() -> None:
     assert (room.max_count, room.max_bytes) == (MIN_SEND_NUM, MIN_SEND_SIZE)
     room = Sends(backpressure_enable=True, max_in_flight=3).room
     assert (room.max_count, room.max_bytes) == (1_024, 100 << 20)
+
+
+def test_the_limit_grows_with_early_answers_and_shrinks_with_late_ones() -> None:
+    sends = Sends(max_in_flight=200)
+    room = sends.room
+    for number in range(2_000):
+        sends.send(number)
+    assert (room.count, room.max_count) == (FIRST_COUNT, FIRST_COUNT)
+    for _ in range(150):
+        sends.answered(took_ms=10)
+    assert (room.count, room.max_count) == (200, 200)
+    for _ in range(50):
+        sends.answered(took_ms=800)
+    assert room.max_count == 200
+    for _ in range(300):
+        sends.answered(took_ms=1_500)
+    assert (room.count, room.max_count) == (LEAST_COUNT, LEAST_COUNT)
+    before = room.waiting
+    sends.answered(took_ms=10)
+    assert (room.count, room.waiting) == (LEAST_COUNT + 1, before - 2)
+
+
+def test_as_long_as_nobody_waits_the_limit_stays() -> None:
+    sends = Sends(max_in_flight=200)
+    for number in range(FIRST_COUNT):
+        sends.send(number)
+    sends.answered(took_ms=2_900)
+    assert sends.room.max_count == FIRST_COUNT
 
 
 def test_who_waits_has_a_limit_of_time_of_his_own() -> None:

@@ -134,21 +134,15 @@ class Sending:
         """Makes all attempts; the outcome of the first one may be given."""
         if self._queue is not None:
             return await self._attempted(self._queue, first, is_last=True)
-        attempts, config, topic = self._attempts, self._attempts.config, self._parcel.topic
+        config = self._attempts.config
         failed: list[tuple[str, Exception]] = []
         result: SendResult | None = None
         last_broker: str | None = None
         for retries_left in reversed(range(1 + config.retry_times)):
             target, outcome = first_queue, first
             first_queue = first = None
-            if target is None:
-                target = attempts.known_queue(topic, last_broker)
-                if target is None:
-                    target = await attempts.next_queue(topic, last_broker)
-                    if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
-                        self._deadline_ms = attempts.steady_ms() + self._timeout_ms
-                if self._deadline_ms <= attempts.steady_ms():
-                    break
+            if target is None and (target := await self._next_queue(last_broker)) is None:
+                break
             last_broker = target.broker_name
             try:
                 result = await self._attempted(target, outcome, is_last=not retries_left)
@@ -165,6 +159,16 @@ class Sending:
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
         return result or self._give_up(failed)
+
+    async def _next_queue(self, last_broker: str | None) -> MessageQueue | None:
+        """Returns the queue of the next attempt, or None if the time is over."""
+        attempts, topic = self._attempts, self._parcel.topic
+        queue = attempts.known_queue(topic, last_broker)
+        if queue is None:
+            queue = await attempts.next_queue(topic, last_broker)
+            if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
+                self._deadline_ms = attempts.steady_ms() + self._timeout_ms
+        return None if self._deadline_ms <= attempts.steady_ms() else queue
 
     def _give_up(self, failed: list[tuple[str, Exception]]) -> NoReturn:
         code = _code_of(failed[-1][1]) if failed else errors.ACCESS_BROKER_TIMEOUT

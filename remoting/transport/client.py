@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_MS = 3_000
 """How many ms it may take to open a connection (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
-"""How many more ms are allowed for what the endpoint's timeout leaves out, as looking up a name."""
+"""How many more ms are allowed for looking up a name."""
+_ENDPOINT_S = 60
+"""After how long Twisted gives up. It should not come first: it would not notice that a connection
+was opened while the reactor was busy."""
 _EXPIRE_MS = 200
 _READS_FIRST = 4
 """For how many turns of the reactor, in which answers are read, it is waited before requests fail
@@ -85,7 +88,7 @@ def _endpoint(reactor: Any, host: str, port: int) -> Any:
         make: Any = endpoints.TCP4ClientEndpoint
     else:
         make = endpoints.TCP6ClientEndpoint if isIPv6Address(host) else endpoints.HostnameEndpoint
-    return make(reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000)
+    return make(reactor, host, port, timeout=_ENDPOINT_S)
 
 
 def as_deferred(pending: PendingReply) -> Deferred[Reply[Any]]:
@@ -289,7 +292,10 @@ class Connections:
         if self._is_secured:
             attempt.addCallback(lambda peer: peer.secured)
         self._attempts[address] = attempt
-        self._given_up_ms[address] = self._clock.steady_ms() + CONNECT_TIMEOUT_MS + _LOOK_UP_MS
+        is_name = not (isIPAddress(host) or isIPv6Address(host))
+        self._given_up_ms[address] = (
+            self._clock.steady_ms() + CONNECT_TIMEOUT_MS + (_LOOK_UP_MS if is_name else 0)
+        )
         attempt.addCallbacks(
             lambda peer: self._connected(address, peer),
             lambda failure: self._connected(
@@ -339,10 +345,7 @@ class Connections:
 
     def _expire_all(self) -> None:
         steady_ms = self._clock.steady_ms()
-        for address, deadline_ms in list(self._given_up_ms.items()):
-            if steady_ms >= deadline_ms:
-                self._attempts[address].cancel()
-        has_late = False
+        has_late = any(steady_ms >= its for its in self._given_up_ms.values())
         for peer in (*self._peers.values(), *self._leaving):
             peer.idle_ms(steady_ms)  # which notes that there were reads since the last time
             has_late |= peer.owes(late_ms=steady_ms)
@@ -352,10 +355,13 @@ class Connections:
             self._clock.later(0, self._expire_requests, steady_ms, _READS_FIRST)
 
     def _expire_requests(self, steady_ms: int, reads_left: int) -> None:
-        """Fails the requests that were late, unless their answers are read first."""
+        """Fails requests and attempts to connect that were late, unless they succeed first."""
         if reads_left:
             self._clock.later(0, self._expire_requests, steady_ms, reads_left - 1)
             return
+        for address, deadline_ms in list(self._given_up_ms.items()):
+            if steady_ms >= deadline_ms:
+                self._attempts[address].cancel()
         for address, peer in list(self._peers.items()):
             if peer.is_lost(steady_ms):
                 # This comes first, so that a request that is tried again opens a new connection.

@@ -133,7 +133,27 @@ def test_nobody_is_there(scene: Scene) -> None:
 
 def test_an_attempt_has_its_time(scene: Scene) -> None:
     scene.ask()
-    assert scene.reactor.tcpClients[0][3] == CONNECT_TIMEOUT_MS / 1_000 == 3
+    scene.pass_ms(CONNECT_TIMEOUT_MS - 100)
+    assert scene.outcomes == []
+    scene.pass_ms(300)
+    assert [type(each) for each in scene.outcomes] == [ConnectError]
+
+
+def test_a_connection_that_was_opened_meanwhile_is_not_given_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn of the reactor may be longer than an attempt may take."""
+    scene.ask()
+    later: list[Any] = []
+    with monkeypatch.context() as context:
+        context.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
+        scene.reactor.advance(5)
+    end = scene.accept()  # what the next turn notices
+    for call, *arguments in later:
+        call(*arguments)
+    scene.reactor.advance(0)
+    end.tell(answer(end.heard()[0], 2))
+    assert [type(each) for each in scene.outcomes] == [Reply]
 
 
 def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:

@@ -23,6 +23,7 @@ from txrocketmq.client import (
     SendResult,
     new_message,
 )
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.testing.process import Paused
 
@@ -89,6 +90,7 @@ class ListenerErrors:
         self._first.pop(group, None)
 
 
+@checked_methods
 class Fault:
     """A fault that lasts until `end` is called or its `with` statement ends."""
 
@@ -133,6 +135,7 @@ class StartedLitePullConsumer(LitePullConsumer):
         return self
 
 
+@checked_methods
 class ServerCalls(ABC):
     """The methods that tests call; a kind of server says how it is asked, and how it lives."""
 

@@ -213,7 +213,7 @@ class MessageStore(StoredMessages):
             self.commit.written = batch.end_offset
         confirmed.add(batch)
         flush.queues_timestamp_ms = confirmed.shown_ms
-        if len(self._index.pending) >= _INDEX_BATCH:
+        if self._index.pending.count >= _INDEX_BATCH:
             self._write_index(now_ms)
         refused = len(batch.refused)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
@@ -237,7 +237,7 @@ class MessageStore(StoredMessages):
             self._is_open
             and not self._retention.is_disk_full
             and self.flush.error is None
-            and not (self._index_failed and len(self._index.pending) >= _MAX_PENDING)
+            and not (self._index_failed and self._index.pending.count >= _MAX_PENDING)
         )
 
     def _refuse(self, status: PutStatus, count: int, now_ms: int) -> QueueBatch:
@@ -271,7 +271,7 @@ class MessageStore(StoredMessages):
 
     def write_index(self) -> Steps[None]:
         """Steps that index what waits for it, as far as there is room: much, after a long batch."""
-        while self._is_open and self._index.pending:
+        while self._is_open and self._index.pending.count:
             self._write_index(self.flush.log_timestamp_ms)
             if self._index_failed:
                 return

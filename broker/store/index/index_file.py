@@ -411,7 +411,7 @@ class Index:
     @property
     def waiting(self) -> int:
         """How many messages are pending."""
-        return len(self.pending)
+        return self.pending.count
 
     def add(self, entries: Sequence[IndexEntry]) -> None:
         """Takes the index entries of some messages, in the order of the log."""
@@ -419,8 +419,8 @@ class Index:
 
     def write_pending(self, now_ms: int, most: int = 1 << 63) -> None:
         """Writes pending entries, `most` or a few more; raises OSError without room."""
-        pending, end = self.pending, len(self.pending) - most
-        while len(pending) > max(end, 0):
+        pending, end = self.pending, self.pending.count - most
+        while pending.count > max(end, 0):
             entries = pending.next(_MAX_WRITTEN)
             rows = rows_of(entries)
             written = 0

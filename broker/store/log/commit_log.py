@@ -109,14 +109,13 @@ class CommitLog:
         batch: QueueBatch = encoding.Batch(now_ms)  # an alias would be slow to call
         queues.opened = []
         try:
-            mapped, prepared = self.files.mapped_files, 0
-            if mapped and mapped[-1].wrote_bytes < mapped[-1].size_bytes:
-                file = mapped[-1]
-            else:
+            files, prepared = self.files, 0
+            file = files.mapped_files[-1] if files.mapped_files else None
+            if file is None or file.wrote_bytes >= file.size_bytes:
                 file, prepared = self._prepare_first(1), 1
             begin = file.from_offset
             file_end = begin + file.size_bytes
-            room = begin + file.wrote_bytes, file_end, self.files.file_bytes
+            room = begin + file.wrote_bytes, file_end, files.file_bytes
             most_bytes = min(self.config.max_message_size, self._most_bytes)
             if type(messages) is LongRun:  # isinstance would ask ABCMeta
                 self._place(batch, messages, queues, room)
@@ -125,7 +124,7 @@ class CommitLog:
                 encode(batch, messages, queues.plain, room, most_bytes, self._unusual)
             for _, end_offset in batch.pieces:
                 if end_offset > file_end:
-                    file = self.files.prepare(prepared, 1)
+                    file = files.prepare(prepared, 1)
                     prepared, begin = prepared + 1, file_end
                     file_end += file.size_bytes
                 if end_offset - begin > file.reserved_bytes:

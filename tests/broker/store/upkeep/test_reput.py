@@ -122,7 +122,7 @@ def test_the_index_may_be_switched_off(
     rig = Rig(files, config(message_index_enable=False))
     rig.put(message(keys="k"))
     rig.reput.run(rig.log.max_offset)
-    assert len(rig.index.pending) == 0
+    assert rig.index.waiting == 0
     assert rig.max_offsets() == {("Topic", 0): 1}
 
 
@@ -146,7 +146,7 @@ def test_many_entries_are_written_on_the_way(
     rig = Rig(files, config(max_index_num=5000, mapped_file_size_commit_log=1 << 20))
     rig.put(*[message(keys="k")] * 1500)
     rig.reput.run(rig.log.max_offset)
-    assert len(rig.index.pending) < 1024
+    assert rig.index.waiting < 1024
     assert len(rig.index.paths()) == 1
 
 

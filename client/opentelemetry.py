@@ -27,6 +27,7 @@ from twisted.python.failure import Failure
 from txrocketmq.client.consumer.listening.hooks import ConsumeHookContext
 from txrocketmq.client.core.trace import MessageType
 from txrocketmq.client.producer.hooks import SendContext
+from txrocketmq.client.producer.new_message import new_message
 from txrocketmq.client.producer.send_result import SendResult, TransactionSendResult
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message, MessageExt
@@ -119,6 +120,11 @@ class Sends:
 
         @wraps(method)
         def send(*arguments: Any, **named: Any) -> Any:
+            if arguments and isinstance(arguments[0], str):  # a topic and a body
+                topic, *rest = arguments
+                body = rest.pop(0) if rest else named.pop("body", None)
+                if isinstance(body, (str, bytes)):
+                    arguments = (new_message(topic, body), *rest)
             given = arguments[0] if arguments else named.get("message", named.get("messages"))
             messages = [given] if isinstance(given, Message) else given
             if not isinstance(messages, (list, tuple)) or not messages:

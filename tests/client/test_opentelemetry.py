@@ -137,6 +137,14 @@ def test_a_send_has_a_span_whose_context_goes_with_the_message(telemetry: Teleme
     assert points["messaging.client.operation.duration"][0].count == 1
 
 
+def test_a_topic_and_a_body_are_a_message(telemetry: Telemetry) -> None:
+    producer = telemetry.instrument(FakeProducer(lambda: RESULT))
+    producer.send("T", "one")
+    producer.send("T", body=b"two", queue=None)
+    assert [each.body for each in producer.sent] == [b"one", b"two"]
+    assert [span.name for span in telemetry.spans()] == ["send T"] * 2
+
+
 def test_a_send_that_fails_says_so(telemetry: Telemetry) -> None:
     def fail() -> None:
         raise RequestTimeout("no answer")

@@ -34,7 +34,7 @@ from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread.executor import Elsewhere, Ended
 from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.loop_executor import LoopCrew
-from txrocketmq.client.thread.pending_calls import Begin, Started
+from txrocketmq.client.thread.pending_calls import Begin, Started, room_of
 from txrocketmq.client.thread.reactor_thread import begin_work, settle_deferred
 from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
@@ -50,6 +50,8 @@ class AioFace(ThreadedFace):
 
     async def start(self) -> Self:
         """Starts the object and returns it."""
+        if self._has_left:
+            self._life.check()
         self._loop = asyncio.get_running_loop()
         self._begin_life()
         try:
@@ -61,7 +63,7 @@ class AioFace(ThreadedFace):
 
     async def shutdown(self) -> None:
         """Shuts the object down in order. Calling it again does nothing."""
-        if self._has_left:
+        if self._has_left or self._is_of_parent():
             return
         try:
             await self._wait(self._life.shutdown)
@@ -147,6 +149,7 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    its_room = room_of(function)
     taken = member.arguments.taken
     quick = frozenset() if begun is None else member.arguments.first
 
@@ -159,6 +162,8 @@ def _wrap(member: Member) -> Any:
             if gives_future:
                 if self._thread.is_behind:
                     await self._wait(_nothing)
+                if its_room is not None and (room := its_room(life.core)).is_behind:
+                    await self._wait(room.caught_up)
                 return self._future(begin, arguments, named)
             future, call = self._hand_over(begin, arguments, named)
             try:

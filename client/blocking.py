@@ -29,7 +29,7 @@ from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all face
 from txrocketmq.client.faces.threaded_face import ThreadedFace
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread.executor import Elsewhere
-from txrocketmq.client.thread.pending_calls import Started
+from txrocketmq.client.thread.pending_calls import Started, room_of
 from txrocketmq.client.thread.reactor_thread import settle_future
 
 FORM: Final = Form("txrocketmq.client", "Future[{}]", "{}")
@@ -40,6 +40,8 @@ class BlockingFace(ThreadedFace):
 
     def start(self) -> Self:
         """Starts the object and returns it."""
+        if self._has_left:
+            self._life.check()
         self._begin_life()
         try:
             self._thread.ask(self._life.start)
@@ -50,7 +52,7 @@ class BlockingFace(ThreadedFace):
 
     def shutdown(self) -> None:
         """Shuts the object down in order. Calling it again does nothing."""
-        if self._has_left:
+        if self._has_left or self._is_of_parent():
             return
         try:
             self._thread.ask(self._life.shutdown)
@@ -78,6 +80,7 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    its_room = room_of(function)
     taken = member.arguments.taken
     quick = frozenset() if begun is None else member.arguments.first
 
@@ -95,6 +98,8 @@ def _wrap(member: Member) -> Any:
             thread.hand_over(begin, partial(settle_future, future), arguments, named)
             if thread.is_behind:
                 thread.ask(_nothing)
+            if its_room is not None and (room := its_room(life.core)).is_behind:
+                thread.ask(room.caught_up)
             return future
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         result = thread.ask(lambda: function(life.core, *arguments, **named))

@@ -19,6 +19,7 @@ from txrocketmq.client.faces.faces import Life, Member, make_face, make_iterable
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread import leftovers as forgotten
+from txrocketmq.client.thread import python_log
 from txrocketmq.client.thread.instances import instances_of
 from txrocketmq.client.thread.pending_calls import Started, begun
 from txrocketmq.remoting.host.clock import Clock
@@ -33,6 +34,7 @@ class TxFace:
 
     def __init__(self, *arguments: Any, reactor: Any = None, **settings: Any) -> None:
         """`reactor` is the global one unless it is given."""
+        python_log.begin(in_thread=False)
         reactor = reactor or Clock().reactor
         self._life = Life(
             self._core_class, instances_of(reactor), arguments, settings, lambda function: function

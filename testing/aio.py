@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from txrocketmq.client import MessageExt, SendResult, aio
@@ -63,7 +64,8 @@ class AioServer:
         settings = self._server.consumer_settings(settings)
         if listener is None:
             return aio.LitePullConsumer(group, {topic: expression}, **settings)
-        return aio.PushConsumer(group, {topic: expression}, listener, **settings)
+        watched = self._server.listener_errors.watched(group, listener)
+        return aio.PushConsumer(group, {topic: expression}, watched, **settings)
 
     async def send(self, topic: str, body: bytes | str = b"", **message: Any) -> SendResult:
         """Sends a message."""
@@ -90,11 +92,21 @@ class AioServer:
         return await self._do(self._server.lag, group, topic)
 
     async def wait_consumed(
-        self, group: str, topic: str | None = None, *, timeout_s: float = blocking.WAIT_S
+        self,
+        group: str,
+        topic: str | None = None,
+        *,
+        timeout_s: float = blocking.WAIT_S,
+        ignore_errors: bool = False,
     ) -> None:
-        """Waits until a group has consumed everything; TimeoutError says what is left."""
+        """Waits until a group has consumed everything; TimeoutError says what is left.
+
+        It ends with the error of a listener that was given to `consumer`, once, unless
+        `ignore_errors` is set.
+        """
         deadline_s = time.monotonic() + timeout_s
-        while (why := await self._do(self._server.why_not_consumed, group, topic)) is not None:
+        look = partial(self._server.why_not_consumed, ignore_errors=ignore_errors)
+        while (why := await self._do(look, group, topic)) is not None:
             if time.monotonic() >= deadline_s:
                 raise TimeoutError(f"after {timeout_s:g} s {why}")
             await asyncio.sleep(blocking.LOOK_S)

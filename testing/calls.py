@@ -7,10 +7,12 @@ The state is looked up in the broker itself and not requested, so faults do not 
 from __future__ import annotations
 
 import base64
+import inspect
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Self, overload
+from functools import wraps
+from typing import Any, Final, Self, TypeVar, overload
 
 from txrocketmq.client import (
     ConsumeFrom,
@@ -34,6 +36,58 @@ PERSIST_MS: Final = 100
 MAX_MESSAGES: Final = 100_000
 """How many messages `messages` returns at most."""
 _MAX_TOLD: Final = 8
+
+L = TypeVar("L", bound=Callable[..., Any])
+
+
+class ListenerErrors:
+    """The first error of the listeners of each group since the last call of `check` or `forget`.
+
+    A listener runs elsewhere, where its errors only lead to another delivery. A test that waits
+    until all is consumed fails with such an error, and neither succeeds nor times out without it.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, Exception] = {}
+
+    def watched(self, group: str, listener: L) -> L:
+        """Returns a listener that does the same, and whose errors are noted."""
+        called: Any
+        is_coroutine = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+            getattr(listener, "__call__", None)  # noqa: B004 - of an object's class
+        )
+        if is_coroutine:
+
+            @wraps(listener)
+            async def called(*arguments: Any) -> Any:
+                try:
+                    return await listener(*arguments)
+                except Exception as error:
+                    self._first.setdefault(group, error)
+                    raise
+
+        else:
+
+            @wraps(listener)
+            def called(*arguments: Any) -> Any:
+                try:
+                    return listener(*arguments)
+                except Exception as error:
+                    self._first.setdefault(group, error)
+                    raise
+
+        return called  # type: ignore[no-any-return]
+
+    def check(self, group: str) -> None:
+        """Raises the error of a listener of the group, if there is one that was not raised yet."""
+        error = self._first.pop(group, None)
+        if error is not None:
+            error.add_note(f"A listener of the group {group} has raised this.")
+            raise error
+
+    def forget(self, group: str) -> None:
+        """Forgets the error of a group."""
+        self._first.pop(group, None)
 
 
 @checked_methods
@@ -93,6 +147,7 @@ class ServerCalls(ABC):
     def __init__(self) -> None:
         self._clients: list[Any] = []
         self._sender: StartedProducer | None = None
+        self.listener_errors = ListenerErrors()
 
     @abstractmethod
     def ask(self, name: str, *arguments: Any) -> Any:
@@ -142,7 +197,8 @@ class ServerCalls(ABC):
         if listener is None:
             made = StartedLitePullConsumer(group, {topic: expression}, **settings)
         else:
-            made = StartedPushConsumer(group, {topic: expression}, listener, **settings)
+            watched = self.listener_errors.watched(group, listener)
+            made = StartedPushConsumer(group, {topic: expression}, watched, **settings)
         self._clients.append(made.start())
         return made
 
@@ -202,25 +258,40 @@ class ServerCalls(ABC):
         return sum(end - offset for queues in rows.values() for _, offset, end in queues)
 
     def wait_consumed(
-        self, group: str, topic: str | None = None, *, timeout_s: float = WAIT_S
+        self,
+        group: str,
+        topic: str | None = None,
+        *,
+        timeout_s: float = WAIT_S,
+        ignore_errors: bool = False,
     ) -> None:
         """Waits until a group has consumed everything; TimeoutError says what is left.
 
-        Consumers report their progress to the broker from time to time: those made by `consumer`
-        every 100 ms, others by default every 5 s.
+        If a listener that was given to `consumer` raises an error, the wait ends with this error,
+        once, unless `ignore_errors` is set. Consumers report their progress to the broker from time
+        to time: those made by `consumer` every 100 ms, others by default every 5 s.
         """
         deadline_s = time.monotonic() + timeout_s
-        while (why := self.why_not_consumed(group, topic)) is not None:
+        while (why := self.why_not_consumed(group, topic, ignore_errors=ignore_errors)) is not None:
             if time.monotonic() >= deadline_s:
                 raise TimeoutError(f"after {timeout_s:g} s {why}")
             time.sleep(LOOK_S)
 
-    def why_not_consumed(self, group: str, topic: str | None = None) -> str | None:
-        """Returns what a group has yet to consume as text, or None if there is nothing."""
+    def why_not_consumed(
+        self, group: str, topic: str | None = None, *, ignore_errors: bool = False
+    ) -> str | None:
+        """Returns what a group has yet to consume as text, or None if there is nothing.
+
+        Raises the error of a listener of the group, unless they are ignored.
+        """
         try:
             rows = self._rows(group, topic)
         except ValueError as error:
             return str(error)
+        finally:  # after the look, as a message whose listener fails counts as consumed
+            if ignore_errors:
+                self.listener_errors.forget(group)
+            self.listener_errors.check(group)
         left = [
             f"{name} queue {queue_id} at {offset} of {end}"
             for name, queues in rows.items()

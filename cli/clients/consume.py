@@ -91,8 +91,13 @@ async def consume(client: ClientInstance, options: Consuming) -> int:
         orderly=options.orderly,
     )
     silence = Silence(client.clock, options.timeout, taking.printer, taking.end)
+
+    async def start() -> None:
+        await client.subscribe_queues(client.with_namespace(options.topic))  # else it waits itself
+        await consumer.start()
+
     try:
-        await once_there(client, PROG, consumer.start, lambda: silence.is_over)
+        await once_there(client, PROG, start, lambda: silence.is_over)
         await taking.done
     finally:
         silence.end()

@@ -122,7 +122,14 @@ class ProducerConfig:
     """How a producer sends. Sizes are in bytes."""
 
     send_timeout_ms: int = 3_000
-    """How long a send may take, all its attempts together."""
+    """How long a send may take, all its attempts together, from when it is taken up."""
+    max_in_flight: int = 1_024
+    """How many messages may be on their way, without an answer yet; while there are as many,
+    further sends wait, in their order. While brokers answer late, it may be fewer."""
+    max_in_flight_bytes: int = 32 * 1024 * 1024
+    """The same limit in bytes of bodies."""
+    max_block_ms: int = 60_000
+    """How long a send may wait to be taken up because of these limits."""
     send_max_timeout_per_request_ms: int = -1
     """How long one attempt may take; -1 means as long as the whole send."""
     retry_times: int = 2
@@ -154,12 +161,21 @@ class ProducerConfig:
     detect_interval_ms: int = 2_000
     """The shortest period between two such attempts at one broker."""
     backpressure_enable: bool = False
-    """Whether `send_async` waits while too many messages have been sent and not yet answered."""
+    """Whether the call of `send_async` itself waits while too many messages are on their way,
+    within the timeout of the send (enableBackpressureForAsyncMode)."""
     backpressure_send_num: int = 1_024
-    """How many messages may be unanswered then; at least 10."""
+    """How many messages may be on their way then, instead of `max_in_flight`; at least 10."""
     backpressure_send_size: int = 100 * 1024 * 1024
-    """How many bytes of bodies may be unanswered then; at least 1 MiB."""
+    """How many bytes of bodies may be on their way then, instead of `max_in_flight_bytes`; at least
+    1 MiB."""
     enable_trace: bool = False
     """Whether each message leaves a trace."""
     trace_topic: str = TRACE_TOPIC
     """The topic to which traces are written."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_in_flight", "max_in_flight_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.max_block_ms < 0:
+            raise ValueError(f"max_block_ms must not be negative, as {self.max_block_ms} is")

@@ -9,7 +9,7 @@
     |- SendFailed                 all attempts to send failed; `attempts` says how
     |- RequestTimedOut            nobody answered a request in time
     |- NotARequest                a message to be answered that nobody asks with
-    |- TooMuchOnTheWay            backpressure: brokers have not answered for what was sent before
+    |- BackpressureTimeout        brokers have not answered for what was sent before
     |- ClientClosed               the client was stopped
     |- NotRunning                 the consumer was not started, or has been stopped
     |- OffsetsUnreadable          the local offsets of a consumer in broadcasting are damaged
@@ -81,14 +81,38 @@ class MessageIllegal(MQClientError, ValueError):
 
 
 class SendFailed(MQClientError):
-    """All attempts to send failed; `attempts` has the names of the brokers and their errors."""
+    """All attempts to send failed; `attempts` has the names of the brokers and their errors.
 
-    def __init__(self, topic: str, attempts: Sequence[tuple[str, Exception]], code: int) -> None:
-        tried = "; ".join(f"{broker}: {error}" for broker, error in attempts)
-        times = f"{len(attempts)} attempt{'s' if len(attempts) > 1 else ''}"
-        super().__init__(f"sending to topic {topic} failed after {times}: {tried}")
+    It is empty if the time was over before the first attempt.
+    """
+
+    def __init__(
+        self, topic: str, attempts: Sequence[tuple[str, Exception]], code: int, timeout_ms: int = 0
+    ) -> None:
+        times = f" after {_times(len(attempts), 'attempt')}" if attempts else ""
+        why = _folded(attempts) or (
+            f"the timeout of {timeout_ms} ms expired before the message was sent"
+        )
+        super().__init__(f"sending to topic {topic} failed{times}: {why}")
         self.attempts = tuple(attempts)
         self.code = code
+
+
+def _folded(attempts: Sequence[tuple[str, Exception]]) -> str:
+    """Returns the errors of attempts as text, each of them once, with the brokers that gave it."""
+    brokers: dict[str, dict[str, int]] = {}
+    for broker, error in attempts:
+        counts = brokers.setdefault(str(error), {})
+        counts[broker] = counts.get(broker, 0) + 1
+    return "; ".join(
+        ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in its.items())
+        + f": {text}"
+        for text, its in brokers.items()
+    )
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 class RequestTimedOut(MQClientError):
@@ -103,8 +127,12 @@ class NotARequest(MQClientError):
     code = CREATE_REPLY_MESSAGE
 
 
-class TooMuchOnTheWay(MQClientError):
-    """The message could not be sent in time, because too many others are not answered yet."""
+class BackpressureTimeout(MQClientError):
+    """The message was not sent, as there was no room for it in time beside those on their way."""
+
+
+TooMuchOnTheWay = BackpressureTimeout
+"""The name of earlier releases."""
 
 
 class ClientClosed(MQClientError):

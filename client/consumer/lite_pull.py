@@ -30,6 +30,7 @@ from txrocketmq.client.base.errors import MQClientError, NotAssigned, NotRunning
 from txrocketmq.client.base.validators import check_group, check_topic
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
 from txrocketmq.client.consumer.group.shares import ByStrategy, Everything, Own
 from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions, subscription_of
 from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
@@ -105,6 +106,7 @@ class LitePullConsumer:
             ByStrategy(instance, group, strategy) if is_shared else Everything(),
             self._subscriptions.topics,
             self._take_over,
+            SameSubscriptions(instance, group, self._subscriptions),
         )
         self._assigned = AssignedQueues(
             instance, group, self.config, self.offsets, self._subscription_to
@@ -121,11 +123,11 @@ class LitePullConsumer:
     async def start(self) -> None:
         """Joins the group and begins to pull; topics and queues may be given before and after.
 
-        Raises NoRoute, NoNameServer, MQBrokerError for a filter that a broker does not take,
-        OffsetsUnreadable; ValueError when the client has a consumer of the group already.
+        It waits for topics that do not exist yet. Raises NoNameServer, OffsetsUnreadable, NoRoute
+        (`watch_queues`), MQBrokerError for a filter that a broker does not take, and ValueError
+        when the client has a consumer of the group already.
         """
-        for topic in self._subscriptions.topics():
-            await self._instance.subscribe_queues(topic)
+        await self._rebalance.look_for_topics()
         await self._subscriptions.check(self._instance, self.group)
         await self.offsets.load()
         self._instance.register_consumer(self.group, self)
@@ -410,7 +412,7 @@ class LitePullConsumer:
 
     def group_changed(self) -> None:
         """Rebalances, because members of the group came or went."""
-        self._rebalance.look()
+        self._rebalance.group_changed()
 
     def describe(self) -> ConsumerData:
         """The description of this consumer in heartbeats."""
@@ -432,8 +434,7 @@ class LitePullConsumer:
         # A newer version tells the brokers that this subscription counts, and no older one.
         self._subscriptions.renew(topic, self._clock.now_ms())
         await self._instance.heartbeat_now()
-        listener = self._queues_changed.get(topic)
-        if listener is not None:
+        if (listener := self._queues_changed.get(topic)) is not None:
             tell(listener, topic, queues, sorted(own))
         return True
 

@@ -29,6 +29,7 @@ from txrocketmq.client.consumer.config import (
     PopConsumerConfig,
     check_range,
 )
+from txrocketmq.client.consumer.group.missing_topics import ASK_MS, MissingTopics
 from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
 from txrocketmq.client.consumer.listening.consume_trace import ConsumeTrace, start_trace
 from txrocketmq.client.consumer.listening.hooks import ConsumeHook, ConsumeHooks
@@ -93,6 +94,7 @@ class PopConsumer:
         self._given_out = GivenMessages(self._clock, self._hooks)
         self._trace: ConsumeTrace | None = None
         self._waiting = PopWaiting(self._clock, self._has_something, PAUSE_MS)
+        self._missing = MissingTopics(instance)
         self._turn = 0
         self._given: MessageExt | None = None
         self._next: deque[tuple[int, MessageExt]] = deque()
@@ -104,11 +106,10 @@ class PopConsumer:
     async def start(self) -> None:
         """Joins the group. Topics may be subscribed to before and after.
 
-        Raises NoRoute, NoNameServer, MQBrokerError for a filter that a broker does not take;
-        ValueError when the client has a consumer of the group already.
+        It waits for topics that no broker has yet. Raises NoNameServer, MQBrokerError for a filter
+        that a broker does not take; ValueError when the client has a consumer of the group already.
         """
-        for topic in self._subscriptions.topics():
-            await self._instance.subscribe_queues(topic)
+        await self._missing.look_for(self._subscriptions.topics())
         await self._subscriptions.check(self._instance, self.group)
         self._instance.register_consumer(self.group, self)
         self._running = True
@@ -139,12 +140,12 @@ class PopConsumer:
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
         """Subscribes to a topic, or changes the subscription to it.
 
-        Raises NoRoute and SubscriptionError.
+        Raises SubscriptionError and NoNameServer.
         """
         topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if self._running:
-            await self._instance.subscribe_queues(topic)
+            await self._missing.queues_of(topic)
             await self._instance.heartbeat_now()
 
     async def unsubscribe(self, topic: str) -> None:
@@ -153,6 +154,7 @@ class PopConsumer:
         Raises nothing, even if the topic was not subscribed to or no broker can be reached.
         """
         self._subscriptions.remove(self._instance.with_namespace(topic))
+        self._missing.keep(self._subscriptions.topics())
         if self._running:
             await self._instance.heartbeat_now()
 
@@ -188,15 +190,16 @@ class PopConsumer:
             self._check_running()
             places = await self._places()
             # A single place waits for messages itself, which saves the request of a notification.
-            poll_ms = left_ms if len(places) == 1 else 0
-            messages = await self._pop_any(places, count, hidden_ms, poll_ms)
+            most_ms = ASK_MS if self._missing else left_ms
+            poll_ms = min(left_ms, most_ms) if len(places) == 1 else 0
+            messages = await self._pop_any(places, count, hidden_ms, poll_ms) if places else []
             left_ms = deadline_ms - self._clock.steady_ms()
             if messages or left_ms <= 0 or not self._running:
                 for message in messages:
                     message.topic = self._instance.without_namespace(message.topic)
                 return messages
-            if len(places) > 1:
-                await self._waiting.wait(places, left_ms)
+            if len(places) != 1:
+                await self._waiting.wait(places, min(left_ms, most_ms))
                 left_ms = max(deadline_ms - self._clock.steady_ms(), 0)
 
     def __aiter__(self) -> Self:
@@ -221,15 +224,21 @@ class PopConsumer:
         raise StopAsyncIteration
 
     async def _places(self) -> list[PopPlace]:
-        """Returns the places to ask; the list begins with another place each time."""
-        places = []
-        for topic in self._subscriptions.topics():
-            queues = await self._instance.subscribe_queues(topic)
-            brokers = sorted({queue.broker_name for queue in queues})
+        """Returns the places to ask; the list begins with another place each time.
+
+        It is empty as long as none of the topics exists.
+        """
+        places, topics, missing = [], self._subscriptions.topics(), 0
+        for topic in topics:
+            queues = await self._missing.queues_of(topic)
+            missing += queues is None
+            brokers = sorted({queue.broker_name for queue in queues or ()})
             places += [PopPlace(topic, each) for each in brokers]
         if not places:
-            topics = ", ".join(self._subscriptions.topics())
-            raise NoRoute(topics or "(none)", "no broker lets it be read; subscribe to topics")
+            if missing:
+                return []
+            why = "no broker lets it be read; subscribe to topics"
+            raise NoRoute(", ".join(topics) or "(none)", why)
         self._turn = (self._turn + 1) % len(places)
         return places[self._turn :] + places[: self._turn]
 

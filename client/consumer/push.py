@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from txrocketmq.client.base.validators import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
 from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
 from txrocketmq.client.consumer.group.subscription import Expression, Subscriptions
 from txrocketmq.client.consumer.listening import running_info, statistics
@@ -119,6 +120,7 @@ class PushConsumer:
             listener,
             self.config.consume_concurrency if self.config.consume_in_threads else 0,
             instance.without_namespace if instance.config.namespace else None,
+            self.group,
         )
         self._hooks = ConsumeHooks(self._clock, self.group, self.config.consume_timeout_ms)
         self._trace: ConsumeTrace | None = None
@@ -155,7 +157,10 @@ class PushConsumer:
         by_broker = not (self.config.client_rebalance or self.is_orderly)
         share = share_of(instance, group, strategy, is_shared=self._is_shared, by_broker=by_broker)
         self._may_pop = isinstance(share, ByBroker)
-        self._rebalance = Rebalance(instance, share, self.subscriptions.topics, self._take_over)
+        same = SameSubscriptions(instance, group, self.subscriptions)
+        self._rebalance = Rebalance(
+            instance, share, self.subscriptions.topics, self._take_over, same
+        )
         self._pulled = PulledQueues(
             instance,
             self.config,
@@ -198,13 +203,11 @@ class PushConsumer:
     async def start(self) -> None:
         """Joins the group, and consumes from then on.
 
-        Raises NoRoute for a topic that no broker has, NoNameServer, MQBrokerError for a filter that
-        a broker does not take, and OffsetsUnreadable for a damaged file of offsets in broadcasting;
-        ValueError when the client has a consumer of the group already.
+        It waits for topics that no broker has yet. Raises NoNameServer, MQBrokerError for a filter
+        that a broker does not take, and OffsetsUnreadable for a damaged file of offsets in
+        broadcasting; ValueError when the client has a consumer of the group already.
         """
-        for topic in self.subscriptions.topics():
-            if not topic.startswith(RETRY_PREFIX):
-                await self._instance.subscribe_queues(topic)
+        await self._rebalance.look_for_topics()
         await self.subscriptions.check(self._instance, self.group)
         await self.offsets.load()
         self._instance.register_consumer(self.group, self)
@@ -302,7 +305,7 @@ class PushConsumer:
 
     def group_changed(self) -> None:
         """Rebalances, because members of the group came or went."""
-        self._rebalance.look()
+        self._rebalance.group_changed()
 
     async def _take_over(self, topic: str, queues: Sequence[MessageQueue], share: Own) -> bool:
         """Takes and gives up queues of a topic; returns False if some could not be taken."""

@@ -14,6 +14,7 @@ from txrocketmq.client.admin.results import (
 )
 from txrocketmq.client.base.errors import (
     AdminRefused,
+    BackpressureTimeout,
     BrokerNotExist,
     ClientClosed,
     GroupNotFound,
@@ -78,6 +79,7 @@ from txrocketmq.remoting.message.tags import SubscriptionError
 
 __all__ = [
     "AdminRefused",
+    "BackpressureTimeout",
     "BrokerInfo",
     "BrokerNotExist",
     "ClientClosed",

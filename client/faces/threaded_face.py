@@ -48,6 +48,14 @@ class ThreadedFace:
         forgotten.closed(self)
         self._leave()
 
+    def _is_of_parent(self) -> bool:
+        """Whether the process was forked after the start: the parent shuts the object down then."""
+        if self._thread.is_alive:
+            return False
+        forgotten.closed(self)
+        self._has_left = True
+        return True
+
     def _leave(self) -> None:
         if not self._has_left:
             self._has_left = True

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends messages: one by one, one-way, in batches; tries other brokers when one fails.
 
-All attempts of a send share one time limit. A broker that cannot be reached, or answers with a code
-that another broker may not answer with, is avoided by the next attempt; with
-`send_latency_fault_enable` also by the sends after it. Counterpart of DefaultMQProducer and
-DefaultMQProducerImpl; what asks and answers is in request_reply.py, transactions are in
-transaction.py.
+All attempts of a send share one time limit, which begins when the send is taken up: while as much
+as allowed is on its way, further sends wait (send/backpressure.py). A broker that cannot be
+reached, or answers with a code that another broker may not answer with, is avoided by the next
+attempt; with `send_latency_fault_enable` also by the sends after it. Counterpart of
+DefaultMQProducer and DefaultMQProducerImpl; what asks and answers is in request_reply.py,
+transactions are in transaction.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
+from twisted.python.failure import Failure
 
 from txrocketmq.client.base.config import ProducerConfig
-from txrocketmq.client.base.errors import MessageIllegal, NoRoute, TooMuchOnTheWay
+from txrocketmq.client.base.errors import MessageIllegal, NoRoute
 from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
@@ -25,7 +28,6 @@ from txrocketmq.client.producer.new_message import topic_and_body
 from txrocketmq.client.producer.recall import decode_handle, recall_message
 from txrocketmq.client.producer.request_reply import as_request, reply_to
 from txrocketmq.client.producer.send.attempt import Attempts
-from txrocketmq.client.producer.send.backpressure import Backpressure
 from txrocketmq.client.producer.send.parcel import Packer, Parcel
 from txrocketmq.client.producer.send.selectors import Selector
 from txrocketmq.client.producer.send.send import Sending
@@ -44,8 +46,10 @@ class Producer:
 
     Every send raises MessageIllegal for a message that no broker would accept, NoRoute or
     NoNameServer if there is nowhere to send it, MQBrokerError for an answer that another broker
-    would give as well, SendFailed when all attempts have failed, and ValueError for both a queue
-    and a selector, or for a selector that chooses none of the queues.
+    would give as well, SendFailed when all attempts have failed, BackpressureTimeout if it could
+    not be taken up within `max_block_ms`, ClientClosed if it was not taken up before the shutdown,
+    and ValueError for both a queue and a selector, or for a selector that chooses none of the
+    queues.
     """
 
     def __init__(
@@ -60,9 +64,7 @@ class Producer:
         self._hooks = Hooks()
         self._packer = Packer(instance, group, self.config)
         self._attempts = Attempts(instance, self.config, self._packer, self._hooks)
-        self._backpressure = Backpressure(
-            self.config.backpressure_send_num, self.config.backpressure_send_size
-        )
+        self._room = self._attempts.room
         self._trace: TraceDispatcher | None = None
         self._tracer: Producer
         self._registered_group = instance.with_namespace(group)
@@ -107,7 +109,11 @@ class Producer:
         )
 
     async def shutdown(self) -> None:
-        """Sends the traces that wait, and takes leave of the brokers. Raises nothing."""
+        """Sends the traces that wait, and takes leave of the brokers. Raises nothing.
+
+        Sends that were not taken up yet fail with ClientClosed.
+        """
+        await self._room.close()
         if self._trace is not None:
             await self._trace.shutdown()
             await self._tracer.shutdown()
@@ -148,11 +154,18 @@ class Producer:
         selector: Selector | None = None,
         key: Any = None,
         timeout_ms: int | None = None,
+        has_waited: bool = False,
     ) -> Cancellable:
         """Begins what `send` does; `settle` is called with the result or with a Failure.
 
         This is the way of nearly all messages, so it makes no coroutine where it need not wait.
+        `has_waited`: there is room for it.
         """
+        if self._room.is_full and not has_waited:
+            return self._room.wait(settle, partial(
+                self._begin_send, message=message, queue=queue, selector=selector, key=key,
+                timeout_ms=timeout_ms, has_waited=True,
+            ))  # fmt: skip
         if selector is None:
             parcel, target = self._packer.at_once(message), queue
         else:
@@ -214,7 +227,11 @@ class Producer:
         return self._begin_parcel(settle, self._packer.batch(messages), queue, timeout_ms)
 
     @topic_and_body
-    @begun_by("_begin_send", unless=lambda producer: producer.config.backpressure_enable)
+    @begun_by(
+        "_begin_send",
+        unless=lambda producer: producer.config.backpressure_enable,
+        room=lambda producer: producer._room,  # noqa: SLF001 - of this class
+    )
     async def send_async(
         self,
         message: Message,
@@ -226,27 +243,19 @@ class Producer:
     ) -> Started[SendResult]:
         """Begins to send a message; the result is complete when a broker has answered.
 
-        The call does not wait, unless very many messages wait to be begun. With
+        The call does not wait, unless very many messages wait to be taken up. With
         `backpressure_enable`, it waits while too many messages are unanswered, and raises
-        TooMuchOnTheWay if that takes longer than the send may take. The errors that the class
+        BackpressureTimeout if that takes longer than the send may take. The errors that the class
         describes are raised by the result.
         """
-        size_bytes = len(message.body)
         timeout_ms = timeout_ms or self.config.send_timeout_ms
         limited = self.config.backpressure_enable
         if limited:
-            timeout_ms -= await self._admitted(size_bytes, timeout_ms)
+            timeout_ms -= await self._admitted(timeout_ms)
         sending: Deferred[SendResult] = maybeDeferred(
             begun, self._begin_send, message, queue=queue, selector=selector, key=key,
-            timeout_ms=timeout_ms,
+            timeout_ms=timeout_ms, has_waited=limited,
         )  # fmt: skip
-        if limited:
-
-            def over(outcome: Any) -> Any:
-                self._backpressure.leave(size_bytes)
-                return outcome
-
-            sending.addBoth(over)
         return Started(sending)
 
     @topic_and_body
@@ -317,12 +326,23 @@ class Producer:
             await self._instance.heartbeat_now()
         left_ms = max(timeout_ms - (steady_ms() - begun_ms), 1)
         reply = self._instance.replies.expect(correlation_id, left_ms, message.topic)
+
+        def end_too(failure: Failure) -> Failure:
+            self._instance.clock.later(0, sending.cancel)  # when the reply can be awaited again
+            return failure
+
         try:
-            await self.send(message, queue=queue, selector=selector, key=key, timeout_ms=left_ms)
-        except BaseException:
-            reply.addErrback(lambda _: None)  # the error of the send is raised instead
-            reply.cancel()
-            raise
+            sending: Deferred[SendResult] = begun(
+                self._begin_send, message, queue=queue, selector=selector, key=key,
+                timeout_ms=left_ms,
+            )  # fmt: skip
+            reply.addErrback(end_too)
+            await sending
+        except Exception:
+            if not reply.called:  # otherwise its time was over before the message was stored
+                reply.addErrback(lambda _: None)  # the error of the send is raised instead
+                reply.cancel()
+                raise
         return await reply
 
     async def reply(
@@ -392,29 +412,28 @@ class Producer:
         parcel: Parcel,
         queue: MessageQueue | None,
         timeout_ms: int | None,
-    ) -> Sending:
+    ) -> Cancellable:
         timeout_ms = timeout_ms or self.config.send_timeout_ms
-        return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
+        sending = partial(Sending, self._attempts, parcel, queue, timeout_ms)
+        if self._room.is_full:
+            return self._room.wait(settle, lambda settle: sending(settle).begun())
+        return sending(settle).begun()
 
-    async def _admitted(self, size_bytes: int, timeout_ms: int) -> int:
+    async def _admitted(self, timeout_ms: int) -> int:
         """Waits until there is room; returns how long that took in ms."""
+        if not self._room.is_full:
+            return 0
         clock = self._instance.clock
         begun_ms = clock.steady_ms()
-        entered = self._backpressure.enter(size_bytes)
-        if not entered.called:
-            late = clock.later(timeout_ms, entered.cancel)
-            try:
-                await entered
-            except CancelledError:
-                if late.active():
-                    late.cancel()
-                    raise  # cancelled by the caller
-                waiting = self._backpressure
-                raise TooMuchOnTheWay(
-                    f"{waiting.count} messages of {waiting.size_bytes} bytes are on their way, and"
-                    f" none of them was answered for in {timeout_ms} ms: send more slowly, or raise"
-                    " backpressure_send_num and backpressure_send_size"
-                ) from None
+        entered = begun(self._room.wait, lambda settle: settle(None))
+        late = clock.later(timeout_ms, entered.cancel)
+        try:
+            await entered
+        except CancelledError:
+            if late.active():
+                raise  # cancelled by the caller
+            raise self._room.late(timeout_ms) from None
+        finally:
             if late.active():
                 late.cancel()
         return min(clock.steady_ms() - begun_ms, timeout_ms - 1)

@@ -2,16 +2,20 @@
 """Calls that one thread hands to another: all calls that wait share one wake-up.
 
 To wake a reactor or a loop is a system call. When many calls come in a moment, as with many sends
-or short listeners, it is made once for all of them; they run in their order.
+or short listeners, it is made once for all of them; they run in their order, and no more of them in
+one turn than what leaves the other thread time for what it waits for.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from twisted.logger import Logger
+
+AT_ONCE: Final = 512
+"""How many calls run in one turn of the other thread at most."""
 
 log = Logger()
 
@@ -61,9 +65,12 @@ class Handover:
     def _run(self) -> None:
         self._is_woken = False  # first, so that whatever comes from now on wakes again
         waiting = self._waiting
-        for _ in range(len(waiting)):
+        for _ in range(min(len(waiting), AT_ONCE)):
             function, arguments = waiting.popleft()
             try:
                 function(*arguments)
             except Exception:  # noqa: BLE001 - it must not affect the other calls
                 log.failure("a call that was handed over failed")
+        if waiting and not self._is_woken:
+            self._is_woken = True
+            self._wake(self._run)

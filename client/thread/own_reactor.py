@@ -5,6 +5,9 @@ A call that waits takes two turns of it, so each turn leaves out what nobody nee
 context for Twisted's older log. The time is that of the monotonic clock. Work that is due before
 the reactor waits again, such as writing what was gathered, needs no delayed call.
 
+Where gevent has patched the process, threads are greenlets and `select` has no epoll: the reactor
+then waits with the select of gevent, which lets other greenlets run.
+
 It is woken by an eventfd where there is one. This stays open until the last reference to it is
 gone: otherwise a lock would have to keep threads from waking a reactor that ends, and the thread
 that was woken would wait for that lock.
@@ -13,6 +16,7 @@ that was woken would wait for that lock.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import sys
 import threading
@@ -151,8 +155,9 @@ def new_reactor() -> Any:
 
 
 def _kind() -> type[OwnReactor]:
-    if sys.platform != "linux":
-        from twisted.internet.selectreactor import SelectReactor  # noqa: PLC0415 - not on Linux
+    _check_gevent()
+    if not hasattr(select, "epoll"):
+        from twisted.internet.selectreactor import SelectReactor  # noqa: PLC0415 - seldom needed
 
         return type("OwnSelectReactor", (OwnReactor, SelectReactor), {})
 
@@ -174,6 +179,18 @@ def _kind() -> type[OwnReactor]:
             self._poller.close()
 
     return OwnEPollReactor
+
+
+def _check_gevent() -> None:
+    """Raises RuntimeError where greenlets would never run while the reactor waits."""
+    monkey: Any = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("threading"):
+        return
+    if not monkey.is_module_patched("select"):
+        raise RuntimeError(
+            "gevent has patched threading but not select, so the client would stop all greenlets:"
+            " call gevent.monkey.patch_all() instead, before anything else is imported"
+        )
 
 
 def _daemon(*arguments: Any, **named: Any) -> threading.Thread:

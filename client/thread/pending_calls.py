@@ -8,7 +8,7 @@ the same work and calls back with the result, for faces that do not need a corou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK: Final = "_begun_by"
+_ROOM: Final = "_room_of"
 
 
 class Started(Generic[T]):
@@ -43,8 +44,27 @@ WayToBegin = Callable[[Any], Begin | None]
 """
 
 
-def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
-    """Marks a coroutine function for which another method begins the same work."""
+class Room(Protocol):
+    """What may have so much to begin that callers should wait, who do not wait for results."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has; any thread may ask."""
+
+    def caught_up(self) -> Coroutine[Deferred[Any], Any, None]:
+        """Waits until it has less to do; to be called in the client's thread."""
+
+
+def begun_by(
+    method: str,
+    *,
+    unless: Callable[[Any], bool] | None = None,
+    room: Callable[[Any], Room] | None = None,
+) -> Callable[[F], F]:
+    """Marks a coroutine function for which another method begins the same work.
+
+    `room` returns what holds up callers of a function that gives a `Started`.
+    """
     method_of: WayToBegin = attrgetter(method)
 
     def usable(core: Any) -> Begin | None:
@@ -52,6 +72,7 @@ def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Cal
 
     def mark(function: F) -> F:
         setattr(function, _MARK, method_of if unless is None else usable)
+        setattr(function, _ROOM, room)
         return function
 
     return mark
@@ -60,6 +81,11 @@ def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Cal
 def way_to_begin(function: Callable[..., Any]) -> WayToBegin | None:
     """Returns the mark of `begun_by`, or None."""
     return getattr(function, _MARK, None)
+
+
+def room_of(function: Callable[..., Any]) -> Callable[[Any], Room] | None:
+    """Returns the function `room` of the mark of `begun_by`, or None."""
+    return getattr(function, _ROOM, None)
 
 
 def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:

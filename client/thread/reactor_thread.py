@@ -3,8 +3,8 @@
 
 It is made and never installed, so that a program may have another one, or none. All clients of a
 process share it; it starts with the first of them and ends with the last. Functions of the program
-run in threads beside it, which the end of the program waits for: no more calls begin then. What is
-logged goes to Python's logger `txrocketmq`.
+run in threads beside it; when the program ends, no more calls begin. What is logged goes to
+Python's loggers (python_log.py).
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextvars import copy_context
 from types import CoroutineType
 from typing import Any, ClassVar, Final
 
 from twisted.internet.defer import Deferred
-from twisted.logger import (
-    FilteringLogObserver,
-    ILogFilterPredicate,
-    LogEvent,
-    PredicateResult,
-    STDLibLogObserver,
-    globalLogPublisher,
-)
 from twisted.python.failure import Failure
-from zope.interface import provider
 
+from txrocketmq.client.thread import python_log
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.client.thread.executor import Ended, Ending, Outbox, ThreadCrew
+from txrocketmq.client.thread.function_threads import FunctionThreads
 from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.own_reactor import new_reactor
@@ -54,7 +48,7 @@ class ReactorThread:
     def __init__(self) -> None:
         self.reactor: Any = new_reactor()
         self.instances = ClientInstances(self.reactor)
-        self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
+        self.functions = FunctionThreads(MAX_THREADS, "txrocketmq-function")
         self._ending = Ending()
         self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
@@ -62,7 +56,7 @@ class ReactorThread:
         self._is_over = False
         self._thread = threading.Thread(
             target=self._run,
-            name="txrocketmq-reactor",
+            name=python_log.THREAD,
             daemon=True,
         )
         self._thread.start()
@@ -77,7 +71,7 @@ class ReactorThread:
         """Returns the thread of this process; `leave` must be called for it in the end."""
         with cls._lock:
             if cls._shared is None:
-                _log_to_logging()
+                python_log.begin(in_thread=True)
                 cls._shared = cls()
             return cls._shared._counted()  # noqa: SLF001 - of this class
 
@@ -95,22 +89,24 @@ class ReactorThread:
                 ReactorThread._shared = None
         self._is_over = True
         self._handover.call(self.reactor.stop)
-        self.functions.shutdown(wait=False)
+        self.functions.shutdown()
         if not self.is_current:
             self._thread.join(END_S)
 
     @classmethod
     def forget(cls) -> None:
         """Forgets the thread after a fork, because it is the parent's."""
+        FunctionThreads.forget()
         cls._lock = threading.Lock()
         cls._shared = None
 
     @classmethod
     def end_calls(cls) -> None:
-        """Lets no more functions of the program begin, because the program ends."""
+        """Lets no more functions of the program begin, because it ends; waits for a moment."""
         shared = cls._shared
         if shared is not None:
             shared._ending.has_begun = True  # noqa: SLF001 - of this class
+        FunctionThreads.end_program()
 
     @property
     def is_current(self) -> bool:
@@ -139,10 +135,8 @@ class ReactorThread:
         with `result_of`.
         """
         if not self.is_alive:
-            raise RuntimeError(
-                "the client's thread is not there: a client that was made before a fork cannot be"
-                " used after it; make one in the new process"
-            )
+            why = "shut down" if self._is_over else "created before os.fork()"
+            raise RuntimeError(f"the client is not running, since it was {why}: create a new one")
         handover = self._handover
         call = ThreadCall(handover, is_awaited=settle is None)
         handover.call(call.begin, begin, settle, arguments, named)
@@ -187,7 +181,8 @@ class ReactorThread:
         def done(future: Future[Any]) -> None:
             self._handover.call(settle_deferred, result, future)
 
-        self.functions.submit(function, *arguments).add_done_callback(done)
+        run = copy_context().run  # in which hooks may have set something for the function
+        self.functions.submit(run, function, *arguments).add_done_callback(done)
         return result
 
     def crew(
@@ -245,22 +240,8 @@ def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancel
     return None
 
 
-@provider(ILogFilterPredicate)
-def _own(event: LogEvent) -> Any:
-    is_own = str(event.get("log_namespace", "")).startswith("txrocketmq.")
-    return PredicateResult.yes if is_own else PredicateResult.no
-
-
-_observer = FilteringLogObserver(STDLibLogObserver("txrocketmq"), [_own])
-
-
-def _log_to_logging() -> None:
-    globalLogPublisher.removeObserver(_observer)
-    globalLogPublisher.addObserver(_observer)
-
-
 os.register_at_fork(after_in_child=ReactorThread.forget)
 
-# What atexit calls comes after the threads have ended, and they would go on as long as there are
-# messages. Nothing public is earlier; callbacks run in reverse order, so before the executor's own.
+# What atexit calls comes after other threads of the program have ended, which may wait for more
+# calls. Nothing public is earlier.
 getattr(threading, "_register_atexit", atexit.register)(ReactorThread.end_calls)

@@ -7,8 +7,8 @@ future of the standard library and its condition take.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, Final
 
 from twisted.python.failure import Failure
@@ -29,7 +29,7 @@ class ThreadCall:
         self._handover = handover
         self._running: Cancellable | None = None
         if is_awaited:
-            self._is_over = Lock()
+            self._is_over = threading.Lock()  # looked up here, as gevent may replace it
             self._is_over.acquire()
             self._outcome: Any = _NOTHING
 

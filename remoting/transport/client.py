@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet import error
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress
@@ -41,8 +42,14 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_MS = 3_000
 """How many ms it may take to open a connection (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
-"""How many more ms are allowed for what the endpoint's timeout leaves out, as looking up a name."""
+"""How many more ms are allowed for looking up a name."""
+_ENDPOINT_S = 60
+"""After how long Twisted gives up. It should not come first: it would not notice that a connection
+was opened while the reactor was busy."""
 _EXPIRE_MS = 200
+_READS_FIRST = 4
+"""For how many turns of the reactor, in which answers are read, it is waited before requests fail
+whose time is over: the answers may be there already, if a turn was long."""
 _FIRST_PAUSE_MS = 100
 """How many ms no connection is tried after the second failure in a row. Each further failure
 doubles the pause, up to _LAST_PAUSE_MS."""
@@ -65,7 +72,11 @@ def parse_address(address: str) -> tuple[str, int]:
 def _reason(failure: Failure) -> str:
     """Returns the operating system's text for an error, if it has one; Twisted's says it twice."""
     number = getattr(failure.value, "osError", None)
-    return os.strerror(number) if isinstance(number, int) else failure.getErrorMessage()
+    if isinstance(number, int):
+        return os.strerror(number)
+    if failure.check(error.TimeoutError, error.ConnectingCancelledError) is not None:
+        return "there was no answer in time"
+    return failure.getErrorMessage()
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
@@ -77,7 +88,7 @@ def _endpoint(reactor: Any, host: str, port: int) -> Any:
         make: Any = endpoints.TCP4ClientEndpoint
     else:
         make = endpoints.TCP6ClientEndpoint if isIPv6Address(host) else endpoints.HostnameEndpoint
-    return make(reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000)
+    return make(reactor, host, port, timeout=_ENDPOINT_S)
 
 
 def as_deferred(pending: PendingReply) -> Deferred[Reply[Any]]:
@@ -282,11 +293,14 @@ class Connections:
         if self._tls is not None:
             attempt.addCallback(lambda peer: peer.secured)
         self._attempts[address] = attempt
-        self._given_up_ms[address] = self._clock.steady_ms() + CONNECT_TIMEOUT_MS + _LOOK_UP_MS
+        is_name = not (isIPAddress(host) or isIPv6Address(host))
+        self._given_up_ms[address] = (
+            self._clock.steady_ms() + CONNECT_TIMEOUT_MS + (_LOOK_UP_MS if is_name else 0)
+        )
         attempt.addCallbacks(
             lambda peer: self._connected(address, peer),
             lambda failure: self._connected(
-                address, ConnectError(f"connect to {address} failed: {_reason(failure)}")
+                address, ConnectError(f"connect to {address} failed: {self._why(failure)}")
             ),
         )
 
@@ -312,6 +326,9 @@ class Connections:
             if isinstance(outcome, TcpPeer) and self.on_connected and not self._closed:
                 self.on_connected(address)
 
+    def _why(self, failure: Failure) -> str:
+        return "this client is closed" if self._closed else _reason(failure)
+
     def _failed(self, address: str) -> None:
         count = self._failures.get(address, (0, 0))[0] + 1
         pause_ms = min(_FIRST_PAUSE_MS << min(count - 2, 16), _LAST_PAUSE_MS) if count > 1 else 0
@@ -329,6 +346,20 @@ class Connections:
 
     def _expire_all(self) -> None:
         steady_ms = self._clock.steady_ms()
+        has_late = any(steady_ms >= its for its in self._given_up_ms.values())
+        for peer in (*self._peers.values(), *self._leaving):
+            peer.idle_ms(steady_ms)  # which notes that there were reads since the last time
+            has_late |= peer.owes(late_ms=steady_ms)
+            if peer in self._leaving and not peer.owes():
+                peer.close()
+        if has_late:
+            self._clock.later(0, self._expire_requests, steady_ms, _READS_FIRST)
+
+    def _expire_requests(self, steady_ms: int, reads_left: int) -> None:
+        """Fails requests and attempts to connect that were late, unless they succeed first."""
+        if reads_left:
+            self._clock.later(0, self._expire_requests, steady_ms, reads_left - 1)
+            return
         for address, deadline_ms in list(self._given_up_ms.items()):
             if steady_ms >= deadline_ms:
                 self._attempts[address].cancel()
@@ -342,5 +373,3 @@ class Connections:
             if peer.is_lost(steady_ms):
                 peer.abort()
             peer.expire(steady_ms)
-            if not peer.owes:
-                peer.close()

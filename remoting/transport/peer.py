@@ -228,10 +228,9 @@ class TcpPeer(Protocol):
         """The state, which says what may be done with the connection now."""
         return self._state
 
-    @property
-    def owes(self) -> bool:
-        """Whether answers to our requests are still to come."""
-        return self._connection.in_flight > 0
+    def owes(self, late_ms: int = 0) -> bool:
+        """Whether answers to our requests are still to come, or are late at a time."""
+        return self._connection.is_late(late_ms) if late_ms else self._connection.in_flight > 0
 
     def is_lost(self, steady_ms: int) -> bool:
         """Returns whether the peer seems to be gone: an answer is overdue, and nothing else comes.

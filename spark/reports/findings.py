@@ -180,8 +180,8 @@ def _retries(rows: Sequence[ReportRow]) -> Said:
     yield from _most("problem", dead, "groups have dead letters")
     often = [
         f"Group {_name(row, 'group')} retries often: "
-        f"{_count(row['retries'], 'retry', 'retries')} make up"
-        f" {row['retryPercent']:.3g} % of what it has consumed."
+        f"{_count(row['retries'], 'retry', 'retries')} for"
+        f" {_count(row['consumed'], 'message')} that it has consumed."
         for row in rows
         if _number(row, "retryPercent") >= RETRY_PERCENT
     ]

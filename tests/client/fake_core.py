@@ -26,6 +26,20 @@ class CoreConfig:
     message_model: str = "CLUSTERING"
 
 
+class CoreRoom:
+    """Has caught up when nobody says any more that it is behind."""
+
+    def __init__(self, core: Core) -> None:
+        self.is_behind = False
+        self._core = core
+
+    async def caught_up(self) -> None:
+        """Waits, and notes that."""
+        while self.is_behind:
+            await self._core._instance.clock.pause(1)
+        self._core.said.append("caught up")
+
+
 class Core:
     """A class of the core."""
 
@@ -43,6 +57,7 @@ class Core:
         self.config = config or CoreConfig()
         self.said: list[str] = []
         self.cancelled = False
+        self.room = CoreRoom(self)
         self._instance = instance
         self._listener = listener
         self._left = 2
@@ -98,7 +113,11 @@ class Core:
         result: int = await begun(self._begin_quickly, number)
         return result
 
-    @begun_by("_begin_quickly", unless=lambda core: core.size > 3)
+    @begun_by(
+        "_begin_quickly",
+        unless=lambda core: core.size > 3,
+        room=lambda core: core.room,
+    )
     async def begin_quickly(self, number: int) -> Started[int]:
         """As `begin`; a large one waits first."""
         self.said.append("waited")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.fake_core import Core
 from txrocketmq.client.aio import aio
-from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.thread.reactor_thread import ReactorThread
 
 Made: Any = aio(Core)
@@ -58,6 +58,10 @@ def test_what_is_begun_without_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> N
                 await made.quickly(-1)
             with pytest.raises(ValueError, match="negative"):
                 await (await made.begin_quickly(-1))
+            core.room.is_behind = True
+            asyncio.get_running_loop().call_later(0.05, setattr, core.room, "is_behind", False)
+            assert await (await made.begin_quickly(5)) == 5
+            assert core.said[-2:] == ["caught up", "quickly"]
             for waiting in (asyncio.ensure_future(made.quickly(0)), await made.begin_quickly(0)):
                 core.cancelled = False
                 await made.later(1)  # it has begun by now
@@ -123,6 +127,10 @@ def test_before_its_life() -> None:
             await made.later(1)
         with pytest.raises(MQClientError):
             await Made("bad", **WHERE).start()
+        async with Made("g", **WHERE) as ended:
+            pass
+        with pytest.raises(ClientClosed, match="Core of group g was shut down"):
+            await ended.start()
         del made
         assert ReactorThread._shared is None
 

@@ -91,6 +91,16 @@ def test_who_hands_over_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [each.result(30) for each in begun] == [5] * 4
 
 
+def test_who_begins_too_much_waits_until_there_is_room() -> None:
+    with Made("g", **WHERE) as made:
+        core = made._life.core
+        assert made.begin_quickly(5).result(30) == 5
+        core.room.is_behind = True
+        threading.Timer(0.05, lambda: setattr(core.room, "is_behind", False)).start()
+        assert made.begin_quickly(5).result(30) == 5
+        assert core.said[-1] == "caught up"
+
+
 def test_what_has_to_wait_before_it_is_begun() -> None:
     with Made("g", size=4, **WHERE) as made:
         assert made.begin_quickly(5).result(30) == 5
@@ -127,6 +137,8 @@ def test_before_and_after_its_life() -> None:
     made.shutdown()
     with pytest.raises(ClientClosed):
         made.later(1)
+    with pytest.raises(ClientClosed, match="Core of group g was shut down"):
+        made.start()
 
 
 def interrupt_next(monkeypatch: pytest.MonkeyPatch) -> None:

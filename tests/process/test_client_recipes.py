@@ -98,7 +98,7 @@ def ask(address: str, *, method: str = "GET") -> Any:
 
 
 def test_fastapi(rocketmq: Server, tmp_path: Path) -> None:
-    rocketmq.create_topic("Orders", queues=1)
+    """On a fresh server: the topic comes with the first order."""
     (tmp_path / "fastapi_app.py").write_text(PROGRAMS["fastapi_app.py"])
     (tmp_path / "app_to_ask.py").write_text(FASTAPI)
     command = [sys.executable, "-m", "uvicorn", "app_to_ask:app", "--port", "0"]

@@ -192,3 +192,19 @@ def test_the_same_for_asyncio(rocketmq: Server) -> None:
         assert got == [b"one"]
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("is_aio", [False, True])
+def test_an_error_of_a_listener_fails_the_test_that_waits(rocketmq: Server, is_aio: bool) -> None:
+    def listener(messages: list[MessageExt], _: object) -> None:
+        assert messages[0].body == b"two"
+
+    async def aio_test() -> None:
+        async with await rocketmq.aio.consumer("Orders", listener, group="stock"):
+            await rocketmq.aio.wait_consumed("stock", timeout_s=30)
+
+    rocketmq.send("Orders", "one")
+    if not is_aio:
+        rocketmq.consumer("Orders", listener, group="stock")
+    with pytest.raises(AssertionError, match="b'two'"):
+        asyncio.run(aio_test()) if is_aio else rocketmq.wait_consumed("stock", timeout_s=30)

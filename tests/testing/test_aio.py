@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from txrocketmq.testing.aio import AioServer
+from txrocketmq.testing.calls import ListenerErrors
 from txrocketmq.testing.server import Server
 
 
@@ -19,8 +20,9 @@ class StandIn:
     def __init__(self) -> None:
         self.called: list[Any] = []
         self.why: list[str | None] = ["not yet", None]
+        self.listener_errors = ListenerErrors()
 
-    def why_not_consumed(self, group: str, topic: str | None) -> str | None:
+    def why_not_consumed(self, group: str, topic: str | None, *, ignore_errors: bool) -> str | None:
         return self.why.pop(0)
 
     def client_settings(self, settings: dict[str, Any]) -> dict[str, Any]:

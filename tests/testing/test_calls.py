@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import inspect
 from typing import Any
 
 import pytest
 
-from txrocketmq.client import ConsumeFrom
+from txrocketmq.client import ConsumeFrom, orderly
+from txrocketmq.client.consumer.listening.listener import is_orderly
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.testing import calls
-from txrocketmq.testing.calls import ServerCalls
+from txrocketmq.testing.calls import ListenerErrors, ServerCalls
 
 
 class Asked(ServerCalls):
@@ -66,6 +69,24 @@ def test_waiting_says_what_is_left() -> None:
     many = {"T": [[n, 0, 1] for n in range(11)]}
     with pytest.raises(TimeoutError, match="queue 7 at 0 of 1 and 3 queues more$"):
         Asked(lag=many).wait_consumed("g", timeout_s=0)
+
+
+@pytest.mark.parametrize("lag", [LAG, {"T": [[0, 5, 5]]}, ValueError("nothing yet")])
+def test_waiting_ends_with_the_error_of_a_listener(lag: Any) -> None:
+    """Whatever else is to be said: a message whose listener fails counts as consumed."""
+    it = Asked(lag=lag)
+
+    def fail() -> None:
+        with pytest.raises(ZeroDivisionError):
+            it.listener_errors.watched("g", lambda *_: 1 / 0)()
+
+    fail()
+    with pytest.raises(ZeroDivisionError):
+        it.wait_consumed("g")
+    fail()
+    it.answers["lag"] = {"T": [[0, 5, 5]]}
+    it.wait_consumed("g", ignore_errors=True)
+    it.wait_consumed("g")
 
 
 def record(body: bytes, place: int) -> bytes:
@@ -179,3 +200,57 @@ def test_what_has_started_is_not_started_by_a_with_statement() -> None:
         it: Any = object.__new__(kind)
         it._has_left = True
         assert it.__enter__() is it
+
+
+def fails(messages: list[Any], context: Any) -> None:
+    raise ValueError(f"not {messages}")
+
+
+async def fails_later(messages: list[Any], context: Any) -> None:
+    await asyncio.sleep(0)
+    raise ValueError(f"not {messages}")
+
+
+class Fails:
+    """A listener that is an object, called as a coroutine function."""
+
+    async def __call__(self, messages: list[Any], context: Any) -> None:
+        await fails_later(messages, context)
+
+
+def test_the_first_error_of_a_group_is_raised_once() -> None:
+    errors = ListenerErrors()
+    listener = errors.watched("g", fails)
+    for number in range(2):
+        with pytest.raises(ValueError, match=str(number)):
+            listener([number], None)
+    errors.check("other")
+    with pytest.raises(ValueError, match=r"not \[0\]") as raised:
+        errors.check("g")
+    assert raised.value.__notes__ == ["A listener of the group g has raised this."]
+    errors.check("g")
+    with pytest.raises(ValueError, match="2"):
+        listener([2], None)
+    errors.forget("g")
+    errors.check("g")
+
+
+@pytest.mark.parametrize("listener", [fails_later, Fails()])
+def test_coroutine_functions_are_watched_too(listener: Any) -> None:
+    errors = ListenerErrors()
+    watched = errors.watched("g", listener)
+    assert inspect.iscoroutinefunction(watched)
+    with pytest.raises(ValueError, match="5"):
+        asyncio.run(watched([5], None))
+    with pytest.raises(ValueError, match="5"):
+        errors.check("g")
+
+
+def test_the_rest_of_a_listener_stays_as_it_is() -> None:
+    errors = ListenerErrors()
+    listener: Any = orderly(lambda messages, context: len(messages))
+    watched = errors.watched("g", listener)
+    assert is_orderly(watched)
+    assert watched([1, 2], None) == 2
+    assert list(inspect.signature(watched).parameters) == ["messages", "context"]
+    errors.check("g")

@@ -14,6 +14,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from txrocketmq.client.base.errors import NoRoute
 from txrocketmq.client.base.validators import check_topic
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.arguments.arguments import checked_class
@@ -84,12 +85,15 @@ class Subscriptions:
     async def check(self, instance: ClientInstance, group: str) -> None:
         """Asks a broker of each topic that is filtered by other means than tags, whether it can.
 
-        Raises MQBrokerError when it cannot, and NoRoute.
+        Topics that do not exist yet are passed over. Raises MQBrokerError when it cannot.
         """
         for data in self.all():
             if data.expression_type == TAG:
                 continue
-            queues = await instance.subscribe_queues(data.topic)
+            try:
+                queues = await instance.subscribe_queues(data.topic)
+            except NoRoute:
+                continue
             if not queues:
                 continue
             address = await instance.address_to_subscribe(random.choice(queues))

@@ -36,6 +36,7 @@ from txrocketmq.client.thread.executor import Crew
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
 RETRY_MS = 5_000
 """How long to wait before consuming messages again that could not be sent back or handed over."""
@@ -107,6 +108,9 @@ class _Batch(Generic[Q]):
 
 class Consumption(ABC, Generic[Q]):
     """Calls the listener. Subclasses decide what follows, depending on how messages were taken."""
+
+    _then = "be delivered again"
+    """What is said to become of messages that fail."""
 
     def __init__(
         self,
@@ -270,8 +274,8 @@ class Consumption(ABC, Generic[Q]):
         status = ConsumeStatus.RECONSUME_LATER
         try:
             answer = self._calls.call(messages, context)
-        except Exception:  # noqa: BLE001 - whatever it is, the messages come again
-            self._log_failed(messages, context)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
+            self._calls.failures.tell(messages, queue, error, self._then)
         else:
             if answer is not None and not isinstance(answer, ConsumeStatus):
                 process_queue.begin(messages, begun_ms)
@@ -295,8 +299,8 @@ class Consumption(ABC, Generic[Q]):
     ) -> None:
         try:
             status = await self._calls.status(answer, ConsumeStatus.RECONSUME_LATER)
-        except Exception:  # noqa: BLE001 - whatever it is, the messages come again
-            self._log_failed(messages, context)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
+            self._calls.failures.tell(messages, context.queue, error, self._then)
             status = ConsumeStatus.RECONSUME_LATER
         self._count(process_queue, begun_ms)
         if not self._is_over(process_queue, messages):
@@ -322,14 +326,6 @@ class Consumption(ABC, Generic[Q]):
             self._done(process_queue, messages[:succeeded])
         if succeeded < len(messages):
             await self._failed(process_queue, messages[succeeded:], context)
-
-    def _log_failed(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-        log.failure(
-            "the listener of queue {queue} failed with {count} messages, which will be delivered"
-            " again",
-            queue=context.queue,
-            count=len(messages),
-        )
 
     def _count(self, process_queue: Q, begun_ms: int) -> None:
         took_ms = self._clock.steady_ms() - begun_ms
@@ -360,6 +356,9 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         self._send_back = send_back
         self._note = note
         self._is_shared = config.message_model is MessageModel.CLUSTERING
+        self._lost = Seldom(1)
+        if not self._is_shared:
+            self._then = "not be delivered again, because the group is broadcasting"
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
         """Fires at once: listeners need not end before another member gets the queue."""
@@ -390,12 +389,15 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
             went_back = not self._is_shared or await self._send_back(message, context.delay_level)
             (done if went_back else again).append(message)
         if not self._is_shared:
-            log.warn(
-                "{count} messages of queue {queue} were not consumed and will not be delivered"
-                " again, because the group is broadcasting",
-                count=len(messages),
-                queue=process_queue.queue,
-            )
+            more = self._lost.more(self._clock.steady_ms())
+            if more is not None:
+                log.warn(
+                    "{count} messages of queue {queue} were not consumed and will not be delivered"
+                    " again, because the group is broadcasting{more}",
+                    count=len(messages),
+                    queue=process_queue.queue,
+                    more=and_more(more),
+                )
         self._done(process_queue, done)
         if again:
             for message in again:

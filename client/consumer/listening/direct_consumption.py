@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from twisted.logger import Logger
-
 from txrocketmq.client.consumer.listening.listener import (
     Calls,
     ConsumeContext,
@@ -34,8 +32,6 @@ _RESULTS: Final[dict[Any, str]] = {
     ConsumeOrderlyStatus.ROLLBACK: "CR_ROLLBACK",
 }
 
-log = Logger()
-
 
 async def consume_directly(
     calls: Calls, clock: Clock, message: MessageExt, *, is_orderly: bool
@@ -51,9 +47,8 @@ async def consume_directly(
         if hasattr(answer, "__await__"):
             answer = await answer
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        log.failure(
-            "the listener failed with a message that an administrator had delivered directly"
-        )
+        then = "not be delivered again, as an administrator had delivered it directly"
+        calls.failures.tell([message], queue, error, then)
         result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
     else:
         if answer is None or isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):

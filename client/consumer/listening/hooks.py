@@ -14,8 +14,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from types import CoroutineType
 from typing import Any, Final, Protocol
+
+from twisted.internet.defer import Deferred
 
 from txrocketmq.client.consumer.listening.listener import ConsumeOrderlyStatus, ConsumeStatus
 from txrocketmq.client.producer.hooks import quietly
@@ -78,6 +82,12 @@ class Consuming:
     begun_steady_ms: int
 
 
+def _called(call: Callable[[], Any]) -> Any:
+    """Makes a call; a coroutine runs on in the context of the call."""
+    answer = call()
+    return Deferred.fromCoroutine(answer) if isinstance(answer, CoroutineType) else answer
+
+
 class ConsumeHooks:
     """The hooks of one consumer."""
 
@@ -98,10 +108,15 @@ class ConsumeHooks:
     def around(
         self, call: Callable[[], Any], messages: list[MessageExt], queue: MessageQueue
     ) -> Any:
-        """Makes a call between the hooks; returns its answer or an awaitable, or raises."""
-        consuming = self.begin(messages, queue)
+        """Makes a call between the hooks; returns its answer or an awaitable, or raises.
+
+        What a hook sets in context variables before the call is seen by the listener, and by
+        nothing else.
+        """
+        here = copy_context()
+        consuming = here.run(self.begin, messages, queue)
         try:
-            answer = call()
+            answer = here.run(_called, call)
         except Exception as error:
             self.end(consuming, None, error)
             raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 from twisted.python.threadpool import ThreadPool
 
+from txrocketmq.client.consumer.listening.listener_failures import ListenerFailures
 from txrocketmq.client.thread.executor import Crew, Elsewhere, Ended, Outbox, ThreadCrew
 from txrocketmq.remoting.arguments.kinds import shown
 from txrocketmq.remoting.host.clock import Clock
@@ -134,8 +136,10 @@ class Calls:
         listener: Callable[..., Any],
         threads: int,
         name_of: Callable[[str], str] | None = None,
+        group: str = "",
     ) -> None:
-        """`name_of` returns the name of a topic as the program knows it."""
+        """`name_of` returns the name of a topic as the program knows it; `group` is for the log."""
+        self.failures = ListenerFailures(clock, group)
         self._clock = clock
         self._listener = listener
         self._name_of = name_of
@@ -146,7 +150,9 @@ class Calls:
         """Whether the listener is being called in the client's own thread at this moment."""
         self._has_told = False
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
-            self._pool = ThreadPool(0, threads, "consume")
+            pool: Any = ThreadPool(0, threads, "consume")
+            pool.threadFactory = _daemon
+            self._pool = pool
 
     def start(self) -> None:
         """Starts the threads, if listeners run in threads."""
@@ -155,10 +161,11 @@ class Calls:
 
     def stop(self) -> None:
         """Ends the threads as soon as they have nothing left to do."""
+        self.failures.stop()
         if self._pool is not None and self._pool.started:
             self._pool.adjustPoolsize(0, 0)
-            pool = self._pool
-            self._clock.reactor.callInThread(pool.stop)
+            # It waits for calls that run, so nobody may wait for its own thread.
+            _daemon(target=self._pool.stop).start()
 
     def crew(self, most: int, ended: Ended) -> Crew | None:
         """Returns a crew for up to `most` calls at once, or None if calls are made here."""
@@ -225,6 +232,11 @@ class Calls:
     def _rename(messages: Sequence[MessageExt], name_of: Callable[[str], str]) -> None:
         for message in messages:
             message.topic = name_of(message.topic)
+
+
+def _daemon(*arguments: Any, **named: Any) -> threading.Thread:
+    """Makes a thread that does not keep the program from ending if a listener hangs."""
+    return threading.Thread(*arguments, **named, daemon=True)
 
 
 def is_coroutine(listener: Callable[..., Any]) -> bool:

@@ -178,13 +178,8 @@ class OrderlyConsumption:
             if answer is not None and not isinstance(answer, ConsumeOrderlyStatus):
                 again = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
                 answer = await self._calls.status(answer, again)
-        except Exception:  # noqa: BLE001 - whatever it is, the messages come again
-            log.failure(
-                "the listener of queue {queue} failed with {count} messages, which will be"
-                " delivered again",
-                queue=context.queue,
-                count=len(messages),
-            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
+            self._calls.failures.tell(messages, context.queue, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         finally:
             process_queue.listening = False

@@ -17,6 +17,7 @@ from txrocketmq.client.base.errors import MQBrokerError, MQClientError
 from txrocketmq.client.core.api import refusal
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.hooks import Hooks, SendContext
+from txrocketmq.client.producer.send.backpressure import Backpressure
 from txrocketmq.client.producer.send.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -55,6 +56,7 @@ class Attempts:
     ) -> None:
         self._instance = instance
         self.config = config
+        self.room = Backpressure(instance.clock, config)
         self.steady_ms = instance.clock.steady_ms
         self.pause = instance.clock.pause
         self._packer = packer
@@ -87,7 +89,9 @@ class Attempts:
     def known_queue(self, topic: str, last_broker: str | None) -> MessageQueue | None:
         """Returns the next queue if those of the topic are known, as they nearly always are."""
         info = self._instance.routes.publish_info(topic)
-        return None if info is None else self._select(info, last_broker)
+        if info is None or self.config.send_latency_fault_enable:
+            return None if info is None else self._select(info, last_broker)
+        return info.select(last_broker)
 
     def _select(self, info: PublishInfo, last_broker: str | None) -> MessageQueue:
         if not self.config.send_latency_fault_enable:

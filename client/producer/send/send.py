@@ -3,7 +3,8 @@
 
 Nearly every send is over with the answer to its first request, for which nothing has to be waited
 for: that takes no coroutine. Whatever else may happen, such as a route that is to be asked for or a
-broker that fails, a coroutine goes on from there. Counterpart of sendDefaultImpl of
+broker that fails, a coroutine goes on from there. What is on its way is counted (backpressure.py);
+whoever begins a send sees to it that there is room. Counterpart of sendDefaultImpl of
 DefaultMQProducerImpl.
 """
 
@@ -29,7 +30,9 @@ from txrocketmq.remoting.message.message import MessageQueue
 class Sending:
     """See the module; `settle` is called once, with the SendResult or with a Failure.
 
-    With a queue there is one attempt, and its error is the one that is told.
+    With a queue there is one attempt, and its error is the one that is told. The time for the
+    attempts begins when the route of the topic is known, if it had to be asked for; that has limits
+    of its own.
     """
 
     __slots__ = (
@@ -68,6 +71,11 @@ class Sending:
         self._deadline_ms = begun_ms + timeout_ms
         queue = self._queue or attempts.known_queue(self._parcel.topic, None)
         address = None if queue is None else attempts.known_address(queue)
+        room = attempts.room
+        room.count = count = room.count + 1
+        room.size_bytes = size_bytes = room.size_bytes + len(self._parcel.body)
+        if count >= room.max_count or size_bytes >= room.max_bytes:
+            room.is_full = True
         if queue is None or address is None or timeout_ms <= 0:
             self._go_on(None, None)
             return self
@@ -88,7 +96,7 @@ class Sending:
             try:
                 self._attempts.result_of(attempt, CancelledError())
             except CancelledError:
-                self._settle(Failure())
+                self._end(Failure())
         elif self._course is not None:
             self._course.cancel()
 
@@ -102,13 +110,22 @@ class Sending:
             self._go_on(attempt.queue, error)
             return
         if result.status is SendStatus.SEND_OK or self._queue is not None:
-            self._settle(result)
+            self._end(result)
         else:
             self._go_on(attempt.queue, result)
 
+    def _end(self, outcome: Any) -> None:
+        """Makes room for sends that wait, and tells the outcome."""
+        room = self._attempts.room
+        room.count -= 1
+        room.size_bytes -= len(self._parcel.body)
+        if room.is_full:
+            room.left(self._deadline_ms, self._timeout_ms)
+        self._settle(outcome)
+
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
         """Continues in a coroutine, with the outcome of the first attempt if it was made."""
-        self._course = Course(self._rest(queue, outcome), self._settle)
+        self._course = Course(self._rest(queue, outcome), self._end)
         self._course.go_on()
 
     async def _rest(
@@ -117,19 +134,15 @@ class Sending:
         """Makes all attempts; the outcome of the first one may be given."""
         if self._queue is not None:
             return await self._attempted(self._queue, first, is_last=True)
-        attempts, config, topic = self._attempts, self._attempts.config, self._parcel.topic
+        config = self._attempts.config
         failed: list[tuple[str, Exception]] = []
         result: SendResult | None = None
         last_broker: str | None = None
         for retries_left in reversed(range(1 + config.retry_times)):
             target, outcome = first_queue, first
             first_queue = first = None
-            if target is None:
-                target = attempts.known_queue(topic, last_broker) or await attempts.next_queue(
-                    topic, last_broker
-                )
-                if self._deadline_ms <= attempts.steady_ms():
-                    break
+            if target is None and (target := await self._next_queue(last_broker)) is None:
+                break
             last_broker = target.broker_name
             try:
                 result = await self._attempted(target, outcome, is_last=not retries_left)
@@ -147,11 +160,19 @@ class Sending:
                     return result
         return result or self._give_up(failed)
 
+    async def _next_queue(self, last_broker: str | None) -> MessageQueue | None:
+        """Returns the queue of the next attempt, or None if the time is over."""
+        attempts, topic = self._attempts, self._parcel.topic
+        queue = attempts.known_queue(topic, last_broker)
+        if queue is None:
+            queue = await attempts.next_queue(topic, last_broker)
+            if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
+                self._deadline_ms = attempts.steady_ms() + self._timeout_ms
+        return None if self._deadline_ms <= attempts.steady_ms() else queue
+
     def _give_up(self, failed: list[tuple[str, Exception]]) -> NoReturn:
-        if not failed:
-            late = RequestTimeout(f"{self._timeout_ms} ms were over before the first")
-            failed.append(("-", late))
-        raise SendFailed(self._parcel.topic, failed, _code_of(failed[-1][1]))
+        code = _code_of(failed[-1][1]) if failed else errors.ACCESS_BROKER_TIMEOUT
+        raise SendFailed(self._parcel.topic, failed, code, self._timeout_ms)
 
     async def _attempted(
         self, queue: MessageQueue, outcome: SendResult | Exception | None, *, is_last: bool

@@ -39,6 +39,12 @@ def test_a_missing_route_names_the_topic() -> None:
     assert (error.topic, error.code) == ("T", 10005)
 
 
+def test_a_failed_send_tells_the_same_once() -> None:
+    attempts = [("a", ValueError("x")), ("b", ValueError("x")), ("a", ValueError("x"))]
+    failed = SendFailed("T", [*attempts, ("b", ValueError("y"))], 10001)
+    assert str(failed) == "sending to topic T failed after 4 attempts: a (2 times), b: x; b: y"
+
+
 def test_a_failed_send_tells_each_attempt() -> None:
     failed = SendFailed("T", [("a", ValueError("x")), ("b", ValueError("y"))], 10001)
     assert str(failed) == "sending to topic T failed after 2 attempts: a: x; b: y"

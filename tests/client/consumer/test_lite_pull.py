@@ -62,6 +62,20 @@ def test_it_gives_what_was_pulled_a_pull_at_a_time(scene: Scene, broker: Broker)
     result_of(consumer.stop())
 
 
+def test_it_waits_for_a_topic_that_no_broker_has_yet(scene: Scene, broker: Broker) -> None:
+    route = scene.routes.pop("T")
+    broker.answers = [found(7, 5, 6)]
+    consumer = subscribed(scene)
+    polling = started(consumer.poll(60_000))
+    scene.time.advance(5)
+    assert not polling.called
+    scene.routes["T"] = route
+    scene.time.advance(1)
+    scene.time.advance(1)
+    assert offsets_of(result_of(polling)) == [5, 6]
+    result_of(consumer.stop())
+
+
 def test_poll_waits_for_messages_but_not_for_ever(scene: Scene, broker: Broker) -> None:
     consumer = subscribed(scene)
     polling = started(consumer.poll(1_000))

@@ -285,12 +285,51 @@ def test_topics_come_and_go() -> None:
     result_of(consumer.subscribe("T", "b"))
     group.answers[BROKER_A] = [popped(1, tags="b")]
     assert len(result_of(consumer.receive(wait_ms=0))) == 1
-    with pytest.raises(NoRoute):
-        result_of(consumer.subscribe("U"))
+    result_of(consumer.subscribe("U"))
+    assert consumer._missing
     result_of(consumer.unsubscribe("U"))
+    assert not consumer._missing
     result_of(consumer.unsubscribe("T"))
     with pytest.raises(NoRoute):
         result_of(consumer.receive())
+
+
+def test_it_waits_for_a_topic_that_no_broker_has_yet() -> None:
+    group = Group()
+    route = group.scene.routes.pop("T")
+    group.answers[BROKER_A] = [popped(1)]
+    consumer = group.start()
+    assert result_of(consumer.receive(wait_ms=0)) == []
+    receiving = started(consumer.receive(wait_ms=3_000))
+    group.scene.time.advance(1)
+    assert not receiving.called
+    group.scene.routes["T"] = route
+    group.scene.time.advance(1)
+    assert len(result_of(receiving)) == 1
+    group.scene.routes.clear()
+
+
+def test_a_consumer_that_stops_waits_for_no_topic() -> None:
+    group = Group()
+    group.scene.routes.clear()
+    consumer = group.start()
+    receiving = started(consumer.receive(wait_ms=500))
+    group.scene.time.advance(0.5)
+    assert result_of(receiving) == []
+    receiving = started(consumer.receive(wait_ms=60_000))
+    result_of(consumer.stop())
+    with pytest.raises(NotRunning):
+        result_of(receiving)
+
+
+def test_what_is_missing_does_not_hold_up_what_is_there() -> None:
+    group = Group(subscriptions={"T": "*", "U": "*"})
+    group.answers[BROKER_A] = [PendingReply()]
+    consumer = group.start()
+    receiving = started(consumer.receive(wait_ms=15_000))
+    (header,) = group.asked(pop.POP_MESSAGE)
+    assert header.poll_time == 1_000, "so that the other one is soon asked for again"
+    receiving.addErrback(lambda _: None).cancel()
 
 
 @pytest.mark.parametrize(("arguments", "named"), [((0,), {}), ((33,), {}), ((), {"wait_ms": -1})])

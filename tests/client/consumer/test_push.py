@@ -12,7 +12,7 @@ from twisted.logger import ILogObserver, formatEvent, globalLogPublisher
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, Listener, found
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.base.errors import MessageIllegal, NoRoute, OffsetsUnreadable
+from txrocketmq.client.base.errors import MessageIllegal, OffsetsUnreadable
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.listener import ConsumeStatus
 from txrocketmq.client.consumer.listening.troubles import BROKER_FLOW_CONTROL_MS, EXCEPTION_MS
@@ -269,10 +269,25 @@ def test_a_group_has_one_consumer_in_a_client(scene: Scene, broker: Broker) -> N
     result_of(again.stop())
 
 
-def test_a_topic_that_no_broker_has_is_an_error_at_the_start(scene: Scene, broker: Broker) -> None:
-    scene.routes.clear()
-    with pytest.raises(NoRoute):
-        result_of(consumer_of(scene).start())
+@pytest.mark.parametrize("model", list(MessageModel))
+@pytest.mark.parametrize("is_orderly", [False, True])
+def test_it_waits_for_a_topic_that_no_broker_has_yet(
+    scene: Scene, broker: Broker, tmp_path: Path, model: MessageModel, is_orderly: bool
+) -> None:
+    route = scene.routes.pop("T")
+    config = PushConsumerConfig(message_model=model, local_offset_store_dir=tmp_path)
+    consumer = PushConsumer(
+        scene.client, "g", {"T": "*"}, Listener(), config=config, orderly=is_orderly
+    )
+    result_of(consumer.start())
+    scene.time.advance(60)
+    assert consumer.queues == []
+    scene.routes["T"] = route
+    scene.time.advance(1)
+    scene.time.advance(1)
+    assert consumer.queues == [QUEUE]
+    assert broker.beats()[0].consumer_data_set, "the broker hears of it first"
+    result_of(consumer.stop())
 
 
 def test_names_are_checked_at_once(scene: Scene, broker: Broker) -> None:

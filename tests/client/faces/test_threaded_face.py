@@ -61,3 +61,18 @@ def test_what_is_forgotten_is_ended() -> None:
     made._end_at_exit()
     assert made._life.core.said == ["start", "shutdown"]
     made.shutdown()
+
+
+def test_a_process_that_was_forked_leaves_the_object_to_its_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Made("g", **WHERE).start()
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: -1)
+        made.shutdown()
+        made.shutdown()
+    assert made._life.core.said == ["start"]
+    assert forgotten._open == {}
+    made._has_left = False  # as it is in the parent
+    made.shutdown()
+    assert made._life.core.said == ["start", "shutdown"]

@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, started
+from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import NotARequest, RequestTimedOut, SendFailed
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.request_reply import as_request, reply_to
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.message.message import Message, MessageExt
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import heartbeat, send
@@ -83,6 +84,18 @@ def test_a_request_that_cannot_be_sent_waits_for_nothing(one: Scene) -> None:
     with pytest.raises(SendFailed):
         result_of(Producer(one.client, "g").request(Message("T", b"?"), timeout_ms=3_000))
     assert one.client.replies._waiting == {}
+
+
+def test_a_request_that_waits_for_room_is_over_in_its_own_time(one: Scene) -> None:
+    producer = Producer(one.client, "g", ProducerConfig(max_in_flight=1))
+    one.connections.on(BROKER_A, send.SEND_MESSAGE_V2, PendingReply())
+    sending = started(producer.send(Message("T", b"x")))
+    asking = started(producer.request(Message("T", b"?"), timeout_ms=3_000))
+    one.time.advance(3)
+    with pytest.raises(RequestTimedOut):
+        result_of(asking)
+    assert producer._attempts.room.waiting == 0
+    sending.addErrback(lambda _: None).cancel()
 
 
 def test_an_answer_goes_by_its_own_request(one: Scene) -> None:

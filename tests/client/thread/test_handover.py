@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from txrocketmq.client.thread.handover import Handover
+from txrocketmq.client.thread.handover import AT_ONCE, Handover
 
 
 class Other:
@@ -37,6 +37,19 @@ def test_many_calls_wake_once_and_run_in_their_order() -> None:
     assert len(other.woken) == 1
     other.run()
     assert other.said == ["a", "b", "c", "d"]
+
+
+def test_a_great_many_calls_take_several_turns() -> None:
+    other = Other()
+    for _ in range(2 * AT_ONCE + 1):
+        other.handover.call(other.said.append, "x")
+    turns = []
+    while other.woken:
+        assert len(other.woken) == 1
+        before = len(other.said)
+        other.run()
+        turns.append(len(other.said) - before)
+    assert turns == [AT_ONCE, AT_ONCE, 1]
 
 
 def test_a_thread_that_has_ended_is_not_woken() -> None:

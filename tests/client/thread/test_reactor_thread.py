@@ -150,13 +150,21 @@ def test_begun_work_can_be_cancelled(thread: ReactorThread) -> None:
 def test_after_a_fork_it_is_said_to_be_gone(
     thread: ReactorThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ReactorThread, "is_alive", property(lambda self: False))
-    with pytest.raises(RuntimeError, match="before a fork"):
-        thread.begin(lambda: None, lambda outcome: None)
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: -1)
+        with pytest.raises(RuntimeError, match=r"since it was created before os\.fork\(\): create"):
+            thread.begin(lambda: None, lambda outcome: None)
     shared = ReactorThread._shared
     ReactorThread.forget()
     assert ReactorThread._shared is None
     ReactorThread._shared = shared
+
+
+def test_after_a_shutdown_nobody_speaks_of_forks(thread: ReactorThread) -> None:
+    other = ReactorThread()
+    other._counted().leave()
+    with pytest.raises(RuntimeError, match="since it was shut down: create a new one"):
+        other.begin(lambda: None, lambda outcome: None)
 
 
 def test_the_log_is_pythons(thread: ReactorThread, caplog: pytest.LogCaptureFixture) -> None:

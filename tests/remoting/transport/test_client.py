@@ -133,7 +133,34 @@ def test_nobody_is_there(scene: Scene) -> None:
 
 def test_an_attempt_has_its_time(scene: Scene) -> None:
     scene.ask()
-    assert scene.reactor.tcpClients[0][3] == CONNECT_TIMEOUT_MS / 1_000 == 3
+    scene.pass_ms(CONNECT_TIMEOUT_MS - 100)
+    assert scene.outcomes == []
+    scene.pass_ms(300)
+    assert [type(each) for each in scene.outcomes] == [ConnectError]
+
+
+def test_a_connection_that_was_opened_meanwhile_is_not_given_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn of the reactor may be longer than an attempt may take."""
+    scene.ask()
+    later: list[Any] = []
+    with monkeypatch.context() as context:
+        context.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
+        scene.reactor.advance(5)
+    end = scene.accept()  # what the next turn notices
+    for call, *arguments in later:
+        call(*arguments)
+    scene.reactor.advance(0)
+    end.tell(answer(end.heard()[0], 2))
+    assert [type(each) for each in scene.outcomes] == [Reply]
+
+
+def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:
+    scene.ask()
+    scene.pass_ms(4_500)
+    (error,) = scene.outcomes
+    assert str(error) == f"connect to {HERE} failed: there was no answer in time"
 
 
 class Names:
@@ -223,6 +250,26 @@ def test_a_connection_on_which_others_are_answered_is_kept(scene: Scene) -> None
     assert not end.wire.disconnected
 
 
+def test_an_answer_that_is_there_is_read_before_its_request_fails(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn of the reactor may be so long that answers wait to be read when time is over."""
+    scene.ask(timeout_ms=1_000)
+    scene.ask(timeout_ms=1_000)
+    end = scene.accept()
+    asked, _ = end.heard()
+    later: list[Any] = []
+    monkeypatch.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
+    scene.reactor.advance(5)
+    assert scene.outcomes == []
+    end.tell(answer(asked, 2))  # what the next turn reads
+    while later:
+        call, *arguments = later.pop(0)
+        if call != scene.connections._expire._run:
+            call(*arguments)
+    assert [type(each) for each in scene.outcomes] == [Reply, RequestTimeout]
+
+
 def test_closed_connections_ask_nothing_more(scene: Scene) -> None:
     scene.ask()
     end = scene.accept()
@@ -241,6 +288,7 @@ def test_what_is_being_made_is_given_up_too(scene: Scene) -> None:
     scene.connections.close()
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
+    assert str(error) == f"connect to {HERE} failed: this client is closed"
     assert not scene.reactor.getDelayedCalls()
 
 

@@ -46,8 +46,9 @@ FILE = {
          " before they were created.")),
         ("retries", {"group": "g", "retries": 3, "deadLetters": 2, "retryPercent": 1.0}, "problem",
          "Group g has given up 2 messages as dead letters."),
-        ("retries", {"group": "g", "retries": 12, "deadLetters": 0, "retryPercent": 12.0},
-         "warning", "Group g retries often: 12 retries make up 12 % of what it has consumed."),
+        ("retries", {"group": "g", "retries": 20, "deadLetters": 0, "consumed": 10,
+                     "retryPercent": 200.0}, "warning",
+         "Group g retries often: 20 retries for 10 messages that it has consumed."),
         ("transactions", {"topic": "t", "producerGroup": "p", "messages": 2, "age": 60}, "warning",
          ("Producer group p has neither committed nor rolled back 2 messages that it prepared for"
          " topic t; the oldest is 1 min old.")),

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.logger import ILogObserver, globalLogPublisher
 
 from tests.client.consumer.fake_broker import QUEUE, Broker
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
@@ -91,6 +93,38 @@ def test_a_topic_that_is_subscribed_to_later_is_looked_at(scene: Scene, member: 
     member.topics.append("U")
     member.rebalance.look()
     assert [topic for topic, _ in member.changes] == ["T", "T", "U"]
+
+
+def test_a_topic_that_comes_later_is_looked_at_soon_and_does_not_trouble_the_others(
+    scene: Scene, member: Member
+) -> None:
+    member.topics.append("U")
+    member.rebalance.look()
+    looks = len(member.changes)
+    for _ in range(3):
+        scene.time.advance(AGAIN_MS / 1000)
+    assert len(member.changes) == looks, "only the name server is asked"
+    scene.routes["U"] = a_route({"broker-a": 1})
+    scene.time.advance(AGAIN_MS / 1000)
+    assert [topic for topic, _ in member.changes[looks:]] == ["T", "U"]
+    member.topics.remove("U")
+    member.rebalance.stop()
+
+
+def test_what_keeps_queues_as_they_are_is_said_once(scene: Scene, member: Member) -> None:
+    said: list[Any] = []
+    observer = cast(ILogObserver, said.append)
+    globalLogPublisher.addObserver(observer)
+    try:
+        no = refusal(ResponseCode.SYSTEM_ERROR)
+        scene.connections.on(BROKER_A, heartbeat.GET_CONSUMER_LIST_BY_GROUP, no)
+        for _ in range(5):
+            scene.time.advance(AGAIN_MS / 1000)
+            member.rebalance.look()
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    told = [each for each in said if "stay as they are" in each.get("log_format", "")]
+    assert len(told) == 1
 
 
 def test_in_broadcasting_all_queues_are_everybodys(scene: Scene, broker: Broker) -> None:

@@ -63,6 +63,12 @@ def test_brokers_are_asked_whether_they_can_filter_otherwise_than_by_tags(
         result_of(subscriptions.check(scene.client, "g"))
 
 
+def test_nobody_can_be_asked_about_a_topic_that_is_not_there(scene: Scene, broker: Broker) -> None:
+    subscriptions = Subscriptions({"U": MessageSelector.by_sql("a > 1")}, 7)
+    result_of(subscriptions.check(scene.client, "g"))
+    assert scene.connections.questions(heartbeat.CHECK_CLIENT_CONFIG) == []
+
+
 def test_tags_need_no_asking(scene: Scene, broker: Broker) -> None:
     result_of(Subscriptions({"T": "A"}, 7).check(scene.client, "g"))
     assert scene.connections.questions(heartbeat.CHECK_CLIENT_CONFIG) == []

@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
-from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of
+from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, Scene, a_route, refusal, result_of
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import MQBrokerError, NoRoute, SendFailed
 from txrocketmq.client.producer.hooks import SendContext
@@ -21,6 +21,7 @@ from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 
 STORED = Reply(SendMessageResponseHeader(msg_id="O", queue_id=0, queue_offset=7))
@@ -167,10 +168,24 @@ def test_an_attempt_may_have_less_time_than_the_send(two: Scene) -> None:
     assert limits == [100, 200]
 
 
+def test_the_time_begins_when_the_route_is_known(two: Scene) -> None:
+    route, outcomes = PendingReply(), Outcomes()
+    two.connections.on(NAME_SERVER, GET_ROUTEINFO_BY_TOPIC, route)
+    producer = Producer(two.client, "g")
+    producer._begin_send(outcomes, Message("U", b"x"))
+    two.time.advance(2.9)
+    route.resolve(Reply(body=a_route({"broker-a": 1}).encode()))
+    assert outcomes[0].queue_offset == 7
+    assert two.connections.asked[-1][-1] == 3_000
+
+
 def test_without_time_nothing_leaves(two: Scene) -> None:
     outcomes = Outcomes()
     begin(Producer(two.client, "g"), outcomes, timeout_ms=-1)
-    assert "-1 ms were over before the first" in str(outcomes.error)
+    assert str(outcomes.error) == (
+        "sending to topic T failed: the timeout of -1 ms expired before the message was sent"
+    )
+    assert (outcomes.error.attempts, outcomes.error.code) == ((), 10002)
 
 
 class Seen:

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs what listeners raise: each kind of error once with its traceback, the rest as a count.
+
+A listener that fails usually fails with every message, so errors of the same type from the same
+line are folded: the first is logged at once, and the others of a minute with one line at its end.
+The logger is `txrocketmq.client.listener`, which programs may configure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from types import TracebackType
+from typing import Final
+
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+
+LOGGER: Final = "txrocketmq.client.listener"
+PERIOD_MS: Final = 60_000
+"""For how long further errors of a kind are counted before they are told."""
+MAX_KINDS: Final = 64
+"""How many kinds of errors are told apart at a time; further ones are counted together."""
+_AROUND: Final = ("txrocketmq.client.", "twisted.", "concurrent.", "asyncio.", "threading")
+"""Modules whose frames come before those of the program."""
+
+Kind = tuple[str, str, int]
+"""The type of an error, and the file and the line that raised it."""
+_OTHERS: Final[Kind] = ("errors of other kinds", "", 0)
+
+log = Logger(LOGGER)
+
+
+class ListenerFailures:
+    """The errors of the listener of one consumer."""
+
+    def __init__(self, clock: Clock, group: str) -> None:
+        self._clock = clock
+        self._group = group
+        self._counts: dict[Kind, int] = {}
+        """The kinds of this period, with the number of those that were not told."""
+        self._period: IDelayedCall | None = None
+
+    def tell(
+        self,
+        messages: Sequence[MessageExt],
+        queue: MessageQueue,
+        error: Exception,
+        then: str = "be delivered again",
+    ) -> None:
+        """Logs an error, or counts it. `then` says what becomes of the messages."""
+        found = _own_frames(error.__traceback__)
+        kind = _kind_of(error, found)
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
+            kind = _OTHERS
+        if kind in self._counts:
+            self._counts[kind] += 1
+            return
+        self._counts[kind] = 0
+        if self._period is None:
+            self._period = self._clock.later(PERIOD_MS, self._end_period)
+        log.error(
+            "the listener of group {group} failed with {what}, which will {then}: {error}",
+            group=self._group,
+            what=_described(messages, queue),
+            then=then,
+            error=f"{type(error).__qualname__}: {error}"[:300],
+            log_failure=Failure(error, type(error), found),
+        )
+
+    def stop(self) -> None:
+        """Tells what was counted, because the consumer stops."""
+        if self._period is not None and self._period.active():
+            self._period.cancel()
+        self._period = None
+        self._tell_counts()
+        self._counts.clear()
+
+    def _end_period(self) -> None:
+        """Tells what was counted; kinds that came again are counted on, and others forgotten."""
+        self._tell_counts()
+        self._counts = dict.fromkeys((kind for kind, n in self._counts.items() if n), 0)
+        self._period = None
+        if self._counts:
+            self._period = self._clock.later(PERIOD_MS, self._end_period)
+
+    def _tell_counts(self) -> None:
+        for (name, path, line), count in self._counts.items():
+            if count:
+                where = f" at {PurePath(path).name}:{line}" if path else ""
+                log.error(
+                    "the listener of group {group} failed {count} times more with {name}{where}",
+                    group=self._group,
+                    count=count,
+                    name=name,
+                    where=where,
+                )
+
+
+def _described(messages: Sequence[MessageExt], queue: MessageQueue) -> str:
+    """Says which messages a call had: the topic, the queue, the offset and the attempt."""
+    first = messages[0]
+    what = "a message" if len(messages) == 1 else f"{len(messages)} messages, the first one"
+    return (
+        f"{what} of topic {first.topic}, queue {queue.queue_id} of {queue.broker_name}, offset"
+        f" {first.queue_offset}, attempt {first.reconsume_times + 1}"
+    )
+
+
+def _own_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Returns a traceback from the program's first frame on."""
+    frames = traceback
+    while frames is not None:
+        if not str(frames.tb_frame.f_globals.get("__name__", "")).startswith(_AROUND):
+            return frames
+        frames = frames.tb_next
+    return traceback
+
+
+def _kind_of(error: Exception, traceback: TracebackType | None) -> Kind:
+    last = traceback
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return type(error).__qualname__, "", 0
+    return type(error).__qualname__, last.tb_frame.f_code.co_filename, last.tb_lineno

@@ -29,13 +29,18 @@ def blocks() -> Iterator[Block]:
             yield Block(str(page.relative_to(ROOT)), language, text)
 
 
+def commands(block: Block) -> Iterator[tuple[str, str]]:
+    """Yields the commands of a console block, each with its output."""
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
 def steps(page: str) -> Iterator[tuple[str, str]]:
     """Yields the commands in the console blocks of a page, each with its output."""
     for block in blocks():
         if block.page == page and block.language == "console":
-            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-                command, _, output = part.partition("\n")
-                yield command, output
+            yield from commands(block)
 
 
 def check_printed(command: str, wanted: str, got: str) -> None:

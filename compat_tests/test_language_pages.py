@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The projects of docs/java.md: Maven builds them, and they send and receive on our servers."""
+"""The programs of docs/java.md and docs/go.md: built as the pages say, they send and receive."""
 
 import os
 import re
@@ -20,17 +20,24 @@ pytestmark = pytest.mark.timeout(1200)
 
 _BUILD_TIMEOUT_S = 900
 _RUN_TIMEOUT_S = 120
+_GO_MODULE = Path(__file__).parent / "clients" / "go_recipe"
 _NAMED = {"xml": r"<!-- (\S+) -->\n", "java": r"// (\S+)\n", "text": r"# (\S+)\n"}
 """How the first line of a block names its file, by language."""
 
 
 @pytest.fixture(scope="module")
 def rocketmq() -> Iterator[Server]:
-    """One of our servers, with the topics of the two projects."""
+    """One of our servers."""
     with running() as server:
-        for topic in ("Tour", "Orders"):
-            server.create_topic(topic, queues=4)
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _topics(rocketmq: Server) -> None:
+    """Empties the store and creates the topics of the programs."""
+    rocketmq.reset()
+    for topic in ("Tour", "Orders"):
+        rocketmq.create_topic(topic, queues=4)
 
 
 def section(page: str, title: str) -> str:
@@ -94,13 +101,10 @@ def program(command: Sequence[str], folder: Path, wanted: str) -> Iterator[None]
 
 
 def test_maven(rocketmq: Server, tmp_path: Path) -> None:
-    assert save_files(section("docs/java.md", "Maven"), tmp_path) == {"pom.xml"}
-    (tour,) = re.findall(
-        r"^```java\n(.*?)^```", section("README.md", "Send and receive"), re.MULTILINE | re.DOTALL
-    )
-    sources = tmp_path / "src" / "main" / "java"
-    sources.mkdir(parents=True)
-    sources.joinpath("Tour.java").write_text(tour.replace("127.0.0.1:9876", rocketmq.namesrv_addr))
+    names = save_files(section("docs/java.md", "Maven"), tmp_path)
+    assert names == {"pom.xml", "src/main/java/Tour.java"}
+    source = tmp_path / "src" / "main" / "java" / "Tour.java"
+    source.write_text(source.read_text("utf-8").replace("127.0.0.1:9876", rocketmq.namesrv_addr))
     build(tmp_path, "compile")
     with program(["mvn", "-B", "-q", "exec:java"], tmp_path, "hello from Java"):
         assert [message.body for message in rocketmq.messages("Tour")] == [b"hello from Java"]
@@ -119,3 +123,26 @@ def test_spring_boot(rocketmq: Server, tmp_path: Path) -> None:
     with program([*command, where], tmp_path, "reserved 3 apples"):
         (message,) = rocketmq.messages("Orders")
         assert (message.tags, message.body) == ("new", b'{"name":"apples","count":3}')
+
+
+def test_go(rocketmq: Server, tmp_path: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("there is no go on this machine")
+    (tour,) = re.findall(
+        r"^```go\n(.*?)^```", (ROOT / "docs" / "go.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "main.go").write_text(tour.replace("127.0.0.1:9876", rocketmq.namesrv_addr))
+    for name in ("go.mod", "go.sum"):  # with versions that are known to be there
+        shutil.copy(_GO_MODULE / name, tmp_path)
+    done = subprocess.run(
+        [go, "build", "-buildvcs=false", "-o", "tour", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_BUILD_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    with program([f"{tmp_path}/tour"], tmp_path, "\nhello from Go\n"):
+        assert [message.body for message in rocketmq.messages("Tour")] == [b"hello from Go"]

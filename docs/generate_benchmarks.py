@@ -74,8 +74,9 @@ def conditions(results: dict[str, Any]) -> str:
     length = "short (`--quick`)" if results["quick"] else "full-length"
     runs = f"one {length} run" if turns == 1 else f"{turns} {length} runs"
     return (
-        f"Measured on {results['date']} over {runs} of each broker: {machine['cores']} cores, {machine['system'].partition('-with')[0]},"
-        f" Python {machine['python']}; other processes took up to {others:.1f} cores meanwhile."
+        f"Measured on {results['date']} over {runs} of each broker: {machine['cores']} cores,"
+        f" {machine['system'].partition('-with')[0]}, Python {machine['python']};"
+        f" other processes took up to {others:.1f} cores meanwhile."
     )
 
 

@@ -2,7 +2,7 @@
 """Which servers an administrator's request goes to, and which errors refusals become.
 
 A request for several servers is sent to all of them, even if some fail; the failures are reported
-together. Names of topics and groups are those that brokers know: a namespace of version 1 is
+together. Names of topics and groups are those at the brokers: a namespace of version 1 is
 refused, because administrators of a cluster want to see its prefix.
 
 Java: MQAdminImpl, CommandUtil.

@@ -142,11 +142,23 @@ def test_commands_of_a_page(page: str, shell: Callable[[str], str]) -> None:
 
 
 @cache
-def _help(program: str, command: str) -> str:
-    words = [str(BIN / program), *([command] if command else []), "--help"]
+def _help(program: str, *command: str) -> str:
+    words = [str(BIN / program), *command, "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{program} {command} --help: {done.stderr}"
+    assert done.returncode == 0, f"{' '.join([program, *command])} --help: {done.stderr}"
     return done.stdout
+
+
+def _command(program: str, words: list[str]) -> list[str]:
+    """The words that name a command, as `topics create` does; none if it is the program itself."""
+    if program != "txrocketmq" or words[0].startswith("-"):
+        return []
+    has_more = (
+        len(words) > 1
+        and words[1].isalpha()
+        and re.search(rf"^  {re.escape(words[1])} ", _help(program, words[0]), re.MULTILINE)
+    )
+    return words[:2] if has_more else words[:1]
 
 
 def _targets() -> set[str]:
@@ -169,8 +181,8 @@ def _fault(line: str) -> str:
         return ""
     if program not in OURS:
         return f"what is {program}?"
-    command = words[0] if program == "txrocketmq" and not words[0].startswith("-") else ""
-    known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", _help(program, command)))
+    shown = _help(program, *_command(program, words))
+    known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", shown))
     wrong = [word for word in words if word.startswith("-") and word not in {*known, "-"}]
     return f"no such option: {wrong}" if wrong else ""
 

@@ -186,7 +186,34 @@ def test_celery_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) 
     assert rocketmq.lag("task-makers", "Orders") == 0
 
 
+SPAWNED: Final = """
+import multiprocessing, runpy
+from pool_orders import *  # for the processes that are spawned
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    runpy.run_path("pool_orders.py", {}, "__main__")
+"""
+
+
+@pytest.mark.parametrize("program", ["pool_orders.py", "spawned.py"])
+def test_a_pool_of_processes(rocketmq: Server, tmp_path: Path, program: str) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    (tmp_path / "pool_orders.py").write_text(PROGRAMS["pool_orders.py"])
+    (tmp_path / "spawned.py").write_text(SPAWNED)
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=tmp_path, env={**os.environ, "NAMESRV_ADDR": rocketmq.namesrv_addr},
+        capture_output=True, text=True, check=False, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    messages = rocketmq.messages("Orders")
+    assert sorted(done.stdout.split()) == sorted(each.unique_key or "" for each in messages)
+    assert len({each.body for each in messages}) == 10
+
+
 def test_all_programs_are_run() -> None:
     assert set(PROGRAMS) == {
         "fastapi_app.py", "django_orders.py", "celery_orders.py", "celery_tasks_of_orders.py",
+        "pool_orders.py",
     }  # fmt: skip

@@ -45,11 +45,7 @@ class AioFace(ThreadedFace):
     _to_loop: tuple[asyncio.AbstractEventLoop, Handover] | None = None
 
     async def start(self) -> Self:
-        """Starts the object and returns it.
-
-        Raises NoNameServer if no name server can be asked, MQBrokerError if a broker refuses a
-        filter, and other errors that derive from MQClientError and RemotingError.
-        """
+        """Starts the object and returns it. Raises what the core's start raises."""
         self._loop = asyncio.get_running_loop()
         self._begin_life()
         try:

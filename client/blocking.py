@@ -35,11 +35,7 @@ class BlockingFace(ThreadedFace):
     """Base of the classes for blocking programs; each wraps a class of the core."""
 
     def start(self) -> Self:
-        """Starts the object and returns it.
-
-        Raises NoNameServer if no name server can be asked, MQBrokerError if a broker refuses a
-        filter, and other errors that derive from MQClientError and RemotingError.
-        """
+        """Starts the object and returns it. Raises what the core's start raises."""
         self._begin_life()
         try:
             self._thread.ask(self._life.start)

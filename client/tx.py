@@ -41,11 +41,7 @@ class TxFace:
             life.abandon()
 
     def start(self) -> Deferred[Self]:
-        """Starts the object and fires with it.
-
-        Fails with NoNameServer if no name server can be asked, MQBrokerError if a broker refuses a
-        filter, and other errors that derive from MQClientError and RemotingError.
-        """
+        """Starts the object and fires with it. Fails with what the core's start raises."""
         remember(self, self._life, lambda: None)
         started = Deferred.fromCoroutine(self._life.start())
 

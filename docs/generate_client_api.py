@@ -16,6 +16,7 @@ from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.faces import names
 from txrocketmq.client.faces.faces import config_class, members
 
+_OF_THE_CORE = " `instance` is shared and started by the caller."
 PAGE = Path(__file__).with_name("client_api.md")
 
 INTRODUCTION = """\
@@ -111,7 +112,7 @@ def _class(name: str) -> Iterator[str]:
     yield f"## {name}\n"
     skip = frozenset({"instance", "config"})
     yield f"`{name}{_signature(core.__init__, skip=skip)}`\n"
-    yield f"{_text(core)}\n"
+    yield f"{_text(core).replace(_OF_THE_CORE, '')}\n"
     for member in members(core):
         signature = "" if member.is_property else _signature(member.function)
         yield f"### {name}.{member.name}\n"

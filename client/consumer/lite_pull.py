@@ -65,7 +65,7 @@ log = Logger()
 
 
 class LitePullConsumer:
-    """Pulls messages as a member of `group`.
+    """Pulls messages as a member of `group`. `instance` is shared and started by the caller.
 
     `subscriptions` maps topics to expressions; this has the same effect as calling `subscribe` for
     each of them.
@@ -76,7 +76,7 @@ class LitePullConsumer:
 
     def __init__(
         self,
-        instance: ClientInstance,  # shared, and started by the caller
+        instance: ClientInstance,
         group: str,
         subscriptions: Mapping[str, Expression] | None = None,
         *,

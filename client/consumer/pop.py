@@ -54,7 +54,7 @@ log = Logger()
 
 
 class PopConsumer:
-    """Takes messages as a member of `group`.
+    """Takes messages as a member of `group`. `instance` is shared and started by the caller.
 
     `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
     MessageSelector. With `orderly`, a queue delivers nothing more until all that it delivered has
@@ -66,7 +66,7 @@ class PopConsumer:
 
     def __init__(
         self,
-        instance: ClientInstance,  # shared, and started by the caller
+        instance: ClientInstance,
         group: str,
         subscriptions: Mapping[str, Expression] | None = None,
         *,

@@ -65,7 +65,7 @@ log = Logger()
 
 
 class PushConsumer:
-    """Consumes as a member of `group`.
+    """Consumes as a member of `group`. `instance` is shared and started by the caller.
 
     `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
     MessageSelector. All members of a group must have the same subscriptions and the same strategy.
@@ -78,7 +78,7 @@ class PushConsumer:
 
     def __init__(
         self,
-        instance: ClientInstance,  # shared, and started by the caller
+        instance: ClientInstance,
         group: str,
         subscriptions: Mapping[str, Expression],
         listener: Listener | OrderlyListener,

@@ -84,7 +84,7 @@ class BrokerState:
 
         The retry topic of the group is included. `offset` is that of the next message that the
         group is to consume, `end` that of the next message to be stored. Raises ValueError if the
-        broker knows of no topic that the group consumes.
+        broker has no topic that the group consumes.
         """
         parts = self._parts
         topics = parts.offsets.topics_of(group)
@@ -141,6 +141,6 @@ class BrokerState:
         if route is not None and any(each.write_queue_nums == queues for each in route.queue_datas):
             found.callback(None)
         elif self._clock.steady_ms() > until_ms:
-            found.errback(ValueError(f"the name server does not know topic {topic}"))
+            found.errback(ValueError(f"the name server has no route of topic {topic}"))
         else:
             self._clock.later(LOOK_MS, self._look, topic, queues, until_ms, found)

@@ -46,7 +46,7 @@ class Destinations:
     def __init__(self, instance: ClientInstance, config: AdminConfig) -> None:
         if instance.config.namespace:
             raise ValueError(
-                "the admin client takes names as brokers know them: leave namespace out, and write"
+                "the admin client takes names as brokers have them: leave namespace out, and write"
                 f" {instance.config.namespace}%TOPIC"
             )
         self.config = config

@@ -339,7 +339,7 @@ class Configuration:
         return self._text
 
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
-        """Returns those of these keys that nobody knows."""
+        """Returns those of these keys that are no settings."""
         known = {each for cls in self._parts for each in known_keys(cls)}
         unknown = [key for key in values if key not in known]
         return [

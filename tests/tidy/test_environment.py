@@ -100,3 +100,11 @@ def test_unit_tests_import_only_what_the_small_environment_has(
             if package.replace("-", "_") not in known or ".spark" in module:
                 wrong.append(f"{path}: {module}")
     assert not wrong, listed(wrong)
+
+
+def test_an_environment_that_does_not_exist_is_refused(root: Path) -> None:
+    done = subprocess.run(
+        [root / "scripts" / "environment", "devel"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == "txrocketmq: there is no environment devel; there are run unit dev\n"

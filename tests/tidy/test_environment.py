@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 LARGE = {"pyspark", "pyarrow", "pandas", "polars", "datafusion", "duckdb", "moto", "matplotlib"}
 KINDS = ("unit", "spark", "tidy", "process", "engine", "compat")
 """The kinds of tests that `make test` runs."""
-IMPORTED_AS = {"OpenSSL": "pyopenssl", "prometheus_client": "prometheus-client"}
+IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk"}
 OURS = {"txrocketmq", "tests", "compat_tests", "benchmarks", "docs"}
 
 

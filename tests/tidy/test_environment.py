@@ -6,7 +6,6 @@ What it leaves out is run by `make spark` and the other kinds, so that `make tes
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
@@ -21,6 +20,11 @@ LARGE = {"pyspark", "pyarrow", "pandas", "polars", "datafusion", "duckdb", "moto
 KINDS = ("unit", "spark", "tidy", "process", "engine", "compat")
 """The kinds of tests that `make test` runs."""
 IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk"}
+_IMPORT = re.compile(
+    r"^(?:import ([\w.]+)|from ([\w.]+) import ((?:\([^)]*\)|[^(\n]*)))", re.MULTILINE
+)
+BROUGHT = {"docker", "zope"}
+"""Packages that come with others: with testcontainers and Twisted."""
 OURS = {"txrocketmq", "tests", "compat_tests", "benchmarks", "docs"}
 
 
@@ -73,33 +77,61 @@ def test_what_unit_tests_leave_out_is_run_by_other_kinds(root: Path) -> None:
     assert all(re.search(rf"\b{kind}\b", lanes) for kind in KINDS)
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+def _imports(text: str) -> Iterator[str]:
+    """The modules that are imported when this one is, also by `from package import module`."""
+    for module, package, names in _IMPORT.findall(text):
+        if module:
+            yield module
+        else:
+            yield package
+            yield from (f"{package}.{name}" for name in re.findall(r"\w+", names))
+
+
+class Imports:
+    """The packages of others that files of ours need when they are imported."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[Path, dict[str, str]] = {}
+
+    def of(self, path: Path) -> dict[str, str]:
+        """Returns the names of the packages, each with the way from this file to it."""
+        if path not in self._known:
+            found = self._known[path] = {}
+            for module in _imports((self._root / path).read_text("utf-8")):
+                package = module.partition(".")[0]
+                if package not in OURS:
+                    found.setdefault(package, str(path))
+                elif place := self._place(module):
+                    for name, way in self.of(place).items():
+                        found.setdefault(name, f"{path} > {way}")
+        return self._known[path]
+
+    def _place(self, module: str) -> Path | None:
+        path = Path(*module.removeprefix("txrocketmq.").split("."))
+        places = (path.with_suffix(".py"), path / "__init__.py")
+        return next((place for place in places if (self._root / place).exists()), None)
 
 
 def test_unit_tests_import_only_what_the_small_environment_has(
     root: Path,
     extras: dict[str, list[str]],
-    trees: dict[Path, ast.Module],
+    python_files: list[Path],
     listed: Callable[[list[str]], str],
 ) -> None:
     names = {name.replace("-", "_") for name in _names(extras, "unit") | _names(extras, "")}
-    known = {*sys.stdlib_module_names, *OURS, *names, "docker"}  # docker comes with testcontainers
-    left_out = _left_out(root)
-    wrong = []
-    for path, tree in trees.items():
+    have = {*sys.stdlib_module_names, *names, *BROUGHT}
+    left_out, imports = _left_out(root), Imports(root)
+    wrong: dict[str, str] = {}
+    for path in (file.relative_to(root) for file in python_files):
         if path.parts[0] != "tests" or any(path.is_relative_to(folder) for folder in left_out):
             continue
-        for module in _imports(tree):
-            package = module.partition(".")[0]
-            package = IMPORTED_AS.get(package, package)
-            if package.replace("-", "_") not in known or ".spark" in module:
-                wrong.append(f"{path}: {module}")
-    assert not wrong, listed(wrong)
+        for package, way in imports.of(path).items():
+            if IMPORTED_AS.get(package, package).replace("-", "_") not in have:
+                wrong.setdefault(package, way)
+    assert "twisted" in imports.of(Path("tests/broker/conftest.py")), "imports are followed"
+    assert "pyarrow" in imports.of(Path("tests/spark/test_batch.py"))
+    assert not wrong, listed([f"{package}: {way}" for package, way in wrong.items()])
 
 
 def test_an_environment_that_does_not_exist_is_refused(root: Path) -> None:

@@ -48,8 +48,7 @@ COMMANDS: Final = {
 }
 ALIASES: Final = {"produce": "send"}
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
-"""The environment variable that is set when a shell asks how a line may go on
-(cli/completion.py)."""
+"""The environment variable by which a shell asks how a line may go on (cli/completion.py)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -32,6 +32,10 @@ settings of its store as well, and both files may contain those about TLS.
 
 - A value of the wrong form, and a number that is too small or too large, stops the start with a
   message that names the key and the valid values. (The original ignores most such mistakes.)
+- A value with control characters stops the start as well: it could become part of messages, or of
+  lines of the log.
+- Passwords and the like are shown to nobody. `-p`, mqadmin and the log have `***` in their place,
+  and whoever writes that back changes nothing.
 - An unknown key causes a warning that suggests the nearest known one.
 - A key that the original knows and that has no effect here is accepted, at the start and later. The
   server names these keys when it starts, and logs them when they are changed.

@@ -17,6 +17,7 @@ from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.offset import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
@@ -171,7 +172,7 @@ def test_the_next_message_gets_the_max_offset(parts: Parts, processor: OffsetPro
     parts.put("T", queue_id=0)
     header = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
     reply = reply_of(processor.max_offset(request(header)))
-    assert reply.header.offset == 1
+    assert reply.header == GetMaxOffsetResponseHeader(offset=1)
 
 
 def test_offsets_by_time(parts: Parts, processor: OffsetProcessor) -> None:

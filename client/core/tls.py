@@ -6,6 +6,7 @@ Servers are checked if there are certificates to check them by, or if their name
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,16 +29,17 @@ def contexts_of(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
         return None
     if bool(config.tls_cert_path) != bool(config.tls_key_path):
         raise ValueError("tls_cert_path and tls_key_path belong together, but one is not given")
+    trust = os.fspath(config.tls_trust_cert_path)
+    certificate, key = os.fspath(config.tls_cert_path), os.fspath(config.tls_key_path)
     make = partial(
         client_context,
-        trust=("tls_trust_cert_path", config.tls_trust_cert_path),
-        certificate=("tls_cert_path", config.tls_cert_path),
-        key=("tls_key_path", config.tls_key_path),
+        trust=("tls_trust_cert_path", trust),
+        certificate=("tls_cert_path", certificate),
+        key=("tls_key_path", key),
         password=config.tls_key_password,
-        checks=bool(config.tls_trust_cert_path) or config.tls_check_name,
+        checks=bool(trust) or config.tls_check_name,
         checks_name=config.tls_check_name,
     )
-    paths = config.tls_trust_cert_path, config.tls_cert_path, config.tls_key_path
-    contexts = RenewedContext(make, paths)
+    contexts = RenewedContext(make, (trust, certificate, key))
     contexts.prepare()
     return contexts.current

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
-from unicodedata import category
 
 from txrocketmq.remoting.primitives.plain_text import plain
 
 HIDDEN: Final = "***"
 """What is shown in place of a secret."""
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""The categories Cc and Cs of Unicode."""
 _SECRET_KEY: Final = re.compile("password|secret|credential|initAuthenticationUser", re.IGNORECASE)
 _SECRET_VALUE: Final = re.compile(
     r"(password|secret_?key|authorization)[\"']?\s*[:=]|bearer ", re.IGNORECASE
@@ -40,10 +41,9 @@ def all_shown(values: Mapping[str, str]) -> dict[str, str]:
 def what_is_wrong(values: Mapping[str, str]) -> str:
     """Returns a sentence about the first control character in keys and values, if there is one."""
     for key, text in values.items():
-        for char in key + text.strip():
-            if category(char) in ("Cc", "Cs"):
-                return (
-                    f"{plain(key)} contains the control character U+{ord(char):04X}: write it"
-                    " without such characters"
-                )
+        if found := _CONTROL.search(key) or _CONTROL.search(text.strip()):
+            return (
+                f"{plain(key)} contains the control character U+{ord(found[0]):04X}: write it"
+                " without such characters"
+            )
     return ""

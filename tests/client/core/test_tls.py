@@ -55,6 +55,8 @@ def test_servers_that_ask_are_shown_a_certificate(tmp_path: Path) -> None:
     )
     certificate, key = apart(tmp_path, "client")
     assert both_ends(asking, client(tls_cert_path=certificate, tls_key_path=key)) is None
+    as_paths = client(tls_cert_path=Path(certificate), tls_key_path=Path(key))
+    assert both_ends(asking, as_paths) is None
     assert both_ends(asking, client()) is not None
 
 

@@ -5,6 +5,8 @@ SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
 PROCESS_TESTS := tests/process tests/crash
+# The other unit tests need no Spark and none of the libraries of tables, so that `make unit` installs little.
+SPARK_TESTS := tests/spark tests/cli/spark tests/benchmarks
 FUZZ_MINUTES ?= 60
 # Other rounds each day; the summary says which, so that they can be repeated with `make crash`.
 SEED_OF_DAY = $$(($$(date +%s) / 86400 * 100))
@@ -14,7 +16,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all fuzz lint unit tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-spark check docs map dist release image clean run-environment environment
+.PHONY: help run test test-all fuzz lint unit spark tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-spark check docs map dist release image clean run-environment unit-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,9 +25,9 @@ run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the 
 	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
 # `make check test` runs the tidy tests once, in `check`; and times of all kinds are printed.
-COMPUTING = unit $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
+COMPUTING = unit spark $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
 
-test: environment ## all that a change has to pass: unit, tidy, process and engine beside compat
+test: environment ## all that a change has to pass: unit, spark, tidy, process and engine beside compat
 	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes "$(COMPUTING)" compat
 
 test-all: environment ## the same with every scenario on every release, a thousand rounds of crash, PySpark 4.0: for nights
@@ -34,10 +36,14 @@ test-all: environment ## the same with every scenario on every release, a thousa
 fuzz: environment ## property tests over and over, an hour; FUZZ_MINUTES=5, ARGS="--seed 7 tests/remoting/frame/test_frame.py"
 	@$(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES) $(ARGS)
 
-unit: environment ## proves that each module does what it says, without peers and network; ARGS="-k pull"
-	@echo "unit: each module does what it says, without peers and network"
+unit: unit-environment ## proves that each module does what it says, without peers, network and Spark; ARGS="-k pull"
+	@echo "unit: each module does what it says, without peers, network and Spark"
 	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-		--ignore tests/engine $(addprefix --ignore ,tests/tidy $(PROCESS_TESTS)) $(ARGS)
+		--ignore tests/engine $(addprefix --ignore ,tests/tidy $(PROCESS_TESTS) $(SPARK_TESTS)) $(ARGS)
+
+spark: environment ## proves the same of the modules that read stores for Spark, DuckDB and tables; ARGS="-k ingest"
+	@echo "spark: each module for Spark, DuckDB and tables does what it says, without a JVM"
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(SPARK_TESTS) $(ARGS)
 
 tidy: environment ## proves the rules of the repository: who may import whom, sizes, pages up to date, the wheel
 	@echo "tidy: the repository keeps its rules, its pages are up to date, its wheel is whole"
@@ -119,6 +125,9 @@ clean: ## removes .venv and everything built; keeps var/ (stores, results)
 
 run-environment:
 	@scripts/environment
+
+unit-environment:
+	@scripts/environment unit
 
 environment:
 	@scripts/environment dev

@@ -102,7 +102,7 @@ class TransactionStatus(enum.IntEnum):
 
 
 class ConsumeStatus(enum.IntEnum):
-    """The answer of a function: whether it has consumed the message or wants it again later."""
+    """The answer of a function: whether it has consumed the message or is to get it again later."""
 
     CONSUME_SUCCESS = 0
     RECONSUME_LATER = 1

@@ -70,14 +70,12 @@ def test_python_and_java_read_each_other(
 
 
 @pytest.mark.timeout(400)
-def test_the_program_of_the_readme(
+def test_the_program_of_the_page(
     python: Path, broker: Broker, scene: Scene, tmp_path: Path
 ) -> None:
-    topic, group = scene.topic("Tour", queues=4), scene.unique("readme")
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    (program,) = re.findall(
-        r"```python\n((?:(?!```).)*from rocketmq\.client .*?)```", readme, re.DOTALL
-    )
+    topic, group = scene.topic("Tour", queues=4), scene.unique("page")
+    page = (Path(__file__).parents[1] / "docs" / "client_migration.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(# with_librocketmq\.py\n.*?)```", page, re.DOTALL)
     program = program.replace("127.0.0.1:9876", broker.name_server.address)
     program = program.replace('"Tour"', f'"{topic}"').replace("tour-", f"{group}-")
     done = subprocess.run(

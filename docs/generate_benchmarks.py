@@ -71,11 +71,12 @@ def conditions(results: dict[str, Any]) -> str:
     machine, rounds = results["machine"], results["rounds"]
     turns = len(rounds) // 2
     others = max(sample["others_cores"] for turn in rounds for sample in turn["samples"])
-    windows = "short windows (`--quick`)" if results["quick"] else "full windows"
+    length = "short (`--quick`)" if results["quick"] else "full-length"
+    runs = f"one {length} run" if turns == 1 else f"{turns} {length} runs"
     return (
-        f"Measured on {results['date']} in {windows}, {turns} {'turn' if turns == 1 else 'turns'}"
-        f" of each side: {machine['cores']} cores, {machine['system'].partition('-with')[0]},"
-        f" Python {machine['python']}; other processes took up to {others:.1f} cores meanwhile."
+        f"Measured on {results['date']} over {runs} of each broker: {machine['cores']} cores,"
+        f" {machine['system'].partition('-with')[0]}, Python {machine['python']};"
+        f" other processes took up to {others:.1f} cores meanwhile."
     )
 
 

@@ -80,7 +80,7 @@ class AioServer:
         return await self._do(self._server.topics)
 
     async def groups(self) -> list[str]:
-        """Returns the consumer groups that the broker knows."""
+        """Returns the consumer groups of the broker."""
         return await self._do(self._server.groups)
 
     async def messages(self, topic: str) -> list[MessageExt]:

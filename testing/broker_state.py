@@ -25,7 +25,7 @@ PAGE_MESSAGES: Final = 1_000
 PAGE_BYTES: Final = 256 * 1024
 LOOK_MS: Final = 2
 ROUTE_MS: Final = 10_000
-"""How many ms the name server may take to hear of a topic."""
+"""How many ms may pass until the name server has the route of a topic."""
 
 
 class BrokerState:
@@ -73,7 +73,7 @@ class BrokerState:
         )
 
     def groups(self) -> list[str]:
-        """Returns the consumer groups that the broker knows, sorted, without its own."""
+        """Returns the consumer groups of the broker, sorted, without its own."""
         parts = self._parts
         names = {*parts.groups.all(), *(group.name for group in parts.consumers.groups())}
         names.update(key.partition("@")[2] for key, _ in parts.offsets.entries())
@@ -84,7 +84,7 @@ class BrokerState:
 
         The retry topic of the group is included. `offset` is that of the next message that the
         group is to consume, `end` that of the next message to be stored. Raises ValueError if the
-        broker knows of no topic that the group consumes.
+        broker has no topic that the group consumes.
         """
         parts = self._parts
         topics = parts.offsets.topics_of(group)
@@ -124,13 +124,13 @@ class BrokerState:
         return {"records": text, "next": got.next_begin_offset}
 
     def _routed(self, topic: str, queues: int) -> Deferred[None]:
-        """Fires when the name server knows the topic with this number of queues."""
+        """Fires when the name server has the topic with this number of queues."""
         found: Deferred[None] = Deferred()
         self._look(topic, queues, self._clock.steady_ms() + ROUTE_MS, found)
         return found
 
     def _look(self, topic: str, queues: int, until_ms: int, found: Deferred[None]) -> None:
-        """Fires `found` if the name server knows the topic with this number of queues.
+        """Fires `found` if the name server has the topic with this number of queues.
 
         If not, it looks again in a moment, and fails `found` with ValueError after `until_ms`.
         """
@@ -141,6 +141,6 @@ class BrokerState:
         if route is not None and any(each.write_queue_nums == queues for each in route.queue_datas):
             found.callback(None)
         elif self._clock.steady_ms() > until_ms:
-            found.errback(ValueError(f"the name server does not know topic {topic}"))
+            found.errback(ValueError(f"the name server has no route of topic {topic}"))
         else:
             self._clock.later(LOOK_MS, self._look, topic, queues, until_ms, found)

@@ -228,7 +228,7 @@ class ServerCalls(ABC):
         return list(self.ask("topics"))
 
     def groups(self) -> list[str]:
-        """Returns the consumer groups that the broker knows, sorted by name."""
+        """Returns the consumer groups of the broker, sorted by name."""
         return list(self.ask("groups"))
 
     def messages(self, topic: str) -> list[MessageExt]:

@@ -5,7 +5,7 @@
         producer.setNamesrvAddr(rocketmq.namesrv_addr)
 
 Docker chooses the ports by which the container is reached, and they are known only when it runs. A
-broker tells clients its own address, so it must know it: the container waits for a file of
+broker registers its own address, so it needs it: the container waits for a file of
 settings, into which the port is written as soon as it is known. Needs `pip install
 'txrocketmq[testcontainers]'`.
 """

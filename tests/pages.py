@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fenced blocks of README and docs, and the commands in them."""
+"""The fenced blocks of README, CONTRIBUTING and docs, and the commands in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES: Final = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 _FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,13 +32,18 @@ def blocks() -> Iterator[Block]:
             yield Block(str(page.relative_to(ROOT)), language, text)
 
 
+def commands(block: Block) -> Iterator[tuple[str, str]]:
+    """Yields the commands of a console block, each with its output."""
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
 def steps(page: str) -> Iterator[tuple[str, str]]:
     """Yields the commands in the console blocks of a page, each with its output."""
     for block in blocks():
         if block.page == page and block.language == "console":
-            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-                command, _, output = part.partition("\n")
-                yield command, output
+            yield from commands(block)
 
 
 def check_printed(command: str, wanted: str, got: str) -> None:

@@ -137,7 +137,7 @@ class BrokerConfig(PeersConfig):
     """Whether the broker itself resets offsets (as 5.x does); otherwise it tells the consumers to
     do so (as 4.9 does)."""
     enable_broadcast_offset_store: bool = setting(True, live=True)
-    """Whether the broker remembers how far members of broadcasting groups have pulled."""
+    """Whether the broker keeps the offsets of members of broadcasting groups."""
     broadcast_offset_expire_second: int = setting(120, live=True, least=1)
     """After how many seconds without a pull a member that has left is forgotten."""
     broadcast_offset_expire_max_second: int = setting(300, live=True, least=1)
@@ -151,7 +151,7 @@ class BrokerConfig(PeersConfig):
     expect_consumer_num_use_filter: int = setting(32, least=1)
     """The number of groups filtering one topic for which the bitmaps are dimensioned."""
     max_error_rate_of_bloom_filter: int = setting(20, least=1, most=99)
-    """How many of 100 messages that a group does not want may pass the bitmap all the same."""
+    """How many of 100 messages that do not match a group's filter may pass the bitmap."""
     filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True, most=LONG_MAX)
     """How long a filter is kept after the last consumer of its group has left."""
     disable_consume_if_consumer_read_slowly: bool = setting(False, effect=False)

@@ -41,7 +41,7 @@ def _of(
 class Admin:
     """Administers clusters: topics, groups, offsets, messages, clients and servers.
 
-    Topics and groups have the names under which the brokers know them. A server's refusal raises
+    Topics and groups have the names that they have at the brokers. A server's refusal raises
     AdminRefused, whose text says what was refused, which server refused it, and what to do. A
     request for several servers is sent to all of them, even if some fail; PartlyFailed then says
     which ones failed. NoNameServer says that no name server can be asked, BrokerNotExist that no

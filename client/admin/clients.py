@@ -42,8 +42,8 @@ class Clients:
     async def consumer_connections(self, group: str) -> ConsumerConnection:
         """Returns the connected consumers of a group and their subscriptions.
 
-        Since consumers connect to all brokers, the answer is that of the first broker that knows
-        any of them. Raises GroupOffline if none is connected, and also AdminRefused and
+        Since consumers connect to all brokers, the answer is that of the first broker to which any
+        is connected. Raises GroupOffline if none is connected, and also AdminRefused and
         BrokerNotExist.
         """
         return (await self._first_with(group))[1]

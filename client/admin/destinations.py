@@ -2,7 +2,7 @@
 """Which servers an administrator's request goes to, and which errors refusals become.
 
 A request for several servers is sent to all of them, even if some fail; the failures are reported
-together. Names of topics and groups are those that brokers know: a namespace of version 1 is
+together. Names of topics and groups are those at the brokers: a namespace of version 1 is
 refused, because administrators of a cluster want to see its prefix.
 
 Java: MQAdminImpl, CommandUtil.
@@ -46,7 +46,7 @@ class Destinations:
     def __init__(self, instance: ClientInstance, config: AdminConfig) -> None:
         if instance.config.namespace:
             raise ValueError(
-                "the admin client takes names as brokers know them: leave namespace out, and write"
+                "the admin client takes names as brokers have them: leave namespace out, and write"
                 f" {instance.config.namespace}%TOPIC"
             )
         self.config = config

@@ -56,7 +56,7 @@ class Groups:
         self._topics = topics
 
     async def groups(self, cluster: str | None = None) -> list[str]:
-        """Returns the names of all groups that the brokers know, or those of one cluster.
+        """Returns the names of all consumer groups, or those of one cluster.
 
         Raises AdminRefused, BrokerNotExist and NoNameServer.
         """
@@ -159,7 +159,7 @@ class Groups:
     async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
         """Returns how far a group has come in one topic, or in all topics that it consumes.
 
-        Raises GroupNotFound if no broker knows the group, and also NoRoute, AdminRefused and
+        Raises GroupNotFound if no broker has the group, and also NoRoute, AdminRefused and
         PartlyFailed.
         """
         doing = f"asking how far group {group} has come"

@@ -18,7 +18,7 @@ MASTER_ID = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerInfo:
-    """A broker that the name servers know."""
+    """A broker that is registered at the name servers."""
 
     cluster: str
     name: str

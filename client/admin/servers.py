@@ -40,7 +40,7 @@ class Servers:
         self._servers = destinations
 
     async def brokers(self, cluster: str | None = None) -> list[BrokerInfo]:
-        """Returns all brokers that the name servers know, or those of one cluster.
+        """Returns all brokers that are registered, or those of one cluster.
 
         Raises NoNameServer.
         """

@@ -216,14 +216,14 @@ class Topics:
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
         """Deletes a topic and its messages, at all masters or at those of one cluster.
 
-        The name servers forget the topic as well. Raises NoRoute, AdminRefused, PartlyFailed and
+        The topic leaves the name servers as well. Raises NoRoute, AdminRefused, PartlyFailed and
         BrokerNotExist.
         """
         await self._servers.route(topic)
         await self.delete_topic_here(topic, cluster)
 
     async def delete_topic_here(self, topic: str, cluster: str | None) -> None:
-        """Does the same, whether or not a name server knows the topic."""
+        """Does the same, whether or not a name server has a route of the topic."""
         doing = f"deleting topic {topic}"
 
         async def delete(broker: BrokerInfo) -> None:

@@ -55,13 +55,13 @@ class ClientConfig:
     unit_name: str = ""
     """The third part of the client's id, if it is not empty."""
     poll_name_server_interval_ms: int = 30_000
-    """The period in which the client asks for the routes of all topics that it knows."""
+    """The period in which the client asks for the routes of all topics that it uses."""
     heartbeat_broker_interval_ms: int = 30_000
     """The period in which the client sends heartbeats to the brokers."""
     api_timeout_ms: int = 3_000
     """How long name servers and brokers may take to answer requests other than sends and pulls."""
     namesrv_domain: str = ""
-    """The host and port of an HTTP server that knows the addresses of the name servers; it is asked
+    """The host and port of an HTTP server that returns the addresses of name servers; it is asked
     when `namesrv_addr` is empty (rocketmq.namesrv.domain)."""
     namesrv_domain_subgroup: str = "nsaddr"
     """The last part of the path on that server (rocketmq.namesrv.domain.subgroup)."""

@@ -15,7 +15,7 @@
     |- OffsetsUnreadable          the local offsets of a consumer in broadcasting are damaged
     |- NotAssigned                a queue is not one of the consumer's own
     |- OffsetIllegal              a queue has no message there, nor will it begin there
-    |- GroupNotFound              no broker knows the group
+    |- GroupNotFound              no broker has the group
     |- GroupOffline               no consumer of the group is connected
     |- GroupOnline                consumers of the group are connected, and would undo it
     |- MessageNotFound            no broker has the message
@@ -216,7 +216,7 @@ _ADVICE: dict[int, str] = {
 
 
 class GroupNotFound(MQClientError):
-    """No broker knows the group."""
+    """No broker has the group."""
 
     code = int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
 

@@ -16,7 +16,7 @@ SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """The name as brokers know it."""
+    """The name at the brokers."""
     if not namespace or not name or _is_system(name):
         return name
     prefix, bare = _parts(name)
@@ -26,7 +26,7 @@ def with_namespace(namespace: str, name: str) -> str:
 
 
 def without_namespace(namespace: str, name: str) -> str:
-    """The name as the program knows it."""
+    """The name in the program."""
     if not namespace or not name or _is_system(name):
         return name
     prefix, bare = _parts(name)

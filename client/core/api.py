@@ -197,7 +197,7 @@ class Api:
         await self._ask(address, heartbeat.UNREGISTER_CLIENT, header)
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
-        """Returns the client ids of a group's consumers, as a broker knows them."""
+        """Returns the client ids of a group's consumers that a broker has."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         reply = await self._ask(address, heartbeat.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(reply.body_bytes).consumer_id_list)
@@ -314,7 +314,7 @@ class Api:
     ) -> Sequence[MessageQueueAssignment] | None:
         """The queues of a topic that a consumer is to pull or to pop, as a 5.x broker shares them.
 
-        None: the broker does not know, and the consumer keeps what it has.
+        None: the broker has no answer, and the consumer keeps its queues.
         """
         reply = await self._ask(address, pull.QUERY_ASSIGNMENT, NoHeader(), body.encode())
         return QueryAssignmentResponseBody.decode(reply.body_bytes).message_queue_assignments

@@ -39,7 +39,7 @@ def _timeless(consumer: ConsumerData) -> ConsumerData:
 
 
 class Heartbeats:
-    """Remembers what each broker knows; `use_v2` is the setting."""
+    """Keeps the contents of the last heartbeat to each broker; `use_v2` is the setting."""
 
     def __init__(self, *, use_v2: bool) -> None:
         self._use_v2 = use_v2
@@ -79,7 +79,7 @@ class Heartbeats:
             self._known[address] = told.heartbeat_fingerprint
 
     def forget(self, address: str | None = None) -> None:
-        """Forgets what a broker knows, or what all of them know."""
+        """Makes the next heartbeat to a broker, or to all of them, a whole one."""
         if address is None:
             self._known.clear()
         else:

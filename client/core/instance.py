@@ -4,8 +4,8 @@
 It fetches the routes of all topics that were ever used again every 30 s, and notifies those who
 watch a topic of changes. Every 30 s it sends heartbeats about its producers and consumers to the
 brokers, and to slaves only if there is a consumer. A broker gets a heartbeat at once when a new
-connection to it has been made. When a broker says that a group has changed, the group's consumer
-hears of it; when it asks what became of a transaction, a producer of the group does. Name servers
+connection to it has been made. When a broker says that a group has changed, the group's consumer is
+told; when it asks what became of a transaction, a producer of the group does. Name servers
 that are told by an HTTP server are asked for every two minutes. Counterpart of MQClientInstance and
 ClientRemotingProcessor.
 """
@@ -137,15 +137,15 @@ class ClientInstance:
             self.name_servers.update(dataclasses.replace(config, namesrv_addr=told).name_servers)
 
     def with_namespace(self, name: str) -> str:
-        """The name of a topic or group as brokers know it."""
+        """The name of a topic or group at the brokers."""
         return with_namespace(self.config.namespace, name)
 
     def without_namespace(self, name: str) -> str:
-        """The name of a topic or group as the program knows it."""
+        """The name of a topic or group in the program."""
         return without_namespace(self.config.namespace, name)
 
     def queue_with_namespace(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as brokers know it."""
+        """A queue with its name at the brokers."""
         return dataclasses.replace(queue, topic=self.with_namespace(queue.topic))
 
     async def stop(self) -> None:

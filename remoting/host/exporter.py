@@ -42,7 +42,7 @@ _OWN: Final[Sequence[Collector]] = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_CO
 """The collectors of metrics that every process has."""
 MAX_SERIES: Final = 50_000
 """How many series of one metric are given at most. Names of clients and groups are foreign, so
-nobody knows how many there will be (metricsOtelCardinalityLimit of the original)."""
+their number has no bound (metricsOtelCardinalityLimit of the original)."""
 LEFT_OUT: Final = "txrocketmq_metrics_left_out_series"
 _CONTROL: Final = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 """Control characters, which names may contain and which a terminal would obey."""

@@ -131,7 +131,7 @@ class MessageExt(Message):
 
     Times are in milliseconds. `body_crc` and `store_size` (in bytes) describe the record, and so
     the body as it was stored. If the body was decompressed, `sys_flag` no longer has its COMPRESSED
-    bit. The properties of a record are decoded when somebody wants to see them: to decode them
+    bit. The properties of a record are decoded when they are first used: to decode them
     takes about as long as to decode all the rest.
     """
 

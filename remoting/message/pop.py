@@ -154,7 +154,7 @@ def msg_offset_info(topic: str, queue_id: int, offsets: Sequence[int]) -> str:
 def order_count_info(topic: str, queue_id: int, count: int) -> str:
     """Returns the text that says how often all messages of a queue were popped before.
 
-    Older clients know only this form.
+    Older clients read only this form.
     """
     return f"{retry_flag(topic)} {queue_id} {count}"
 

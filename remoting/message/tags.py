@@ -137,7 +137,7 @@ def tags_code(tags: str | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionData:
-    """Which messages of a topic a consumer wants.
+    """The messages of a topic to which a consumer subscribes.
 
     `sub_version` is the time in ms at which the consumer made the subscription; the newest one
     counts. `class_filter_mode` is a relic of 3.x that the original still sends.

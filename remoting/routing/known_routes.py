@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routes that a client knows, with what follows from them: queues and addresses.
+"""The routes that a client has, with all that follows from them: queues and addresses.
 
 It asks for nothing itself: whoever has asked a name server passes the route on.
 Java: the tables of MQClientInstance.

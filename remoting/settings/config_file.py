@@ -338,7 +338,7 @@ class Configuration:
         return self._text
 
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
-        """Returns those of these keys that nobody knows."""
+        """Returns those of these keys that are no settings."""
         known = {each for cls in self._parts for each in known_keys(cls)}
         return unknown_keys(values, known, MOST_GUESSES)
 

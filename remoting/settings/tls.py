@@ -57,7 +57,7 @@ class TlsConfig:
     """Whether the server encrypts connections that it opens itself, to name servers and brokers. It
     does so in any case if `tls.server.mode` is `enforcing`, unless `useTLS` is `false`."""
     test_mode: bool = setting(True, java="tls.test.mode.enable")
-    """Whether the server makes a certificate for itself at each start, and trusts everybody. The
+    """Whether the server makes a certificate for itself at each start, and checks nobody's. The
     settings below about certificates, keys and trust can be given only if this is `false`."""
     config_file: str = setting(DEFAULT_FILE, java="tls.config.file")
     """A file with these settings, except `tls.server.mode` and `tls.enable`. By default there need

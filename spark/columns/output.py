@@ -80,7 +80,7 @@ class Output:
     """The columns of the rows, in order."""
 
     schema: pa.Schema
-    """The schema that Spark wants the batches to have."""
+    """The schema that the batches must have."""
     columns: tuple[Column, ...]
     """The declaration of each column, with the declared spelling of its name."""
     kafka_names: bool

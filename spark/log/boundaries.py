@@ -31,7 +31,7 @@ _MOST_QUEUES_REMOTE: Final = 8
 
 
 class Boundaries:
-    """The boundaries that a store's queues know at one time; caches the region asked for last."""
+    """The boundaries that are in a store's queues at one time; caches the region asked for last."""
 
     def __init__(self, store: Store) -> None:
         self._store = store = store.at_once()
@@ -40,7 +40,7 @@ class Boundaries:
         """The units of the cached region, sorted by physical offset."""
 
     def after(self, damaged: int) -> int | None:
-        """Returns where to go on after the damaged record at an offset; None when no queue knows.
+        """Returns where to go on after the damaged record at an offset; None when no queue has one.
 
         That is the end of the damaged record if a queue has its unit, else the next start in a
         unit.
@@ -87,7 +87,7 @@ class Boundaries:
 def next_record(store: Store, segment: Segment, damaged: int) -> int | None:
     """Returns the start of the next record in the file after the damaged one at an offset, or None.
 
-    For a log without queues, and for what the queues do not know yet: see `resync`.
+    For a log without queues, and for records that are not in the queues yet: see `resync`.
     """
     data = np.empty(min(_SEARCH_BYTES, segment.end - damaged), np.uint8)
     at = damaged

@@ -83,7 +83,7 @@ def of_offset(offset: Mapping[str, Any]) -> dict[str, LogPosition]:
     """
     if offset.get("v") != VERSION:
         raise SparkSourceError(
-            f"the checkpoint is of version {offset.get('v')!r}, this program knows version"
+            f"the checkpoint is of version {offset.get('v')!r}, this program reads version"
             f" {VERSION}: update it, or start a new query with a new checkpointLocation"
         )
     brokers = offset.get("brokers")

@@ -85,7 +85,7 @@ class SourceOptions:
     allow_unknown_topics: bool = _option(
         "allowUnknownTopics", default=False, uses=Use.STORE | Use.TABLE
     )
-    """Whether `topic` and `assign` may name topics that the stores do not know, because they will
+    """Whether `topic` and `assign` may name topics that are not in the stores, because they will
     come later or were deleted long ago. Otherwise such a name is an error, which suggests others.
     """
     tags: frozenset[str] | None = _option(
@@ -225,7 +225,7 @@ class SourceOptions:
     warning (`skip`), or it is also written to a folder of Parquet files (`quarantine=PATH`)."""
     verify: str = _option("verify", "tail", Use.STORE | Use.TABLE,
                           values.choice("none", "tail", "crc", "store"))  # fmt: skip
-    """What is checked. `tail` and `none`: records are complete, and the last ones of the log match
+    """The checks. `tail` and `none`: records are complete, and the last ones of the log match
     their CRC-32. `crc`: each body matches its CRC-32. `store`: in addition, consume queues and
     index agree with the log."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time zone of a Spark session, in which times without a zone are read.
 
-Tasks know the zone. The processes in which Spark asks a Python source for its schema and its
+Tasks have the zone. The processes in which Spark asks a Python source for its schema and its
 partitions do not, nor does a source get it as an option.
 
 Java: SparkDateTimeUtils.getZoneId, for the names that spark.sql.session.timeZone may have.

@@ -55,7 +55,7 @@ def check_queues(stores: Sequence[Store], options: SourceOptions) -> None:
 
 
 def check_topics(stores: Sequence[Store], options: SourceOptions) -> None:
-    """Raises OptionError if an option names a topic that none of the stores knows.
+    """Raises OptionError if an option names a topic that is in none of the stores.
 
     If its name resembles none that they know and their logs are too long to be searched whole, a
     warning is logged instead.

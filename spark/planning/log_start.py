@@ -53,7 +53,7 @@ def _at_time(store: Store, timestamp_ms: int) -> LogPosition:
 
 
 def _at_offsets(extent: Extent) -> LogPosition:
-    """Returns the place of the first message in the log that one of the queues wants."""
+    """Returns the place of the first message in the log that is in one of the queues."""
     store, start = extent.store, extent.start
     first = {queue: bounds.low for queue, bounds in extent.wanted.queues.items() if bounds.low > 0}
     if first:

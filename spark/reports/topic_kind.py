@@ -31,8 +31,8 @@ known AS (
   SELECT topic AS name
   FROM {topics}
   GROUP BY topic)"""
-"""The topics that brokers know, as a part of WITH."""
+"""The topics of the brokers, as a part of WITH."""
 IS_DELETED: Final = f"""\
 known.name IS NULL AND NOT startswith(topic, '{LMQ_PREFIX}')
            AND (SELECT count(*) FROM known) > 0 AS isDeleted"""  # noqa: S608 - our own names
-"""Whether no broker knows the topic: only the log has it. Of light queues brokers have no table."""
+"""Whether the topic is at no broker: only the log has it. Of light queues brokers have no table."""

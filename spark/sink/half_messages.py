@@ -102,7 +102,7 @@ def end_all(
 def _look_up(cluster: Cluster, tasks: Sequence[HalfMessages]) -> None:
     """Looks up the routes of the topics, and so the addresses of the brokers."""
     for topic in sorted(frozenset[str]().union(*(task.topics for task in tasks))):
-        if cluster.route(topic) is None:  # the sends made it, but not all name servers know it yet
+        if cluster.route(topic) is None:  # the sends made it, but not all name servers have it yet
             cluster.route(DEFAULT_TOPIC)
 
 

@@ -31,7 +31,7 @@ def _topics(request: Request, _: Any) -> Iterator[Row]:
 
 TOPICS: Final = Table(
     "topics",
-    "Topics that the broker knows.",
+    "Topics of the broker.",
     (
         BROKER_NAME,
         Column("topic", "string", "topic"),
@@ -62,7 +62,7 @@ def _groups(request: Request, _: Any) -> Iterator[Row]:
 
 GROUPS: Final = Table(
     "groups",
-    "Consumer groups that the broker knows.",
+    "Consumer groups of the broker.",
     (
         BROKER_NAME,
         Column("group", "string", "consumer group"),

@@ -177,7 +177,7 @@ def _losses(request: Request, _: Any) -> Iterator[Row]:
 
 DATALOSS: Final = Table(
     "dataloss",
-    "What is no longer in the store, from its beginning or from startingOffsets on.",
+    "Messages that are no longer in the store, from its beginning or from startingOffsets on.",
     (
         BROKER_NAME,
         Column("topic", "string", "of a queue; null for the log itself"),

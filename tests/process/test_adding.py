@@ -15,7 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import fakes
+from tests.broker.conftest import Parts
 from tests.pages import ROOT
+from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -176,13 +179,14 @@ FINDS = {
     ),
 }  # fmt: skip
 """The tests that find what was forgotten, and what they say of it."""
+OWN_TEST = "tests/broker/processors/pull/test_offset.py"
 
 
 @pytest.mark.parametrize("path", FINDS)
 def test_a_request_code(copy: Path, path: str) -> None:
     """What the page shows is in the repository; and what is forgotten of it is found."""
     shown = {step.path: step for step in steps(REQUEST)}
-    assert shown.keys() == {"remoting/protocol/offset.py", *FINDS}
+    assert shown.keys() == {"remoting/protocol/offset.py", OWN_TEST, *FINDS}
     for step in shown.values():
         if step.path != path:
             before = (copy / step.path).read_text()
@@ -195,6 +199,20 @@ def test_a_request_code(copy: Path, path: str) -> None:
     extra = re.search(r"^E +Extra items in the \w+ set:\nE +(.+)$", said, re.MULTILINE)
     assert extra is not None, said
     assert extra[1] == found
+
+
+def test_names_of_the_original_and_helpers_of_tests_exist() -> None:
+    """Those that the page has of a request code."""
+    section = PAGE.read_text("utf-8").partition(f"## {REQUEST}\n")[2].partition("\n## ")[0]
+    package, _, name = GetMaxOffsetRequestHeader.java_class.rpartition(".")
+    assert f"`{package}`" in section
+    assert f"`{name}`" in section
+    for name in ("request", "reply_of", "refused"):
+        assert f"`{name}`" in section
+        assert callable(getattr(fakes, name))
+    for name in ("topic", "put", "consumer", "set"):
+        assert f"`{name}`" in section
+        assert callable(getattr(Parts, name))
 
 
 def test_tests_that_the_page_names_ask_every_request() -> None:

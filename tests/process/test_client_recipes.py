@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/client_recipes.md for FastAPI and Django, served by these frameworks."""
+"""The programs of docs/client_recipes.md for FastAPI, Django and Celery, run by these."""
 
 from __future__ import annotations
 
@@ -65,6 +65,12 @@ for _ in range(2):  # each serves one connection after the other, and ends after
     workers.append(pid)
 print("http://127.0.0.1:%d" % server.server_port, flush=True)
 print("workers ended with", *(os.waitpid(pid, 0)[1] for pid in workers), flush=True)
+"""
+
+
+CELERY: Final = """
+broker_url = "filesystem://"
+broker_transport_options = {"data_folder_in": "queue", "data_folder_out": "queue"}
 """
 
 
@@ -135,5 +141,79 @@ def test_django_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) 
     assert len(producers) == 2, "each process has a producer of its own"
 
 
+@contextmanager
+def running(command: list[str], folder: Path, where: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has to end in order when it is terminated after the block."""
+    process = subprocess.Popen(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "NAMESRV_ADDR": where},
+    )  # fmt: skip
+    try:
+        yield process
+        process.terminate()
+        said, _ = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, said
+    assert "was not shut down" not in said
+    assert "Traceback" not in said, said
+
+
+def test_celery_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) -> None:
+    for topic in ("Orders", "Shipments"):
+        rocketmq.create_topic(topic, queues=1)
+    names = {f"order{number}" for number in range(20)}
+    for name in names:
+        rocketmq.send("Orders", name)
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "celeryconfig.py").write_text(CELERY)
+    for program in ("celery_orders.py", "celery_tasks_of_orders.py"):
+        (tmp_path / program).write_text(PROGRAMS[program])
+    where = rocketmq.namesrv_addr
+    worker = [sys.executable, "-m", "celery", "-A", "celery_orders", "worker", "--concurrency", "2"]
+    with (
+        running(worker, tmp_path, where),
+        running([sys.executable, "celery_tasks_of_orders.py"], tmp_path, where),
+    ):
+        deadline = time.monotonic() + DEADLINE_S
+        while len(messages := rocketmq.messages("Shipments")) < len(names):
+            assert time.monotonic() < deadline, f"{len(messages)} of {len(names)}"
+            time.sleep(0.05)
+    assert {message.body.decode() for message in messages} == names
+    producers = {each.unique_key[:16] for each in messages if each.unique_key}
+    assert len(producers) <= 2, "each process has one producer"
+    assert rocketmq.lag("task-makers", "Orders") == 0
+
+
+SPAWNED: Final = """
+import multiprocessing, runpy
+from pool_orders import *  # for the processes that are spawned
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    runpy.run_path("pool_orders.py", {}, "__main__")
+"""
+
+
+@pytest.mark.parametrize("program", ["pool_orders.py", "spawned.py"])
+def test_a_pool_of_processes(rocketmq: Server, tmp_path: Path, program: str) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    (tmp_path / "pool_orders.py").write_text(PROGRAMS["pool_orders.py"])
+    (tmp_path / "spawned.py").write_text(SPAWNED)
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=tmp_path, env={**os.environ, "NAMESRV_ADDR": rocketmq.namesrv_addr},
+        capture_output=True, text=True, check=False, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    messages = rocketmq.messages("Orders")
+    assert sorted(done.stdout.split()) == sorted(each.unique_key or "" for each in messages)
+    assert len({each.body for each in messages}) == 10
+
+
 def test_all_programs_are_run() -> None:
-    assert set(PROGRAMS) == {"fastapi_app.py", "django_orders.py"}
+    assert set(PROGRAMS) == {
+        "fastapi_app.py", "django_orders.py", "celery_orders.py", "celery_tasks_of_orders.py",
+        "pool_orders.py",
+    }  # fmt: skip

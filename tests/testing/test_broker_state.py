@@ -63,7 +63,7 @@ def test_a_name_server_that_does_not_hear_of_it_is_told(scene: Scene) -> None:
     failed: list[str] = []
     scene.state.create_topic("T").addErrback(lambda why: failed.append(why.getErrorMessage()))
     scene.reactor.pump([0.1] * (broker_state.ROUTE_MS // 100 + 2))
-    assert failed == ["the name server does not know topic T"]
+    assert failed == ["the name server has no route of topic T"]
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class PopConsumption(Consumption[PoppedBatch]):
         super().put(process_queue, messages)
 
     def when_idle(self) -> Deferred[None]:
-        """Fires when no listener is running, and brokers know what became of the messages."""
+        """Fires when no listener is running, and the outcome of all messages was reported."""
         return super().when_idle().addCallback(lambda _: self._telling.stop())
 
     def _is_over(self, process_queue: PoppedBatch, messages: Sequence[MessageExt]) -> bool:

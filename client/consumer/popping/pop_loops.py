@@ -87,7 +87,7 @@ class Popping:
         return is_changed
 
     def stop(self) -> Deferred[None]:
-        """Stops popping; fires when the running calls are done and the brokers know of it."""
+        """Stops popping; fires when the running calls are done and reported to the brokers."""
         for _, popping in list(self._popping.values()):
             popping.cancel()
         return self._consumption.when_idle()

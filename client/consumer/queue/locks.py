@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The locks of an orderly consumer: brokers give each queue to one member of a group at a time.
 
-A broker forgets a lock after 60 s, so the client requests its locks again every 20 s; after 30 s
+A lock ends after 60 s at the broker, so the client requests its locks again every 20 s; after 30 s
 without an answer it no longer relies on them. Only masters lock queues.
 
 Java: the lock and unlock methods of RebalanceImpl.

@@ -139,7 +139,7 @@ class QueuePull:
     async def _ask(
         self, address: str, header: PullMessageRequestHeader, *, is_lite: bool
     ) -> Reply[PullMessageResponseHeader]:
-        """Sends the pull; 4.x brokers know lite pulls only by their flag, not by a request code."""
+        """Sends the pull; to 4.x brokers a lite pull has a flag, not a request code."""
         pull = self._instance.api.pull
         if is_lite and self._knows_lite:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a pull: the messages that the consumer wants, in the form that it sees.
+"""The result of a pull: the messages that match the subscription, in the form for listeners.
 
 Brokers filter by the hash of the tag only, and give inner batches away whole; the rest is done
 here. A message that was sent back has the topic it was first sent to. A message that is read from

@@ -8,7 +8,7 @@ queue is news. A log that was cut off at a crash, or a clock that was set back, 
 
 This is looked at when there is reason for doubt, which is an error or a queue that has become
 shorter, and now and then while messages arrive, because a broker may keep a pull while the topic is
-made anew. It takes one small request, which every broker knows. The original's clients do without.
+made anew. It takes one small request, which every broker serves. The original's clients do without.
 """
 
 from __future__ import annotations

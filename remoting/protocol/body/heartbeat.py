@@ -61,7 +61,7 @@ class HeartbeatData(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.CheckClientRequestBody")
 class CheckClientRequestBody(Body):
-    """A subscription that a client wants the broker to check."""
+    """A subscription that the broker is to check."""
 
     client_id: str | None = None
     group: str | None = None
@@ -78,7 +78,7 @@ class GetConsumerListByGroupResponseBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.LockBatchRequestBody")
 class LockBatchRequestBody(Body):
-    """The queues that a client wants to consume alone."""
+    """The queues that a client is to consume alone."""
 
     consumer_group: str
     client_id: str

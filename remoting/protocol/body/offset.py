@@ -30,7 +30,7 @@ class ResetOffsetBody(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.MessageQueueForC")
 class MessageQueueForC(Body):
-    """A queue and its offset, as the C++ client wants them."""
+    """A queue and its offset, in the form for the C++ client."""
 
     topic: str
     broker_name: str

@@ -43,7 +43,7 @@ def test_a_plain_position_is_a_byte_and_a_fingerprint() -> None:
 @pytest.mark.parametrize(
     ("offset", "reason"),
     [
-        ({"v": 2, "brokers": {}}, "is of version 2, this program knows version 1"),
+        ({"v": 2, "brokers": {}}, "is of version 2, this program reads version 1"),
         ({"brokers": {}}, "is of version None"),
         ({"v": 1, "topics": {"T": {}}}, "not a position in stores: .* new checkpointLocation"),
         ({"v": 1, "brokers": {"a": 5}}, "not a position in stores"),

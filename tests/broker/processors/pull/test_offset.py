@@ -17,6 +17,7 @@ from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.offset import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
@@ -165,6 +166,13 @@ def test_bounds_of_a_queue(parts: Parts, processor: OffsetProcessor) -> None:
     parts.put("T", 0)
     assert bounds("T", 0) == (0, 2)
     assert bounds("T", 3) == bounds("unknown", 99) == bounds("T", -1) == (0, 0)
+
+
+def test_the_next_message_gets_the_max_offset(parts: Parts, processor: OffsetProcessor) -> None:
+    parts.put("T", queue_id=0)
+    header = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
+    reply = reply_of(processor.max_offset(request(header)))
+    assert reply.header == GetMaxOffsetResponseHeader(offset=1)
 
 
 def test_offsets_by_time(parts: Parts, processor: OffsetProcessor) -> None:

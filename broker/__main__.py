@@ -15,6 +15,7 @@ from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.remoting.primitives.value_text import all_shown
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 from txrocketmq.remoting.settings.config_file import (
@@ -27,7 +28,6 @@ from txrocketmq.remoting.settings.config_file import (
 )
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
-from txrocketmq.remoting.settings.value_text import all_shown
 
 IMPORTANT = frozenset(
     """

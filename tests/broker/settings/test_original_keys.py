@@ -19,8 +19,8 @@ from txrocketmq.namesrv.__main__ import main as mqnamesrv
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.primitives.value_text import shown
 from txrocketmq.remoting.settings.config_file import Configuration, Unserved, known_keys
-from txrocketmq.remoting.settings.value_text import shown
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "settings"
 OTHER_DEFAULTS = {

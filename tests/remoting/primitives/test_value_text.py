@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.remoting.settings.value_text import HIDDEN, shown, what_is_wrong
+from txrocketmq.remoting.primitives.value_text import HIDDEN, shown, what_is_wrong
 
 USER = '{"username":"root","password":"hunter2"}'
 

@@ -25,6 +25,7 @@ from txrocketmq.spark.arrow.errors import (
     OptionError,
     SparkSourceError,
     StoreError,
+    in_a_line,
 )
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forget_stdout()
         return DONE
     except (SparkSourceError, OSError) as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
+        print(f"{PROG}: {in_a_line(error)}", file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
@@ -410,7 +411,7 @@ def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
         try:
             _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
         except OSError as error:  # it hides neither what was done nor what went wrong
-            print(f"{PROG}: the metrics could not be written: {error}", file=sys.stderr)
+            print(f"{PROG}: the metrics could not be written: {in_a_line(error)}", file=sys.stderr)
             outcome.code = outcome.code or FAILED
 
 

@@ -15,15 +15,12 @@ from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
 from tests.spark.streaming import Query, read, reader, through_json
 from txrocketmq.spark.arrow.errors import DataLossError, OptionError, SparkSourceError
-from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.log import log_reader
 from txrocketmq.spark.log.log_position import of_offset
-from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.planning import plan
 from txrocketmq.spark.planning import queue_coverage as covered
 from txrocketmq.spark.planning.split import CoveredPicks, LogRange
 from txrocketmq.spark.store.files import LocalFiles, Piece
-from txrocketmq.spark.stream import StoreStreamReader
 
 
 @pytest.fixture
@@ -271,13 +268,9 @@ def test_a_stream_begins_with_a_time(store: StoreWriter, first: int) -> None:
 def test_a_session_with_another_zone_than_the_times_is_told(
     store: StoreWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"storePath": str(store.root), "startingTimestamp": "2025-11-01T00:00:00"}
-    options = SourceOptions.of(given).in_zone("UTC")
-    stream = StoreStreamReader(options, Output.of(options))
-    zone = "UTC"
-    monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: zone)
-    assert len(Query().run(stream).rows) == 20
-    zone = "Asia/Tokyo"
+    stream = reader(store.root, startingTimestamp="2025-11-01T00:00:00")
+    monkeypatch.setattr(stream, "_options", stream._options.in_zone("UTC"))
+    monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: "Asia/Tokyo")
     with pytest.raises(OptionError, match="timeZone is Asia/Tokyo, but was UTC when register"):
         Query().run(stream)
 

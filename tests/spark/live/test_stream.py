@@ -84,13 +84,10 @@ def test_a_new_stream_begins_at_the_end(world: MakeWorld, reader: MakeReader) ->
 
 
 def test_a_session_with_another_zone_than_the_times_is_told(
-    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+    world: MakeWorld, reader: MakeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = some(world)
-    monkeypatch.setattr(bounds, "Cluster", lambda _, **more: made.cluster())
-    given = {"nameServer": NAME_SERVER, "topic": "t", "startingTimestamp": "2025-11-01T00:00:00"}
-    options = SourceOptions.of(given).in_zone("UTC")
-    ours = LiveStreamReader(options, Output.of(options))
+    ours = reader(some(world), startingTimestamp="2025-11-01T00:00:00")
+    monkeypatch.setattr(ours, "_options", ours._options.in_zone("UTC"))
     monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: "Asia/Tokyo")
     with pytest.raises(OptionError, match="timeZone is Asia/Tokyo, but was UTC when register"):
         ours.read(InputPartition(()))

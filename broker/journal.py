@@ -87,9 +87,7 @@ class Journal:
             yield
 
     def who(self) -> str:
-        """Names the request that is being served now, and its peer; or the cause set by
-        `because`.
-        """
+        """Names the request that is being served and its peer, or the cause of `because`."""
         if self._cause:
             return self._cause
         for dispatcher in self._dispatchers:
@@ -99,9 +97,7 @@ class Journal:
         return _BY_ITSELF
 
     def went(self, what: str, error: object) -> None:
-        """Logs that some kind of work has begun to fail, or that it works again (`error` is
-        None).
-        """
+        """Logs that some kind of work has begun to fail, or works again (`error` is None)."""
         if error is None and what in self._failing:
             self._failing.remove(what)
             log.info("{what} works again", what=what)
@@ -180,7 +176,7 @@ class Journal:
 
     def _reconfigured(self, keys: Collection[str]) -> None:
         configuration = self._parts.configuration
-        properties, who = configuration.properties, self.who()
+        values, who = configuration.shown, self.who()
         idle = configuration.without_effect(keys)
         # What the broker finds out by itself at its start is no news to anybody.
         say = log.debug if who == _BY_ITSELF else log.info
@@ -188,5 +184,5 @@ class Journal:
             "settings were changed by {who}: {settings}{idle}",
             who=who,
             idle=f" (without effect here: {', '.join(idle)})" if idle else "",
-            settings=", ".join(f"{key}={properties.get(key, '')}" for key in keys),
+            settings=", ".join(f"{key}={values.get(key, '')}" for key in keys),
         )

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.host.metrics_port import MetricsPort
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.failures import Failures
@@ -41,7 +43,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = []
+        self.guards: list[Guard] = Role(parts.store.config).guards()
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()
@@ -53,6 +55,7 @@ class Ports:
             max_idle_ms=parts.config.server_channel_max_idle_time_seconds * 1000,
             tls=tls,
             max_held_bytes=lambda: parts.config.max_bytes_held_for_peers,
+            balancers=Networks(parts.config.proxy_protocol_from),
         )
 
     @property

@@ -24,6 +24,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.broker.work.walks import Walks
@@ -33,12 +34,13 @@ from txrocketmq.remoting.host.life import Life, Opening, Periodic
 from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.settings.config_file import Configuration
-from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import configured_serialize_type
+from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
 
 LAST_JOBS_MS = 10_000
 """How long `stop` waits for work in threads, in ms."""
@@ -108,7 +110,7 @@ class Broker:
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         own_host = address_of(ip, "brokerIP1")
         self.server.encryption.prepare()
-        tls = own_client_context(self._tls) if config.use_tls else None
+        tls = own_contexts(self._tls) if config.use_tls else None
         self._connections = Connections(self.clock.unhurried, tls=tls)
         self.lives = self._lives_of(all_parts(parts, self._journal))
         self.lives.load()
@@ -219,7 +221,7 @@ class Broker:
             done.callback(None)
 
         read: Deferred[None] = Deferred()
-        self.parts.cold_reads.stop(lambda: read.callback(None))
+        self.parts.patience.stop(lambda: read.callback(None))
         waiting = DeferredList(
             [self.server.stop(), read, *self._threads.running], consumeErrors=True
         )
@@ -238,12 +240,12 @@ class Broker:
     def _wake_soon(self) -> None:
         self.clock.later(0, self.parts.polling.run_woken)
 
-    def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+    def _read_ahead(self, work: Work, done: Done) -> None:
         """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
 
         def read(error: Exception | None) -> None:
             if error is not None:
                 log.error("reading ahead failed: {error}", error=error)
-            done()
+            done(error)
 
         self._threads.run(work, read)

@@ -12,9 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NamedTuple
 
+import txrocketmq
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 
@@ -48,8 +48,7 @@ COMMANDS: Final = {
 }
 ALIASES: Final = {"produce": "send"}
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
-"""The environment variable that is set when a shell asks how a line may go on
-(cli/completion.py)."""
+"""The environment variable by which a shell asks how a line may go on (cli/completion.py)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return 0
     if first in ("-V", "--version"):
-        print(f"txrocketmq {own_version()}")
+        print(f"txrocketmq {txrocketmq.__version__}")
         return 0
     if first not in COMMANDS:
         print(_unknown(first), file=sys.stderr)
@@ -103,14 +102,6 @@ def usage() -> str:
         "txrocketmq COMMAND --help explains a command; txrocketmq --version prints the version.\n"
         "mqnamesrv and mqbroker each run one server, with the original's options."
     )
-
-
-def own_version() -> str:
-    """Returns the version of the installed package."""
-    try:
-        return version("txrocketmq")
-    except PackageNotFoundError:
-        return "of a source tree that is not installed"
 
 
 if __name__ == "__main__":

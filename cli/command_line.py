@@ -41,8 +41,15 @@ class Servers:
     namesrv: str
     tls: bool
     tls_trust_cert: str
+    tls_check_name: bool
     tls_cert: str
     tls_key: str
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether connections are encrypted, as each of the options about TLS asks for."""
+        files = self.tls_trust_cert or self.tls_cert or self.tls_key
+        return self.tls or self.tls_check_name or bool(files)
 
     def config(self) -> ClientConfig:
         """Returns the settings of a client of these servers."""
@@ -51,8 +58,9 @@ class Servers:
 
         return ClientConfig(
             namesrv_addr=self.namesrv,
-            use_tls=self.tls or bool(self.tls_trust_cert or self.tls_cert or self.tls_key),
+            use_tls=self.encrypts,
             tls_trust_cert_path=self.tls_trust_cert,
+            tls_check_name=self.tls_check_name,
             tls_cert_path=self.tls_cert,
             tls_key_path=self.tls_key,
         )
@@ -87,6 +95,12 @@ def servers_options(function: F) -> F:
                 metavar="FILE",
                 default="",
                 help="Encrypt them, and check servers by the certificates in this PEM file.",
+            ),
+            click.option(
+                "--tls-check-name",
+                is_flag=True,
+                help="Encrypt them, and check that certificates are for the addresses of the"
+                " servers.",
             ),
             click.option(
                 "--tls-cert",

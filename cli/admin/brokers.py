@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.admin.administer import administrate, json_option, show, show_values
+from txrocketmq.cli.admin.admin_command import administrate, json_option, show, show_values
 from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.errors import MQClientError

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.admin.administer import administrate, json_option, show
+from txrocketmq.cli.admin.admin_command import administrate, json_option, show
 from txrocketmq.cli.command_line import CONTEXT, Servers, progress, run, servers_options
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin

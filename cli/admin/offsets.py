@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from txrocketmq.cli.admin.administer import administrate, confirm, json_option, show, yes_option
+from txrocketmq.cli.admin.admin_command import administrate, confirm, json_option, show, yes_option
 from txrocketmq.cli.admin.lag import GROUP_COLUMNS, group_rows
 from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
 from txrocketmq.client.admin.admin import Admin

@@ -32,13 +32,13 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
-    UnknownKey,
     ignored_keys,
     load_all,
     read_file,
 )
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import load_tls
+from txrocketmq.remoting.settings.unknown_key import UnknownKey
 from txrocketmq.remoting.transport.address import address_facing, address_text
 
 PROG: Final = "txrocketmq standalone"
@@ -56,14 +56,12 @@ READY_TIMEOUT_MS: Final = 10_000
 """How many ms it may take until the broker is registered."""
 
 _ELSEWHERE: Final = "192.0.2.1:9"
-"""An address that no machine has. Our own address on the way there is the one under which others
-reach us."""
+"""An address that no machine has. Our own address on the way there is where others reach us."""
 _LOOK_MS: Final = 2
 _PORTS: Final = range(12_000, 32_000)
 """Free ports are looked for below those that the system gives to outgoing connections."""
 _NEIGHBOURS: Final = (-2, 0, 1)
-"""The distances from the broker's port to its VIP port, to itself, and to the port for
-replication."""
+"""The distances from the broker's port to its VIP port, to itself, and to that of replication."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from txrocketmq.remoting.arguments.arguments import checked_settings, within
 from txrocketmq.remoting.message.compression import DEFAULT_LEVEL, CompressionType
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES
 
 ADDRESS_SEPARATOR = ";"
 DEFAULT_INSTANCE = "DEFAULT"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+MAX_MS = 2**53
+"""For times that have no other limit."""
 CREATE_TOPIC_KEY = "TBW102"
 """The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 
@@ -30,22 +33,25 @@ def _of_environment(name: str) -> Any:
     return field(default_factory=lambda: os.environ.get(name, ""))
 
 
+@within(
+    poll_name_server_interval_ms=(1, MAX_MS),
+    heartbeat_broker_interval_ms=(1, MAX_MS),
+    api_timeout_ms=(1, MAX_MS),
+)
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """One client: where the name servers are, who it is, how often it looks around."""
 
     namesrv_addr: str = field(default_factory=namesrv_addr_of_environment)
-    """The addresses of the name servers as HOST:PORT, separated by semicolons; by default
-    $NAMESRV_ADDR."""
+    """Addresses of name servers as HOST:PORT, separated by semicolons; by default $NAMESRV_ADDR."""
     client_ip: str = ""
-    """The address in the client's id; empty means the address of this machine that faces the name
-    server."""
+    """The address in the client's id; empty means this machine's, as it faces the name server."""
     instance_name: str = DEFAULT_INSTANCE
-    """The second part of the client's id. DEFAULT is replaced by the process id and the time, which
-    is unique."""
+    """The second part of the client's id. DEFAULT is replaced by the process id and the time."""
     keep_default_instance_name: bool = False
-    """Whether DEFAULT is kept as it is, for consumers whose files of offsets are named after the
-    client's id."""
+    """Whether DEFAULT is kept as it is, for files of offsets that are named after the client's id.
+    """
     unit_name: str = ""
     """The third part of the client's id, if it is not empty."""
     poll_name_server_interval_ms: int = 30_000
@@ -68,8 +74,7 @@ class ClientConfig:
     vip_channel_enabled: bool = False
     """Whether messages are sent to the port two below that of the broker."""
     use_heartbeat_v2: bool = False
-    """Whether heartbeats to brokers that support it contain the subscriptions only when these have
-    changed."""
+    """Whether heartbeats contain the subscriptions only when changed, if the broker supports it."""
     access_key: str = _of_environment("ROCKETMQ_ACCESS_KEY")
     """The name of the account that signs requests (ACL); by default $ROCKETMQ_ACCESS_KEY."""
     secret_key: str = _of_environment("ROCKETMQ_SECRET_KEY")
@@ -78,13 +83,17 @@ class ClientConfig:
     """The token that belongs to temporary keys."""
     use_tls: bool = False
     """Whether connections are encrypted."""
-    tls_trust_cert_path: str = ""
-    """A file of certificates in PEM by which servers are checked; if it is empty, servers are not
-    checked."""
-    tls_cert_path: str = ""
+    tls_trust_cert_path: str | os.PathLike[str] = ""
+    """A file of certificates in PEM by which servers are checked; empty: they are not checked."""
+    tls_check_name: bool = False
+    """Whether the certificate of a server must also be for the name or address in its address; this
+    checks servers by the certificates that the system trusts if no file of them is given."""
+    tls_cert_path: str | os.PathLike[str] = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
-    tls_key_path: str = ""
+    tls_key_path: str | os.PathLike[str] = ""
     """A file with the private key of that certificate in PEM."""
+    tls_key_password: str = _of_environment("ROCKETMQ_TLS_KEY_PASSWORD")
+    """The password of that key, if it is encrypted; by default $ROCKETMQ_TLS_KEY_PASSWORD."""
 
     def __repr__(self) -> str:
         """Without the secrets: this is what reaches a log."""
@@ -97,6 +106,17 @@ class ClientConfig:
         return tuple(part for part in parts if part)
 
 
+@within(
+    send_timeout_ms=(1, MAX_MS),
+    retry_times=(0, 2**31 - 2),
+    max_message_bytes=(1, 2**31 - 1),
+    compress_body_over_bytes=(0, 2**31 - 1),
+    compression_level=(0, 9),
+    default_topic_queue_nums=(1, 2**31 - 1),
+    detect_timeout_ms=(1, MAX_MS),
+    detect_interval_ms=(1, MAX_MS),
+)
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
     """How a producer sends. Sizes are in bytes."""
@@ -124,8 +144,7 @@ class ProducerConfig:
     default_topic_queue_nums: int = 4
     """How many queues a topic gets at most when a send creates it."""
     topics: tuple[str, ...] = ()
-    """Topics whose routes are fetched at the start, so that the first send does not have to wait
-    for them."""
+    """Topics whose routes are fetched at the start, so that the first send need not wait."""
     send_latency_fault_enable: bool = False
     """Whether brokers that were slow or failed are passed over for a while."""
     start_detector_enable: bool = False

@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from twisted.logger import Logger
 
 from txrocketmq.client.base.errors import MQClientError, NoRoute, NotRunning
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.consumer.config import (
     MAX_POP,
     ConsumeFrom,
@@ -54,7 +54,7 @@ log = Logger()
 
 
 class PopConsumer:
-    """Takes messages as a member of `group`. `instance` is shared and started by the caller.
+    """Takes messages as a member of `group`.
 
     `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
     MessageSelector. With `orderly`, a queue delivers nothing more until all that it delivered has

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies for distributing queues that need arguments.
 
-Those that do not are in remoting/message/allocate.py, since brokers use them too. All members of a
-group have to use the same one, told the same.
+Those that do not are in remoting/message/allocation.py, since brokers use them too. All members of
+a group have to use the same one, told the same.
 
 Java: AllocateMessageQueueByConfig, AllocateMessageQueueByMachineRoom, AllocateMachineRoomNearby.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from txrocketmq.remoting.message.allocate import Strategy
+from txrocketmq.remoting.arguments.arguments import checked
+from txrocketmq.remoting.message.allocation import Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 
 T = TypeVar("T")
@@ -20,12 +21,14 @@ T = TypeVar("T")
 _ROOM_SEPARATOR: Final = "@"
 
 
+@checked
 def by_config(own: Collection[MessageQueue]) -> Strategy:
     """Always assigns the same queues, whoever else is in the group."""
     own = list(own)
     return lambda *_: list(own)
 
 
+@checked
 def by_machine_room(rooms: Collection[str]) -> Strategy:
     """Assigns the queues of brokers in these machine rooms; brokers are named "room@broker"."""
     rooms = frozenset(rooms)
@@ -48,6 +51,7 @@ def by_machine_room(rooms: Collection[str]) -> Strategy:
     return share
 
 
+@checked
 def nearby_machine_room(
     inner: Strategy,
     room_of_broker: Callable[[MessageQueue], str],

@@ -395,7 +395,7 @@ def test_a_place_that_may_not_be_written_is_told_in_a_line(
     def refused(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "/lake/table")
 
-    monkeypatch.setattr("txrocketmq.spark.ingest.job.Job.run", refused)
+    monkeypatch.setattr("txrocketmq.spark.ingest.job.IngestJob.run", refused)
     assert run(store, "--quiet") == ingest.FAILED
     said = capsys.readouterr().err
     assert said.startswith("txrocketmq ingest: /lake/table may not be written by this process,")

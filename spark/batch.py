@@ -19,7 +19,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.options.zones import zone_of_task
 from txrocketmq.spark.planning.reading import Reading
 
 
@@ -34,5 +33,5 @@ class StoreReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is not None and partition.value is not None:  # Spark's own, when there is none
-            self._reading.use_zone(zone_of_task() or "UTC")
+            self._reading.use_zone()
             yield from self._reading.batches(partition.value)

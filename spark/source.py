@@ -29,6 +29,7 @@ from txrocketmq.spark.options.needs import (
 from txrocketmq.spark.options.option import Use
 from txrocketmq.spark.options.options import SourceOptions, of_table
 from txrocketmq.spark.options.table_options import check_not_changed, options_in, with_options
+from txrocketmq.spark.options.zones import UNKNOWN_ZONE
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -93,7 +94,7 @@ class RocketMQSource(DataSource):
         use = options.use(stream=False)
         options.check(use)
         if use == Use.STORE_BATCH:
-            options = replace(options, tasks_know_zone=True)
+            options = replace(options, tasks_know_zone=True, registered_zone=self.session_zone)
         else:
             options = self._in_session_zone(options)
         _check_columns(options, schema)
@@ -131,11 +132,7 @@ class RocketMQSource(DataSource):
         if not options.local_times:
             return options
         if self.session_zone is None:
-            raise OptionError(
-                "the options have a time without a time zone, and Spark does not say which one the"
-                " session has: write the zone, such as 2026-11-20T08:00:00Z, or call"
-                " register(spark) of txrocketmq.spark"
-            )
+            raise OptionError(UNKNOWN_ZONE)
         return options.in_zone(self.session_zone)
 
     def _options_with(self, schema: StructType) -> SourceOptions:
@@ -150,7 +147,8 @@ class RocketMQSource(DataSource):
         self.parsed.check(Use.SINK)
         from txrocketmq.spark.sink.writer import BatchWriter  # noqa: PLC0415 - only what is used
 
-        return BatchWriter(self.parsed, schema, overwrite=overwrite)
+        options = replace(self.parsed, registered_zone=self.session_zone)
+        return BatchWriter(options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's
         self,
@@ -163,7 +161,8 @@ class RocketMQSource(DataSource):
             StreamWriter,
         )
 
-        return StreamWriter(self.parsed, schema, overwrite=overwrite)
+        options = replace(self.parsed, registered_zone=self.session_zone)
+        return StreamWriter(options, schema, overwrite=overwrite)
 
 
 class OldNameSource(RocketMQSource):

@@ -44,6 +44,7 @@ from txrocketmq.spark.log.log_position import LogPosition, of_offset, to_offset
 from txrocketmq.spark.log.losses import lose, loss_text
 from txrocketmq.spark.options.conditions import Bounds
 from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import check_zone
 from txrocketmq.spark.planning.log_start import first_positions
 from txrocketmq.spark.planning.plan import Extent, stores_of, stream_splits
 from txrocketmq.spark.planning.scan import Scan
@@ -138,6 +139,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields rows of a range of a log. Raises DataLossError, BadRecordError."""
+        check_zone(self._options.zone)
         part: _Part = partition.value
         return self._scan.read(part.split, part.wanted)
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.remoting.primitives.plain_text import plain, plain_error
+from txrocketmq.remoting.primitives.plain_text import plain
 from txrocketmq.spark.arrow.errors import (
     BadRecordError,
     DataLossError,
     OptionError,
     SparkSourceError,
     StoreError,
+    in_a_line,
 )
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forget_stdout()
         return DONE
     except (SparkSourceError, OSError) as error:
-        print(f"{PROG}: {plain_error(error)}", file=sys.stderr)
+        print(f"{PROG}: {plain(in_a_line(error))}", file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
@@ -411,7 +412,8 @@ def _measured(options: argparse.Namespace, job: IngestJob) -> Iterator[_Outcome]
             _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
         except OSError as error:  # it hides neither what was done nor what went wrong
             print(
-                f"{PROG}: the metrics could not be written: {plain_error(error)}", file=sys.stderr
+                f"{PROG}: the metrics could not be written: {plain(in_a_line(error))}",
+                file=sys.stderr,
             )
             outcome.code = outcome.code or FAILED
 

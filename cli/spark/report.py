@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.remoting.primitives.plain_text import plain_error, plain_json
-from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
+from txrocketmq.remoting.primitives.plain_text import plain, plain_json
+from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError, in_a_line
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.findings import Finding, findings
 from txrocketmq.spark.reports.report import (
@@ -134,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         forget_stdout()
     except (SparkSourceError, OSError) as error:
-        print(f"{PROG}: {plain_error(error)}", file=sys.stderr)
+        print(f"{PROG}: {plain(in_a_line(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -152,10 +153,8 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
         )
     source = {"storePath": ",".join(options.store), **given}
     parsed = check(source)
-    if options.html is not None and not options.html.absolute().parent.is_dir():
-        raise NotADirectoryError(
-            f"the folder {options.html.absolute().parent}, where --html is to write, does not exist"
-        )
+    if options.html is not None:
+        _check_place(options.html.absolute())
 
     from rich.console import Console
 
@@ -169,6 +168,16 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     values = parameters(options.now, options.top, options.reserved_hours)
     with Progress(Console(stderr=True)) as progress:
         return ReportJob(stores, source, reports, values).results(progress)
+
+
+def _check_place(path: Path) -> None:
+    """Raises OptionError if no page can be written at this path."""
+    if not path.parent.is_dir():
+        raise OptionError(f"the folder {path.parent}, where --html is to write, does not exist")
+    if path.is_dir():
+        raise OptionError(f"--html {path} is a folder: give the name of a file")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OptionError(f"--html: {path} may not be written by this user")
 
 
 def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:

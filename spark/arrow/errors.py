@@ -19,12 +19,17 @@ wrong, where, and what to do.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import Final
 
 _OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")
 _RAISED: Final = re.compile(r"[\w.]+(?:Error|Exception): .+")
+_COLOR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_CAUSED_BY: Final = re.compile(r"\s*\u21b3\s*")
+"""The arrow before each cause in the errors of the package deltalake."""
+_NEXT_LINE: Final = re.compile(r"\s*\n\s*")
 
 
 class SparkSourceError(Exception):
@@ -85,3 +90,15 @@ def cause(error: Exception) -> str:
     ours = [found[1] for line in lines if (found := _OURS.match(line))]
     raised = [line for line in lines if _RAISED.match(line)]
     return (ours[-1:] or raised[-1:] or lines or [type(error).__name__])[0]
+
+
+def in_a_line(error: BaseException) -> str:
+    """What an error says to people, in one line; errors of ours are whole sentences already."""
+    if isinstance(error, PermissionError) and error.filename:
+        return (
+            f"{error.filename} may not be written by this process, whose user has the id"
+            f" {os.geteuid()}: give that user the right to write there, or name another place"
+        )
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return _NEXT_LINE.sub(" ", _CAUSED_BY.sub(": ", _COLOR.sub("", str(error))).strip())

@@ -54,6 +54,7 @@ from txrocketmq.spark.live.wire.share import share
 from txrocketmq.spark.log.losses import lose
 from txrocketmq.spark.options.offsets import LATEST
 from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import check_zone
 
 _ATTEMPTS = 2
 """How often a broker is asked for the ends of its queues, or told the group's offsets; after that
@@ -136,6 +137,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields rows of parts of queues. Raises ClusterError, DataLossError, BadRecordError."""
+        check_zone(self._options.zone)
         return chain.from_iterable(map(self._scan.read, partition.value))
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -44,6 +44,8 @@ class BadRecordPolicy(NamedTuple):
 
 
 FAIL: Final = BadRecordPolicy("fail")
+_PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+"""What an expression consists of: an escape, a class of characters, or a character."""
 
 
 class TopicPattern(NamedTuple):
@@ -206,7 +208,25 @@ def pattern(option: str, value: str) -> TopicPattern:
         re.compile(value)
     except re.error as error:
         raise OptionError.of(option, value, f"a regular expression ({error})") from None
+    of_light = {each.startswith(LMQ_PREFIX) for each in _alternatives(value)}
+    if len(of_light) == 2:
+        raise OptionError(
+            f"option {option}={value!r} is for light queues and for other topics: give one of both,"
+            f" with {LMQ_PREFIX} at the beginning of each alternative or of none"
+        )
     return TopicPattern(value)
+
+
+def _alternatives(expression: str) -> list[str]:
+    """Returns the alternatives of a regular expression that are in no group."""
+    found, depth = [""], 0
+    for part in _PARTS.findall(expression):
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if part == "|" and not depth:
+            found.append("")
+        else:
+            found[-1] += part
+    return found
 
 
 def json_object(option: str, value: str, forms: str) -> dict[str, Any]:

@@ -282,6 +282,8 @@ class SourceOptions:
     """The zone that in_zone has used."""
     tasks_know_zone: bool = False
     """Whether local_times are in the zone of the session, which only tasks know."""
+    registered_zone: str | None = None
+    """The zone that the session had when the source was registered: see session_zone."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:

@@ -20,6 +20,10 @@ SESSION_ZONE: Final = "spark.sql.session.timeZone"
 _OFFSET: Final = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{1,2}))?", re.ASCII
 )
+UNKNOWN_ZONE: Final = (
+    "there is a time without a time zone, and Spark does not say which one the session has: write"
+    " the zone, such as 2026-11-20T08:00:00Z, or call register(spark) of txrocketmq.spark"
+)
 WIDEST_MS: Final = 18 * 3_600_000
 """No zone's clocks differ more from UTC (the most that Java allows)."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,6 +77,19 @@ def zone_of_task() -> str | None:
 
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(SESSION_ZONE)
+
+
+def session_zone(registered: str | None) -> str:
+    """Returns the time zone of the session of the running task.
+
+    Spark tells tasks only of settings that were made. Where nobody has set a zone, the session has
+    the default, that of the driver's JVM; it is the one that the session had when the source was
+    registered. Raises OptionError if that is not known either.
+    """
+    zone = zone_of_task() or registered
+    if zone is None:
+        raise OptionError(UNKNOWN_ZONE)
+    return zone
 
 
 def check_zone(used: str | None) -> None:

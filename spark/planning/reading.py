@@ -23,6 +23,7 @@ import pyarrow as pa
 from txrocketmq.spark.arrow.threads import in_threads
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.options.options import SourceOptions
+from txrocketmq.spark.options.zones import session_zone
 from txrocketmq.spark.planning.execution import is_later, now_ms
 from txrocketmq.spark.planning.growth import Growth
 from txrocketmq.spark.planning.plan import extents_of, splits, stores_of
@@ -48,10 +49,13 @@ class Reading:
         self._scan = Scan.of(options, output)
         self.schema: pa.Schema = output.schema
 
-    def use_zone(self, zone: str) -> None:
-        """Takes times that name no zone as those of clocks in this one, if only tasks know it."""
+    def use_zone(self) -> None:
+        """In a task, takes times that name no zone as those of the session's clocks.
+
+        Raises OptionError if the zone is not known.
+        """
         if self._options.tasks_know_zone and self._options.local_times:
-            self._options = self._options.in_zone(zone)
+            self._options = self._options.in_zone(session_zone(self._options.registered_zone))
             self._extents = [
                 replace(each, wanted=each.wanted.at(self._options)) for each in self._extents
             ]

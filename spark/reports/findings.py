@@ -242,7 +242,8 @@ def _retention(rows: Sequence[ReportRow]) -> Said:
             waiting = max(r["waiting"] for r in threatened if _name(r, "brokerName") == broker)
             text = (
                 f"{_count(files, 'file')} of the log of {broker} can be deleted within a day,"
-                f" although {_count(waiting, 'consumer group')} have unread messages there."
+                f" although {_count(waiting, 'consumer group')} {'has' if waiting == 1 else 'have'}"
+                " unread messages there."
             )
             yield "problem", text
     for broker in dict.fromkeys(_name(row, "brokerName") for row in going):

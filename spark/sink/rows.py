@@ -98,6 +98,8 @@ class RowMessages:
 
     def __init__(self, fields: Sequence[tuple[str, str]], topic: str | None) -> None:
         self._topic = topic
+        self.has_local_times = False
+        """Whether a column has times without a time zone."""
         self._places: dict[str, int] = {}
         by_name = {column.name.lower(): column for column in (*SINK_COLUMNS, *KAFKA_SINK_COLUMNS)}
         is_of_kafka = "value" in {name.lower() for name, _ in fields}
@@ -117,18 +119,19 @@ class RowMessages:
                 allowed = " or ".join(column.types)
                 raise OptionError(f"the column {name} is {type_}; it must be {allowed}")
             self._places[own_name] = place
+            self.has_local_times |= _plain_type(type_) == "timestamp_ntz"
         if "body" not in self._places:
             raise OptionError("a column body (or value) is needed to write to RocketMQ")
         if topic is None and "topic" not in self._places:
             raise OptionError("a column topic, or the option topic, is needed to write to RocketMQ")
 
     def messages(
-        self, batch: pa.RecordBatch, first_row: int = 0, zone: tzinfo = UTC
+        self, batch: pa.RecordBatch, first_row: int = 0, zone: tzinfo | None = None
     ) -> Iterator[Outgoing]:
         """Yields the messages of a batch, without unique keys; errors count rows from `first_row`.
 
-        Times without a time zone are in `zone`. Raises SparkSourceError when a row has a value that
-        cannot be written.
+        Times without a time zone are in `zone`, or in UTC. Raises SparkSourceError when a row has a
+        value that cannot be written.
         """
         columns: dict[str, Iterable[Any]] = {
             name: _values(batch.column(place), zone) for name, place in self._places.items()
@@ -250,10 +253,10 @@ def _plain_type(type_: str) -> str:
     return "string" if lower.startswith(("stringcollate", "varchar(", "char(")) else lower
 
 
-def _values(column: pa.Array, zone: tzinfo) -> Iterable[Any]:
+def _values(column: pa.Array, zone: tzinfo | None) -> Iterable[Any]:
     if pa.types.is_timestamp(column.type) and column.type.tz is None:
         local = column.to_pylist()
-        return [None if each is None else moment_ms(each, zone) for each in local]
+        return [None if each is None else moment_ms(each, zone or UTC) for each in local]
     if pa.types.is_timestamp(column.type):
         in_ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
         return in_ms.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]

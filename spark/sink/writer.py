@@ -26,7 +26,7 @@ from txrocketmq.spark.live.wire.security import Security
 from txrocketmq.spark.live.wire.transaction import Decision
 from txrocketmq.spark.options.option import Use
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.options.zones import zone_named, zone_of_task
+from txrocketmq.spark.options.zones import session_zone, zone_named
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels
@@ -117,7 +117,9 @@ class _Task:
         group = options.group or DEFAULT_GROUP
         self.half_messages = HalfMessages() if options.transactional else None
         self._rows = sink.rows
-        self._zone = zone_named(zone_of_task() or "UTC")
+        self._zone = None
+        if sink.rows.has_local_times:
+            self._zone = zone_named(session_zone(options.registered_zone))
         self._targets = Targets(sink.cluster)
         self._parcels = Parcels(
             options.max_message_bytes, half_of=group if options.transactional else None

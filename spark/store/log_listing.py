@@ -23,8 +23,8 @@ class _Known(NamedTuple):
     changed_ns: int
     """When the folder was changed last, before it was listed."""
     files: list[NumberedFile]
-    full_bytes: int
-    """The size of the largest file."""
+    growing: list[int]
+    """Places in `files` of those that are smaller than the largest one."""
 
 
 _known: dict[str, _Known] = {}
@@ -34,17 +34,20 @@ _known: dict[str, _Known] = {}
 def log_files(files: Files, directory: str) -> list[NumberedFile]:
     """Returns the numbered files of a folder as they are now, in order, without empty ones.
 
-    Raises FileNotFoundError if there is no such folder.
+    The list is not to be changed: as long as the folder has not changed, it is the same one, so
+    that a table may ask for each queue which files there are. Raises FileNotFoundError if there is
+    no such folder.
     """
     if not isinstance(files, LocalFiles) or files.is_remote:
         return numbered(directory, files.list(directory))
     changed_ns = files.changed_ns(directory)
     known = _known.get(directory)
     if known is not None and known.changed_ns == changed_ns:
-        now = (
-            file if file.size == known.full_bytes else file._replace(size=files.size_of(file.path))
-            for file in known.files
-        )
+        if not known.growing:
+            return known.files
+        now = list(known.files)
+        for place in known.growing:
+            now[place] = now[place]._replace(size=files.size_of(now[place].path))
         return [file for file in now if file.size]
     entries = files.list(directory)
     found = numbered(directory, entries)
@@ -53,5 +56,6 @@ def log_files(files: Files, directory: str) -> list[NumberedFile]:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         full_bytes = max((file.size for file in found), default=0)
-        _known[directory] = _Known(changed_ns, found, full_bytes)
+        growing = [place for place, file in enumerate(found) if file.size < full_bytes]
+        _known[directory] = _Known(changed_ns, found, growing)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -64,6 +65,60 @@ def test_a_batch_goes_by_the_zone_that_the_session_has_now(
     )
     by_where = chosen.option("where", conditions).load()
     assert sorted(row.queueOffset for row in by_where.collect()) == list(range(20, 25))
+
+
+def test_a_session_without_a_setting_has_the_zone_of_its_machine(
+    in_zone: SparkSession, writer: StoreWriter
+) -> None:
+    """Spark says nothing of a zone to the tasks then."""
+    spark = in_zone
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    zones = jvm.java.util.TimeZone
+    before = zones.getDefault()
+    try:
+        zones.setDefault(zones.getTimeZone("Asia/Tokyo"))
+        spark.conf.unset(ZONE)
+        register(spark)
+        assert spark.conf.get(ZONE) == "Asia/Tokyo"
+        load = spark.read.format("rocketmq").option("columns", "queueOffset,storeTimestamp")
+        tokyo = datetime.fromtimestamp(
+            writer.stored[20].store_timestamp / 1000, ZoneInfo("Asia/Tokyo")
+        )
+        local = f"{tokyo.replace(tzinfo=None)}"
+        condition = f"storeTimestamp >= '{local}'"
+        frames = (
+            load.load(str(writer.root)).where(condition),
+            load.option("where", condition).load(str(writer.root)),
+            load.option("startingTimestamp", local).load(str(writer.root)),
+        )
+        assert [each.count() for each in frames] == [HOURS - 20] * 3
+    finally:
+        zones.setDefault(before)
+
+
+def test_a_stream_that_cannot_know_the_zone_says_so(
+    in_zone: SparkSession, writer: StoreWriter, tmp_path: Path
+) -> None:
+    spark = in_zone
+
+    def rows() -> int:
+        moment = datetime.fromtimestamp(writer.stored[20].store_timestamp / 1000, UTC)
+        stream = (
+            spark.readStream.format("rocketmq").option("storePath", str(writer.root))
+            .option("columns", "queueOffset")
+            .option("startingTimestamp", f"{moment.replace(tzinfo=None)}").load()
+        )  # fmt: skip
+        path = tmp_path / str(len(list(tmp_path.iterdir())))
+        query = stream.writeStream.format("noop").option("checkpointLocation", str(path))
+        running = query.trigger(availableNow=True).start()
+        running.awaitTermination()
+        return sum(each["numInputRows"] for each in running.recentProgress)
+
+    assert rows() == HOURS - 20
+    spark.conf.set(ZONE, "Asia/Tokyo")
+    with pytest.raises(PySparkException, match="is Asia/Tokyo, but was UTC when register"):
+        rows()
 
 
 def test_a_read_of_a_cluster_that_cannot_know_the_zone_says_so(

@@ -265,6 +265,16 @@ def test_a_stream_begins_with_a_time(store: StoreWriter, first: int) -> None:
     assert query.places == places(store, first)
 
 
+def test_a_session_with_another_zone_than_the_times_is_told(
+    store: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = reader(store.root, startingTimestamp="2025-11-01T00:00:00")
+    monkeypatch.setattr(stream, "_options", stream._options.in_zone("UTC"))
+    monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: "Asia/Tokyo")
+    with pytest.raises(OptionError, match="timeZone is Asia/Tokyo, but was UTC when register"):
+        Query().run(stream)
+
+
 def test_a_time_that_is_to_come_is_waited_for(store: StoreWriter) -> None:
     time = str(store.stored[-1].store_timestamp + 3)
     query = Query().run(reader(store.root, startingTimestamp=time))

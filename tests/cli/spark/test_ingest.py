@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -383,6 +384,22 @@ def test_nobody_reads_what_verification_found(
     monkeypatch.setattr(ingest, "forget_stdout", lambda: forgotten.append("stdout"))
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     assert forgotten == ["stdout"]
+
+
+def test_a_place_that_may_not_be_written_is_told_in_a_line(
+    store: StoreWriter,
+    started: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/lake/table")
+
+    monkeypatch.setattr("txrocketmq.spark.ingest.job.IngestJob.run", refused)
+    assert run(store, "--quiet") == ingest.FAILED
+    said = capsys.readouterr().err
+    assert said.startswith("txrocketmq ingest: /lake/table may not be written by this process,")
+    assert len(said.splitlines()) == 1
 
 
 def test_a_store_has_to_be_named(store: StoreWriter, capsys: pytest.CaptureFixture[str]) -> None:

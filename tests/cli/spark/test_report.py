@@ -98,6 +98,19 @@ def test_what_is_wrong_is_said_before_anything_is_read(
     assert len(error.splitlines()) == 1
 
 
+def test_a_page_that_cannot_be_written_is_told_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert report.main(["--store", "/s", "--html", str(tmp_path)]) == 1
+    assert f"--html {tmp_path} is a folder: give the name of a file" in capsys.readouterr().err
+    page = tmp_path / "report.html"
+    for locked in (tmp_path, page):
+        monkeypatch.setattr("os.access", lambda path, _mode, locked=locked: path != locked)
+        assert report.main(["--store", "/s", "--html", str(page)]) == 1
+        assert f"--html: {page} may not be written by this user" in capsys.readouterr().err
+        page.touch()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

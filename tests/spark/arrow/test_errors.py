@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from typing import Any
 
@@ -51,3 +53,27 @@ def test_an_error_of_python_is_its_last_line() -> None:
 def test_other_errors_are_their_first_line() -> None:
     assert errors.cause(_of_spark("\n[OOM] no memory\n at line 1")) == "[OOM] no memory"
     assert errors.cause(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.TableError("a table,  as it is"), "a table,  as it is"),
+        (OSError("no device"), "no device"),
+        (OSError(errno.ENOSPC, "No space left on device", "/t/a"), "/t/a: No space left on device"),
+        (
+            OSError("File error\n   \x1b[31m\u21b3\x1b[0m Unable to open /t\n \u21b3 denied\n\n"),
+            "File error: Unable to open /t: denied",
+        ),
+        (errors.TableError("/t could not be made:\nError: 13"), "/t could not be made: Error: 13"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/t/a"),
+            (
+                f"/t/a may not be written by this process, whose user has the id {os.geteuid()}:"
+                " give that user the right to write there, or name another place"
+            ),
+        ),
+    ],
+)
+def test_errors_for_people_are_a_line(error: Exception, said: str) -> None:
+    assert errors.in_a_line(error) == said

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from tests.spark.live.fakes import NAME_SERVER, FakeBroker, World, queue
@@ -13,7 +14,7 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE
-from txrocketmq.spark.arrow.errors import ClusterError, DataLossError
+from txrocketmq.spark.arrow.errors import ClusterError, DataLossError, OptionError
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.live import bounds, stream
 from txrocketmq.spark.live.life import EXPIRED
@@ -80,6 +81,16 @@ def test_a_new_stream_begins_at_the_end(world: MakeWorld, reader: MakeReader) ->
     assert ranges(ours, start, end) == [("b/0", 5, 7)]
     assert ours.latestOffset(end, ALL) is end
     assert at(ours.reportLatestOffset() or {}) == {"a/0": 13, "a/1": 3, "b/0": 7}
+
+
+def test_a_session_with_another_zone_than_the_times_is_told(
+    world: MakeWorld, reader: MakeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = reader(some(world), startingTimestamp="2025-11-01T00:00:00")
+    monkeypatch.setattr(ours, "_options", ours._options.in_zone("UTC"))
+    monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: "Asia/Tokyo")
+    with pytest.raises(OptionError, match="timeZone is Asia/Tokyo, but was UTC when register"):
+        ours.read(InputPartition(()))
 
 
 def test_or_where_it_is_told(world: MakeWorld, reader: MakeReader) -> None:

@@ -90,6 +90,27 @@ def test_patterns_match_whole_names() -> None:
     assert not pattern.matches("my-orders-eu")
 
 
+@pytest.mark.parametrize("text", ["%LMQ%a|b", "b|%LMQ%a", "%LMQ%(a|c)|b", r"%LMQ%[|)]\||b"])
+def test_a_pattern_is_for_light_queues_or_for_others(text: str) -> None:
+    with pytest.raises(OptionError, match="is for light queues and for other topics: give one"):
+        values.pattern("topicPattern", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_light"),
+    [
+        ("%LMQ%a|%LMQ%b", True),
+        ("%LMQ%(a|b)", True),
+        (r"%LMQ%a\|b", True),
+        ("%LMQ%[]|(]+", True),
+        ("a|b", False),
+        ("(%LMQ%a|b)", False),
+    ],
+)
+def test_alternatives_are_those_of_the_whole_pattern(text: str, is_light: bool) -> None:
+    assert values.pattern("topicPattern", text).is_light == is_light
+
+
 def test_assignments_by_broker_and_everywhere() -> None:
     found = values.assignment("assign", '{"t": {"a": [0, 1]}, "u": [2]}')
     assert found.topics() == {"t", "u"}

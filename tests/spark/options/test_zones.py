@@ -14,6 +14,7 @@ from txrocketmq.spark.options.zones import (
     WIDEST_MS,
     check_zone,
     in_zone_ms,
+    session_zone,
     zone_named,
     zone_of_task,
 )
@@ -140,6 +141,16 @@ def test_the_order_of_times_is_checked_when_they_are_known() -> None:
     assert options.in_zone("Asia/Tokyo").zone == "Asia/Tokyo"
     with pytest.raises(OptionError, match="endingTimestamp is before startingTimestamp"):
         options.in_zone("UTC")
+
+
+def test_tasks_go_by_the_zone_that_is_set_or_by_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert session_zone("Asia/Tokyo") == "Asia/Tokyo"
+    with pytest.raises(OptionError, match="a time without a time zone, and Spark does not say"):
+        session_zone(None)
+    monkeypatch.setattr("txrocketmq.spark.options.zones.zone_of_task", lambda: "UTC")
+    assert session_zone("Asia/Tokyo") == session_zone(None) == "UTC"
 
 
 def test_outside_of_a_task_there_is_no_zone() -> None:

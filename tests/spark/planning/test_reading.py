@@ -25,6 +25,7 @@ from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutStatu
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.properties import INNER_MULTI_DISPATCH, encode_properties
+from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.arrow.schema import MESSAGES
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.options.options import SourceOptions
@@ -66,13 +67,16 @@ def test_conditions_go_by_the_zone_that_tasks_know(tmp_path: Path, step: dict[st
     options = SourceOptions.of(
         {"storePath": str(writer.root), "columns": "topic", "where": text, **step}
     )
-    made = Reading(replace(options, tasks_know_zone=True), Output.of(options))
+    options = replace(options, tasks_know_zone=True)
+    made = Reading(replace(options, registered_zone="Asia/Tokyo"), Output.of(options))
     parts = made.parts()
-    made.use_zone("Asia/Tokyo")
+    made.use_zone()
     rows = [
         row["topic"] for part in parts for batch in made.batches(part) for row in batch.to_pylist()
     ]
     assert rows == [str(hour) for hour in range(30, 60)]
+    with pytest.raises(OptionError, match="does not say which one the session has: write the zone"):
+        Reading(options, Output.of(options)).use_zone()
 
 
 def test_no_pyspark_is_needed() -> None:

@@ -99,6 +99,8 @@ def test_a_file_that_goes_before_its_groups_have_read_it_is_a_problem() -> None:
         "retention",
     )
     assert "it can go already" in note.text
+    (one, _) = _found("retention", {**late, "waiting": 1})
+    assert "although 1 consumer group has unread messages" in one.text
 
 
 def test_the_space_of_deleted_topics_is_told() -> None:

@@ -105,10 +105,14 @@ def test_a_time_of_delivery_without_a_zone_is_in_that_of_the_session() -> None:
     arrays = [pa.array([row[name]], _ARROW[kind]) for name, kind in types.items()]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(types))
     for zone, at in (("UTC", 8), ("Asia/Tokyo", -1), ("-03:00", 11)):
-        made = RowMessages(list(types.items()), "T").messages(batch, zone=zone_named(zone))
+        rows = RowMessages(list(types.items()), "T")
+        assert rows.has_local_times
+        made = rows.messages(batch, zone=zone_named(zone))
         moment = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=at)
         (only,) = made
         assert only.message.properties["TIMER_DELIVER_MS"] == str(int(moment.timestamp() * 1000))
+    with_zone = [("body", "string"), ("deliverTimestamp", "timestamp")]
+    assert not RowMessages(with_zone, "T").has_local_times
 
 
 def test_the_option_goes_before_the_column_topic() -> None:

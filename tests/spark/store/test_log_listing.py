@@ -41,8 +41,11 @@ def _age(folder: Path, ago_s: int) -> None:
     os.utime(folder, ns=(at_ns, at_ns))
 
 
+Sizes = Callable[[CountedFiles], list[tuple[int, int]]]
+
+
 @pytest.fixture
-def sizes(tmp_path: Path) -> Callable[[CountedFiles], list[tuple[int, int]]]:
+def sizes(tmp_path: Path) -> Sizes:
     _make(tmp_path, 0)
     _make(tmp_path, 100)
     (tmp_path / "notes").write_text("no file of the log")
@@ -54,14 +57,17 @@ def sizes(tmp_path: Path) -> Callable[[CountedFiles], list[tuple[int, int]]]:
     return sizes_of
 
 
-Sizes = Callable[[CountedFiles], list[tuple[int, int]]]
-
-
 def test_a_folder_that_has_not_changed_is_listed_once(sizes: Sizes) -> None:
     files = CountedFiles()
     for _ in range(3):
         assert sizes(files) == [(0, 100), (100, 100)]
     assert files.asked == ["list"]
+
+
+def test_asking_again_costs_no_more_with_many_files(tmp_path: Path, sizes: Sizes) -> None:
+    files = CountedFiles()
+    sizes(files)
+    assert log_files(files, str(tmp_path)) is log_files(files, str(tmp_path))
 
 
 def test_files_come_and_go(tmp_path: Path, sizes: Sizes) -> None:

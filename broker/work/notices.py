@@ -73,7 +73,7 @@ def wrong_body(damage: Damage, more: int) -> None:
 def level_stands_still(level: int, topic: str, status: str) -> None:
     """The store refuses a delayed message that is due; it is tried again."""
     log.warn(
-        "delay level {delay_level} stands still: the store takes no message for {topic}: {status}",
+        "delay level {delay_level} is on hold: the store accepts no messages for {topic}: {status}",
         delay_level=level,
         topic=topic,
         status=status,
@@ -229,7 +229,7 @@ def timers_warn(what: str) -> None:
 def timers_stand_still(topic: str, status: str) -> None:
     """The store refuses a timer message that is due; it is tried again."""
     log.warn(
-        "timer messages stand still: the store takes no message for {topic}: {status}",
+        "timer messages are on hold: the store accepts no messages for {topic}: {status}",
         topic=topic,
         status=status,
     )

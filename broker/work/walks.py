@@ -68,7 +68,7 @@ class Walks:
             walk.close()
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY,
-                f"{MAX_WALKS} requests that look at everything are under way: try again later",
+                f"{MAX_WALKS} full scans are running already; try again later",
             )
         pending = PendingReply(is_work=True)
         if self._under_way:

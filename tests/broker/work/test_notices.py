@@ -55,7 +55,7 @@ def test_a_damaged_index(said: Callable[[], str]) -> None:
 def test_levels(said: Callable[[], str]) -> None:
     level_stands_still(3, "Orders", "SERVICE_NOT_AVAILABLE")
     not_readable(4, 12, 99)
-    assert "delay level 3 stands still" in said()
+    assert "delay level 3 is on hold" in said()
     assert "12 messages of delay level 4, from offset 99 on" in said()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.cli import welcome
+from txrocketmq.cli.servers import welcome
 from txrocketmq.cli.clients import send, tail
-from txrocketmq.cli.welcome import own_command
+from txrocketmq.cli.servers.welcome import own_command
 
 
 @pytest.fixture(autouse=True)

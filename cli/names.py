@@ -137,7 +137,7 @@ class Names:
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             new = self._folder / f"{kind}.{os.getpid()}"
-            new.write_bytes(orjson.dumps(kept))
+            new.write_bytes(orjson.dumps([kept.time_ms, kept.names]))
             new.replace(self._folder / kind)
 
 

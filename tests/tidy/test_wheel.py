@@ -122,7 +122,7 @@ makes a certificate for itself."""
 @pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
 def test_the_commands_run_from_the_wheel(command: str, environment: Path) -> None:
     shown = _run([environment / "bin" / command, "--help"], environment.parent)
-    assert shown.startswith(f"usage: {command}")
+    assert shown.startswith(f"Usage: {command}")
 
 
 def test_the_broker_shows_its_configuration_from_the_wheel(environment: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -66,7 +67,7 @@ def text(found: Overview, width: int) -> str:
     topics = sorted(found.topics, key=lambda each: (-each.get("messages", 0), each["topic"]))
     groups = sorted(found.groups, key=lambda each: (-each["lag"], each["group"]))
     brokers = [{**each, "disk": _percent(each["diskRatio"])} for each in found.brokers]
-    parts = [f"Name servers: {plain(found.name_servers)}"]
+    parts = [_wrapped(f"Name servers: {found.name_servers}", width)]
     if brokers:
         folds = ("version", "address", "cluster")
         parts.append(table_text(brokers, BROKER_COLUMNS, folds=folds, width=width))
@@ -78,7 +79,7 @@ def text(found: Overview, width: int) -> str:
         parts.append(_shown(groups, found.more_groups, lag.ALL_COLUMNS, "lag", width))
     else:
         parts.append("No consumer group has consumed anything yet.")
-    said = [f"Warning: {plain(each)}" for each in found.warnings] or ["No warnings."]
+    said = [_wrapped(f"Warning: {each}", width) for each in found.warnings] or ["No warnings."]
     return "\n\n".join([*parts, "\n".join(said)])
 
 
@@ -96,6 +97,10 @@ def _shown(
     if not left:
         return table
     return f"{table}\n... and {left:,} more: 'txrocketmq {command_of_all}' lists all."
+
+
+def _wrapped(sentence: str, width: int) -> str:
+    return "\n".join(wrap(plain(sentence), width, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _percent(ratio: float | None) -> str | None:

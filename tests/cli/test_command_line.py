@@ -196,12 +196,14 @@ def every_help() -> Iterator[tuple[str, click.Command | None, str]]:
         yield server.__name__, None, shown.getvalue()
 
 
-def _helps(name: str, command: click.Command) -> Iterator[tuple[str, click.Command, str]]:
-    context = click.Context(command, info_name=name, **command.context_settings)
-    yield name, command, command.get_help(context)
+def _helps(
+    name: str, command: click.Command, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Command, str]]:
+    context = click.Context(command, parent, name, **command.context_settings)
+    yield context.command_path, command, command.get_help(context)
     if isinstance(command, click.Group):
         for each, below in command.commands.items():
-            yield from _helps(f"{name} {each}", below)
+            yield from _helps(each, below, context)
 
 
 def test_all_help_has_one_style(monkeypatch: pytest.MonkeyPatch) -> None:

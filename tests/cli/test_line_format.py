@@ -47,7 +47,8 @@ def test_what_a_message_does_not_have_is_empty() -> None:
 @pytest.mark.parametrize(
     ("form", "why"),
     [("%q %s", "%q means nothing: there are %s"), ("%s%", "% means nothing"),
-     (r"%s\q", r"\\q means nothing: there are \\n"), (r"%s\x1", "means nothing"), ("%s\\", "nothing")],
+     (r"%s\q", r"\\q means nothing: there are \\n"), (r"%s\x1", "means nothing"),
+     ("%s\\", "nothing")],
 )  # fmt: skip
 def test_what_means_nothing(made: type[Printing | Reading], form: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):

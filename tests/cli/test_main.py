@@ -53,8 +53,13 @@ def test_no_command_and_options_alone_are_those_of_the_overview(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     got: list[list[str]] = []
-    command = SimpleNamespace(main=lambda arguments: got.append(arguments) or 0)
-    monkeypatch.setitem(sys.modules, "txrocketmq.cli.admin.status", command)
+
+    def command(arguments: list[str]) -> int:
+        got.append(arguments)
+        return 0
+
+    status = SimpleNamespace(main=command)
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.admin.status", status)
     for arguments in ([], ["-n", "a:1"], ["--json"]):
         assert main(arguments) == 0
     assert got == [[], ["-n", "a:1"], ["--json"]]

@@ -34,7 +34,7 @@ class AServer:
         self.topics = ["Orders", "Other", "%RETRY%g"]
         self.asked: list[int] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listening.getsockname()[1]
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def test_the_secret_key_is_not_on_the_command_line(
 ) -> None:
     monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "hush")
     assert two.run(main, "add", "acl", "-n", "a:1", "--access-key", "me") == 0
-    assert ContextFile.read().get("acl").secret_key == "hush"
+    assert ContextFile.read().get("acl").secret_key == "hush"  # noqa: S105 - of no account
     assert two.run(main, "show", "acl") == 0
     assert ["secret_key", "(hidden)"] in two.lines
     assert "hush" not in two.out
@@ -61,7 +61,7 @@ def test_the_secret_key_is_asked_for(two: Administered, monkeypatch: pytest.Monk
     monkeypatch.delenv("ROCKETMQ_SECRET_KEY", raising=False)
     monkeypatch.setattr("click.prompt", lambda *_, **__: "typed")
     assert two.run(main, "add", "acl", "-n", "a:1", "--access-key", "me") == 0
-    assert ContextFile.read().get("acl").secret_key == "typed"
+    assert ContextFile.read().get("acl").secret_key == "typed"  # noqa: S105 - of no account
 
 
 def test_commands_use_the_context(two: Administered, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def many() -> Overview:
         [BROKER],
         [a_topic(n) for n in range(25)] + [{"topic": "silent"}],
         [a_group(n) for n in range(25)],
-        ["Something is wrong."],
+        ["Something is wrong, " + "and it takes many words to say what it is. " * 5],
         more_topics=100,
     )
 
@@ -53,7 +53,8 @@ def test_everything_is_there_and_80_columns_wide() -> None:
     assert lines[0] == "Name servers: 10.0.0.1:9876"
     assert lines[3].split()[:3] == ["broker-a", "0", "10.0.1.1:10911"]
     assert lines[3].endswith(" 37%")
-    assert lines[-1] == "Warning: Something is wrong."
+    assert lines[-4].startswith("Warning: Something is wrong, and")
+    assert all(line.startswith("  ") for line in lines[-3:])
 
 
 def test_the_most_important_come_first_and_the_rest_is_counted() -> None:

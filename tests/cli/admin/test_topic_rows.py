@@ -12,6 +12,7 @@ from tests.client.admin.fake_cluster import Cluster, refused
 from tests.client.fakes import BROKER_A, result_of
 from txrocketmq.cli.admin.topic_rows import SAMPLES, OwnTopics, topic_rows
 from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.body.stats import TopicOffset, TopicStatsTable
 from txrocketmq.remoting.protocol.operations import admin
 
@@ -26,8 +27,6 @@ class Topics(Stored):
         self.cluster.connections.on(BROKER_A, admin.GET_TOPIC_STATS_INFO, self._stats)
 
     def _stats(self, _: str, header: Any, __: bytes) -> Reply[Any]:
-        from txrocketmq.remoting.message.message import MessageQueue
-
         table = {
             MessageQueue(topic, "broker-a", queue_id): TopicOffset(
                 min_offset=0,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from txrocketmq.cli.clients import send, tail
 from txrocketmq.cli.command_line import DEFAULT_NAMESRV
 from txrocketmq.cli.context_file import Context, ContextFile, contexts_path
 from txrocketmq.cli.servers import welcome
-from txrocketmq.cli.clients import send, tail
 from txrocketmq.cli.servers.welcome import own_command
 
 

@@ -75,6 +75,8 @@ def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         **os.environ,
         "NAMESRV_ADDR": found.group(1),
         "METRICS": f"127.0.0.1:{metrics}",
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }
 

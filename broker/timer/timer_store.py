@@ -163,7 +163,7 @@ class TimerStore:
         """Moves the broken timer log aside and begins again, as making the wheel anew has not
         helped.
         """
-        self.warnings.append(self._broken("has units that are none"))
+        self.warnings.append(self._broken("has units that are not valid"))
         self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
 
     # --- the wheel from the timer log ---

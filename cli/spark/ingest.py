@@ -93,7 +93,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.format != "iceberg" and (options.catalog or options.table):
         parser.error("arguments --catalog and --table are for --format iceberg")
     if options.dry_run and options.metrics is not None:
-        parser.error("argument --metrics: a --dry-run does nothing that could be measured")
+        parser.error("argument --metrics: a --dry-run has nothing to measure")
     return options
 
 
@@ -448,7 +448,7 @@ def _show_plan(plan: Plan | None) -> None:
     for split in plan.splits:
         print(f"  {plain(str(split.broker))} [{split.start}, {split.end})")
     for lost in plan.lost:
-        print(f"  gone before it was taken: {plain(str(lost))}")
+        print(f"  deleted before it was copied: {plain(str(lost))}")
 
 
 def _verify(job: Job) -> int:
@@ -472,7 +472,7 @@ def show_verification(found: Verification) -> None:
         print(f"{plain(str(broker))}: not compared, because --store names no store of this broker")
     if found.deleted:
         deleted = plain(_some(found.deleted))
-        print(f"deleted, so what is left was compared with the log only: {deleted}")
+        print(f"deleted topics, whose remains were compared with the log only: {deleted}")
     if found.unreadable:
         print(plain(str(found.unreadable)))
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

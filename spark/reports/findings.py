@@ -118,8 +118,8 @@ def _lag(rows: Sequence[Row]) -> Said:
             f" {_name(row, 'topic')}{waited}."
         )
         (recent if age is not None and age < RECENT_S else late).append(text)
-    yield from _most("note", recent, "pairs of a group and a topic have a recent lag")
-    yield from _most("warning", late, "pairs of a group and a topic lag")
+    yield from _most("note", recent, "groups have a recent lag")
+    yield from _most("warning", late, "groups are behind")
 
 
 def _throughput(rows: Sequence[Row]) -> Said:
@@ -180,8 +180,8 @@ def _retries(rows: Sequence[Row]) -> Said:
     yield from _most("problem", dead, "groups have dead letters")
     often = [
         f"Group {_name(row, 'group')} retries often: "
-        f"{_count(row['retries'], 'retry', 'retries')} make up"
-        f" {row['retryPercent']:.3g} % of what it has consumed."
+        f"{_count(row['retries'], 'retry', 'retries')},"
+        f" {row['retryPercent']:.3g} for every 100 messages that it has consumed."
         for row in rows
         if _number(row, "retryPercent") >= RETRY_PERCENT
     ]

@@ -177,7 +177,7 @@ class LogWalk:
         return False
 
     def units_behind(self) -> int:
-        """After the walk: how many messages queues know of at its end or behind."""
+        """After the walk: how many messages queues refer to at its end or behind."""
         return 0 if self._units is None else self._units.count_up_to(END)
 
     def _next_proven(self) -> int | None:

@@ -47,7 +47,8 @@ FILE = {
         ("retries", {"group": "g", "retries": 3, "deadLetters": 2, "retryPercent": 1.0}, "problem",
          "Group g has given up 2 messages as dead letters."),
         ("retries", {"group": "g", "retries": 12, "deadLetters": 0, "retryPercent": 12.0},
-         "warning", "Group g retries often: 12 retries make up 12 % of what it has consumed."),
+         "warning",
+         "Group g retries often: 12 retries, 12 for every 100 messages that it has consumed."),
         ("transactions", {"topic": "t", "producerGroup": "p", "messages": 2, "age": 60}, "warning",
          ("Producer group p has neither committed nor rolled back 2 messages that it prepared for"
          " topic t; the oldest is 1 min old.")),
@@ -125,7 +126,7 @@ def test_the_worst_come_first_and_many_of_a_kind_are_counted() -> None:
     rows = [{**LAG, "group": f"g{n}"} for n in range(MOST_OF_A_KIND + 3)]
     found = _found("lag", *rows, {**LAG, "lag": 0, "gone": 1})
     assert [each.level for each in found] == ["problem", *["warning"] * (MOST_OF_A_KIND + 1)]
-    assert found[-1].text == "3 more pairs of a group and a topic lag."
+    assert found[-1].text == "3 more groups are behind."
     assert {each.level for each in found} <= set(LEVELS)
 
 

@@ -185,7 +185,7 @@ class Bench:
         for data in reads[COUNTED_READS:]:
             self.peer.dataReceived(data)
         parts.store._index.write_pending(self.broker.clock.now_ms())  # noqa: SLF001 - see above
-        parts.store._index.write_pending = lambda _: None  # noqa: SLF001
+        parts.store._index.write_pending = lambda *_: None  # noqa: SLF001
         sys.settrace(called)
         try:
             for data in reads[:COUNTED_READS]:

@@ -40,7 +40,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.timers.life(parts.topics),
         parts.after_durable.life(sync, parts.later),
         parts.pop.check_points.life(),
-        parts.cold_reads.life(),
+        parts.patience.life(),
         parts.in_order.life(),
         parts.group_changes.life(),
         parts.consumers.life(),

@@ -24,12 +24,15 @@ from txrocketmq.broker.processors.pull.offset import OffsetProcessor
 from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull.pull_subscription import PullSubscriptions
 from txrocketmq.broker.processors.pull.query_message import QueryMessageProcessor
+from txrocketmq.broker.processors.send.batches import Batches
 from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
 from txrocketmq.broker.processors.send.reply_message import ReplyMessageProcessor
+from txrocketmq.broker.processors.send.send_answers import SendAnswers
 from txrocketmq.broker.processors.send.send_back import SendBackProcessor
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send.writes import Writes
 from txrocketmq.remoting.codes import SerializeType
 
 
@@ -41,8 +44,11 @@ def all_processors(
     `serialize_type` is the form in which headers are written.
     """
     config, topics, groups, store = parts.config, parts.topics, parts.groups, parts.store
+    send_checks = SendChecks(config, topics, store)
+    pop_checks = PopChecks(config, topics, groups)
     return [
-        *_send_processors(parts, serialize_type),
+        *_writing_processors(parts, send_checks, pop_checks, serialize_type),
+        *_send_processors(parts, send_checks),
         PullMessageProcessor(
             config,
             topics,
@@ -51,7 +57,7 @@ def all_processors(
             parts.store,
             parts.stats,
             parts.polling,
-            parts.cold_reads,
+            parts.patience,
             parts.broadcast_offsets,
         ),
         OffsetProcessor(
@@ -61,7 +67,7 @@ def all_processors(
             parts.store,
             parts.schedule,
             parts.walks,
-            parts.cold_reads,
+            parts.patience,
         ),
         HeartbeatProcessor(
             parts.topics,
@@ -73,7 +79,7 @@ def all_processors(
             parts.in_order,
         ),
         QueueLockProcessor(parts.locks, parts.walks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
+        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
         AssignmentProcessor(
             parts.config,
             parts.topics,
@@ -84,22 +90,20 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            config, topics, groups, parts.consumers, store, parts.cold_reads, parts.walks
+            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
         ),
-        *_pop_processors(parts),
+        *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
     ]
 
 
-def _pop_processors(parts: Parts) -> list[object]:
+def _pop_processors(parts: Parts, checks: PopChecks) -> list[object]:
     config, topics, pop = parts.config, parts.topics, parts.pop
-    checks = PopChecks(config, topics, parts.groups)
     clocks = parts.clock, parts.steady_clock or parts.clock
-    attempts = Attempts(pop.walks, parts.cold_reads)
+    attempts = Attempts(pop.walks)
     return [
         PopMessageProcessor(checks, parts.filters, pop.queues, pop.polling, attempts, *clocks),
-        AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
         PopNotificationProcessor(config, checks, topics, parts.store, pop, attempts, *clocks),
         PeekMessageProcessor(
             config, checks, topics, parts.store, parts.stats, pop.queues, attempts
@@ -107,8 +111,12 @@ def _pop_processors(parts: Parts) -> list[object]:
     ]
 
 
-def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object]:
-    send_checks = SendChecks(parts.config, parts.topics, parts.store)
+def _writing_processors(
+    parts: Parts, send_checks: SendChecks, pop_checks: PopChecks, serialize_type: SerializeType
+) -> list[object]:
+    """Those whose requests are served in one run."""
+    config = parts.config
+    answers = SendAnswers(parts.known_as.store_host, serialize_type)
     ends = EndTransactionProcessor(
         parts.config,
         parts.intake,
@@ -117,21 +125,29 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.after_durable,
         parts.transaction_metrics,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
+    batches = Batches(
+        send_checks, parts.intake, parts.walks, answers, config.broker_cluster_name, parts.clock
+    )
+    sends = SendMessageProcessor(
+        parts.configuration,
+        send_checks,
+        parts.intake,
+        answers,
+        batches,
+        parts.known_as.store_host,
+        parts.known_as.unique_keys(),
+    )
+    acks = AckMessageProcessor(
+        config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
+    )
+    writes = Writes(parts.intake, send_checks, answers, sends, ends, batches, acks)
+    return [writes, sends, ends, acks]
+
+
+def _send_processors(parts: Parts, send_checks: SendChecks) -> list[object]:
     return [
-        SendMessageProcessor(
-            parts.configuration,
-            send_checks,
-            parts.intake,
-            ends,
-            parts.known_as.store_host,
-            parts.known_as.unique_keys(),
-            parts.walks,
-            parts.clock,
-            serialize_type,
-        ),
-        ends,
         RecallMessageProcessor(parts.config, parts.topics, parts.intake, parts.known_as.store_host),
         ReplyMessageProcessor(
             parts.config,
@@ -149,7 +165,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
             parts.stats,
             parts.known_as.store_host,
             parts.clock,
-            parts.cold_reads,
+            parts.patience,
         ),
     ]
 

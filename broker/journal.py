@@ -87,9 +87,7 @@ class Journal:
             yield
 
     def who(self) -> str:
-        """Names the request that is being served now, and its peer; or the cause set by
-        `because`.
-        """
+        """Names the request that is being served and its peer, or the cause of `because`."""
         if self._cause:
             return self._cause
         for dispatcher in self._dispatchers:
@@ -99,9 +97,7 @@ class Journal:
         return _BY_ITSELF
 
     def went(self, what: str, error: object) -> None:
-        """Logs that some kind of work has begun to fail, or that it works again (`error` is
-        None).
-        """
+        """Logs that some kind of work has begun to fail, or works again (`error` is None)."""
         if error is None and what in self._failing:
             self._failing.remove(what)
             log.info("{what} works again", what=what)

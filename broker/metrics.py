@@ -116,9 +116,7 @@ class BrokerMetrics:
         }
 
     def collect(self) -> Collecting:
-        """Yields all metrics in pieces of a few samples; the pieces of one name follow one
-        another.
-        """
+        """Yields all metrics in pieces of a few samples, those of one name in succession."""
         yield from self._whole()
         yield from self._clients()
         yield from self._in()
@@ -145,9 +143,7 @@ class BrokerMetrics:
         labels: tuple[str, ...],
         samples: Iterable[Sample | None],
     ) -> Collecting:
-        """Yields a metric with many samples in small pieces; a None among the samples ends a
-        piece.
-        """
+        """Yields a metric with many samples in small pieces, each of which a None ends."""
         piece: list[Sample] = []
         for sample in samples:
             if sample is not None:
@@ -417,9 +413,7 @@ class BrokerMetrics:
         )
 
     def _due_within(self, now_ms: int) -> Iterator[Sample | None]:
-        """Counts the timer messages that are due between one bound and the next; yields None to
-        pause.
-        """
+        """Counts the timer messages that are due between two bounds; yields None to pause."""
         wheel, disk = self._parts.timers.wheelwork.wheel, tuple(ON_DISK.values())
         after_ms = 0
         for bound_s in _TIMER_BOUNDS_S:

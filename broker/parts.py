@@ -45,10 +45,10 @@ from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.question import Questions
-from txrocketmq.broker.work import saving
-from txrocketmq.broker.work.cold_reads import ColdReads, InThread, OneByOne, at_once
 from txrocketmq.broker.work.in_order import InOrder
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.settings.config_file import Configuration
@@ -88,7 +88,7 @@ class Parts:
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call()
     later: Callable[[float, Callable[[], None]], object] = lambda _, call: call()
     in_thread: InThread = at_once
-    write_in_thread: saving.InThread = saving.at_once
+    write_in_thread: InThread = at_once
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
     known_as: KnownAs = field(default_factory=KnownAs)
 
@@ -118,8 +118,8 @@ class Parts:
     stats: BrokerStats = field(init=False)
     polling: LongPolling = field(init=False)
     pop: Pop = field(init=False)
-    cold_reads: ColdReads = field(init=False)
-    _own_reads: OneByOne = field(init=False)
+    patience: Patience = field(init=False)
+    in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
 
@@ -134,8 +134,8 @@ class Parts:
             self.files.append(JsonFile(folder / name))
             return self.files[-1]
 
+        self.patience = self.walks.patience = Patience(self.in_thread)
         self.in_order = InOrder(self.walks)
-        self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.store_services = StoreServices(self.store, self.write_in_thread)
         light = is_served(store_config)
@@ -169,13 +169,12 @@ class Parts:
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         timer_metrics = TimerMetrics(file("timermetrics"), clock)
-        self.timers = Timers(files, self.intake, timer_metrics, self.in_thread)
+        self.timers = Timers(files, self.intake, timer_metrics, self.in_thread, self.patience)
         self.transaction_check = self._check()
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), clock, self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
-        self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
     def _transforms(self, store_config: StoreConfig, steady_clock: Callable[[], int]) -> Transforms:
@@ -214,7 +213,7 @@ class Parts:
             self.transaction_metrics,
             self.after_durable,
             lambda: self.known_as.store_host,
-            self._own_reads,
+            self.patience,
         )
 
     def _pop(self, order_file: JsonFile) -> Pop:
@@ -230,7 +229,7 @@ class Parts:
             clock=self.clock,
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
-            in_thread=self._own_reads,
+            patience=self.patience,
             timer=self.walks.timer,
         )
 

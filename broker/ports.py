@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
@@ -41,7 +42,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = []
+        self.guards: list[Guard] = Role(parts.store.config).guards()
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

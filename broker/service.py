@@ -24,6 +24,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
 from txrocketmq.broker.work.slices import Slices
 from txrocketmq.broker.work.walks import Walks
@@ -219,7 +220,7 @@ class Broker:
             done.callback(None)
 
         read: Deferred[None] = Deferred()
-        self.parts.cold_reads.stop(lambda: read.callback(None))
+        self.parts.patience.stop(lambda: read.callback(None))
         waiting = DeferredList(
             [self.server.stop(), read, *self._threads.running], consumeErrors=True
         )
@@ -238,12 +239,12 @@ class Broker:
     def _wake_soon(self) -> None:
         self.clock.later(0, self.parts.polling.run_woken)
 
-    def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+    def _read_ahead(self, work: Work, done: Done) -> None:
         """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
 
         def read(error: Exception | None) -> None:
             if error is not None:
                 log.error("reading ahead failed: {error}", error=error)
-            done()
+            done(error)
 
         self._threads.run(work, read)

@@ -16,6 +16,7 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served
 from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.life import (
     SECOND_MS,
     AtStop,
@@ -27,12 +28,11 @@ from txrocketmq.broker.work.life import (
     Tick,
     WalkBeat,
 )
-from txrocketmq.broker.work.saving import InThread, at_once
 
 ON_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 """The labels that metrics of the store have."""
 
-Heard = Callable[[object], None]
+TroubleListener = Callable[[object], None]
 """Is told the trouble with some work, or None."""
 
 
@@ -43,9 +43,9 @@ class StoreServices:
         self._store = store
         self._in_thread = in_thread
         self._is_making = False
-        self.on_sync: list[Heard] = []
-        self.on_removal: list[Heard] = []
-        self.on_files: list[Heard] = []
+        self.on_sync: list[TroubleListener] = []
+        self.on_removal: list[TroubleListener] = []
+        self.on_files: list[TroubleListener] = []
 
     def life(self) -> Life:
         """The log is synced, and what has expired is removed; at the end the store is closed."""
@@ -148,6 +148,6 @@ def _gauge(name: str, value: Callable[[], int]) -> Gauge:
     return Gauge(f"rocketmq_storage_{name}_bytes", value, labels=ON_DISK)
 
 
-def _tell(listeners: list[Heard], trouble: object) -> None:
+def _tell(listeners: list[TroubleListener], trouble: object) -> None:
     for heard in listeners:
         heard(trouble)

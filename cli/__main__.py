@@ -51,8 +51,7 @@ ALIASES: Final = {"produce": "send", "dlq": "dead-letters"}
 DEFAULT: Final = "status"
 """What the command does if it is given no other."""
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
-"""The environment variable that is set when a shell asks how a line may go on
-(cli/completion.py)."""
+"""The environment variable by which a shell asks how a line may go on (cli/completion.py)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

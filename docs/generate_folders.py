@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/folders.md, and what docs/architecture.md says of folders and of Twisted; `make docs`
-runs it.
+"""Writes docs/folders.md, and what docs/architecture.md says of folders and Twisted.
 
 Folders are described by their own `__init__.py`, layers by the contracts in pyproject.toml, and
 those that may use Twisted by the test that checks it.

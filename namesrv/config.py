@@ -77,11 +77,9 @@ class NamesrvConfig(MetricsConfig):
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
     shutdown_wait_time_seconds: int = setting(30, live=True)
-    """For how many seconds clients are sent away before the server stops
-    (enableShutdownGracefully)."""
+    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
     product_env_name: str = setting("center", effect=False)
-    """The name of another name server that the original asks for unknown topics in cluster
-    tests."""
+    """The name server that the original asks for unknown topics in tests of clusters."""
     cluster_test: bool = setting(False, effect=False)
     """Whether the original asks another name server for unknown topics, in cluster tests."""
     enable_controller_in_namesrv: bool = setting(False, effect=False)

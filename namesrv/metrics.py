@@ -22,9 +22,7 @@ class NamesrvMetrics:
         self.own = {"node_type": "nameserver", **labels}
 
     def collect(self) -> Iterator[Metric]:
-        """Yields all metrics; the time this takes does not depend on the number of brokers or
-        topics.
-        """
+        """Yields all metrics, in a time that does not depend on the number of brokers or topics."""
         for each in self._gauges:
             labels = {**self.own, **each.labels}
             gauge = GaugeMetricFamily(each.name, each.help, labels=list(labels))

@@ -28,13 +28,15 @@ class Call(Generic[Q, R]):
     """A request code, its request header and its response header.
 
     `letters` says that the fields of the request header are sent under one-letter names
-    (SEND_MESSAGE_V2).
+    (SEND_MESSAGE_V2). `at_slave` is for requests that write to the log, or change topics or groups:
+    the code with which a slave refuses them. None: it serves them.
     """
 
     code: RequestCode
     request: type[Q]
     response: type[R]
     letters: bool = False
+    at_slave: ResponseCode | None = None
 
     @property
     def name(self) -> str:
@@ -46,12 +48,17 @@ CALLS: dict[int, Call[Any, Any]] = {}
 
 
 def define(
-    code: RequestCode, request: type[Q], response: type[R], *, letters: bool = False
+    code: RequestCode,
+    request: type[Q],
+    response: type[R],
+    *,
+    letters: bool = False,
+    at_slave: ResponseCode | None = None,
 ) -> Call[Q, R]:
     """Declares a call; a second declaration of a code is an error."""
     if code in CALLS:
         raise ValueError(f"{code.name} is declared twice")
-    call = Call(code, request, response, letters)
+    call = Call(code, request, response, letters, at_slave)
     CALLS[code] = call
     return call
 
@@ -91,9 +98,7 @@ class Peer(Protocol):
         """Sends a request that has no answer."""
 
     def begin_wait(self, size_bytes: int = WAITING_BYTES) -> None:
-        """Counts that a request waits until something happens, and takes so much memory
-        meanwhile.
-        """
+        """Counts that a request waits for something, and takes so much memory meanwhile."""
 
     def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         """Counts that such a request, of the same size, has been answered."""
@@ -205,5 +210,4 @@ class PendingReply:
 
 
 Answer = Reply[Any] | PendingReply | None
-"""What a handler returns. None means that no answer is sent at all (END_TRANSACTION without a
-decision)."""
+"""What a handler returns. With None none is sent, as for END_TRANSACTION without a decision."""

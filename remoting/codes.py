@@ -278,8 +278,7 @@ PASSING: frozenset[int] = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""The codes of refusals that may be over in a moment: a broker starts or stops, a queue or an
-address moves."""
+"""Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
 
 
 class LanguageCode(IntEnum):

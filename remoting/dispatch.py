@@ -4,12 +4,10 @@
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(self, request: Request[...]) -> Reply[...]: ...
 
-    @serves_run(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
-    def send(self, run: Run) -> list[Buffer]: ...
-
-`@serves` takes one request at a time. `@serves_run` takes the consecutive requests of its codes in
-one read and answers all of them, in their order, so that what costs the same for one or for fifty
-(a write to the log, an answer to the socket) is paid once. A code has one handler of either kind.
+`@serves` takes one request at a time. A handler of runs (`run_bindings`) takes the consecutive
+requests of its codes in one read and answers all of them, in their order, so that what costs the
+same for one or for fifty (a write to the log, an answer to the socket) is paid once. A code has one
+handler of either kind.
 
 Before a request is looked at, the guards see it: each may refuse it by peer or command.
 
@@ -41,7 +39,6 @@ Handler = Callable[[Request[Any]], Answer]
 Guard = Callable[[Peer, RemotingCommand], None]
 """Refuses a request by raising a ResponseError, which is then its answer."""
 
-
 _MANY_BUFFERS = 32
 _MANY_BYTES = 128 * 1024
 """If more buffers or more bytes than this are to be written, they are written before the next
@@ -54,10 +51,8 @@ _HELD = frozenset(
         RequestCode.NOTIFICATION,
     }
 )
-"""Requests that may wait for messages to come: a late answer does not mean that the server is
-slow."""
+"""Requests that may wait for messages: a late answer does not mean a slow server."""
 _SERVES = "_serves"
-_SERVES_RUN = "_serves_run"
 
 
 class Run:
@@ -83,9 +78,8 @@ class Run:
         self._answer = answer
         self._told = told
 
-    def end_before(self, command: RemotingCommand) -> None:
-        """Ends the run before one of its commands, since those before it are work enough."""
-        at = next(at for at, each in enumerate(self.commands) if each is command)
+    def end_at(self, at: int) -> None:
+        """Ends the run before the command with this index: those before it are work enough."""
         self.commands = self.commands[:at]
 
     def answer(self, command: RemotingCommand, reply: Reply[Any] | Exception) -> Sequence[Buffer]:
@@ -154,19 +148,6 @@ def serves(*calls: Call[Q, R], vip: bool = True) -> Serves[Q, R]:
     return mark
 
 
-M = TypeVar("M", bound=Callable[..., Any])
-
-
-def serves_run(*calls: Call[Any, Any], vip: bool = True) -> Callable[[M], M]:
-    """Binds a method to the runs of calls; with `vip=False` they are not served on the VIP port."""
-
-    def mark(method: M) -> M:
-        setattr(method, _SERVES_RUN, [(call, vip) for call in calls])
-        return method
-
-    return mark
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A call and its handler, which serves single requests or runs."""
@@ -177,8 +158,13 @@ class Binding:
     run_handler: RunHandler | None = None
 
 
+def run_bindings(handler: RunHandler, *calls: Call[Any, Any]) -> list[Binding]:
+    """Binds a handler of runs to calls, for the `bindings` of a processor."""
+    return [Binding(call, None, vip=True, run_handler=handler) for call in calls]
+
+
 class Registry:
-    """All bindings of some processors; a code bound twice is an error."""
+    """All bindings of some processors, or what they list as `bindings`; none may be twice."""
 
     def __init__(self, *processors: object) -> None:
         self.bindings: dict[int, Binding] = {}
@@ -196,13 +182,12 @@ class Registry:
         return {c: b.run_handler for c, b in self.bindings.items() if b.run_handler is not None}
 
     def _add(self, processor: object) -> None:
+        for binding in getattr(processor, "bindings", ()):
+            self._bind(binding, processor, "bindings")
         for name in dir(type(processor)):
             method = getattr(type(processor), name, None)
             for call, vip in getattr(method, _SERVES, ()):
                 self._bind(Binding(call, getattr(processor, name), vip), processor, name)
-            run_handler = getattr(processor, name) if hasattr(method, _SERVES_RUN) else None
-            for call, vip in getattr(method, _SERVES_RUN, ()):
-                self._bind(Binding(call, None, vip, run_handler), processor, name)
 
     def _bind(self, binding: Binding, processor: object, name: str) -> None:
         call = binding.call
@@ -237,8 +222,7 @@ class Dispatcher:
         self.times: RpcTimes | None = None
         """Counts how long requests take; None if this is not wanted."""
         self.served: tuple[Peer, RemotingCommand] | None = None
-        """The peer and the request that is served now, or the first one of a run; None between
-        requests."""
+        """The peer and its request that is served now, or the first of a run; or None."""
         self.use(registry)
         self._now_ms = now_ms
         self._steady_ms = steady_ms

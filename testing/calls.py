@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, Self, overload
 
 from txrocketmq.client import (
@@ -22,15 +22,14 @@ from txrocketmq.client import (
     new_message,
 )
 from txrocketmq.remoting.message.message import decode_message
-from txrocketmq.testing.process import ServerProcess
+from txrocketmq.testing.process import Paused
 
 GROUP: Final = "testing"
 """The group of producers and consumers that are given no other."""
 WAIT_S: Final = 10.0
 LOOK_S: Final = 0.02
 PERSIST_MS: Final = 100
-"""How many ms pass between two reports of a test's consumers to the broker on how far they have
-come."""
+"""How many ms pass between two reports of a test's consumers on how far they have come."""
 MAX_MESSAGES: Final = 100_000
 """How many messages `messages` returns at most."""
 _MAX_TOLD: Final = 8
@@ -80,13 +79,24 @@ class StartedLitePullConsumer(LitePullConsumer):
         return self
 
 
-class ServerCalls(ServerProcess):
-    """A running server, and the methods that tests call."""
+class ServerCalls(ABC):
+    """The methods that tests call; a kind of server says how it is asked, and how it lives."""
 
-    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
-        super().__init__(folder, settings)
+    namesrv_addr: str
+    """Address of the name server, "host:port"."""
+    broker_addr: str
+    """Address of the broker."""
+
+    def __init__(self) -> None:
         self._clients: list[Any] = []
         self._sender: StartedProducer | None = None
+
+    @abstractmethod
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Calls a method of `BrokerState` or `Faults` in the server, and returns its result.
+
+        Raises ValueError with the text of the method's error, and ServerError.
+        """
 
     # --------------------------------------------------------------- clients
 
@@ -255,24 +265,49 @@ class ServerCalls(ServerProcess):
 
     # ------------------------------------------------------------------ life
 
+    @abstractmethod
+    def advance(self, ms: int) -> None:
+        """Moves the broker's clock forward, so that whatever is due by then happens.
+
+        Raises ServerError.
+        """
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Stops the server in order, if it runs, and starts it with the same store and addresses.
+
+        After `kill` it recovers as after a crash. Clients that were connected find it again.
+        """
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Kills the server, as a crash would; `restart` starts it again."""
+
+    @abstractmethod
+    def pause(self) -> Paused:
+        """Stops the server from answering, while connections stay open.
+
+        Until `resume`, or the end of a with statement over the result.
+        """
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Lets the server answer again after `pause`."""
+
+    @abstractmethod
     def reset(self) -> None:
         """Empties the store: no topics, messages, groups or faults are left, and the time is real.
 
         Producers and consumers that this object has created are shut down.
         """
-        self._shut_down()
-        super().reset()
 
-    def stop(self) -> None:
-        """Shuts down the clients that it has created, stops the server and removes its store."""
-        try:
-            if self._clients and self._why_silent.startswith("is paused"):
-                self.resume()
-            self._shut_down()
-        finally:
-            super().stop()
+    @property
+    def has_clients(self) -> bool:
+        """Whether there are producers or consumers that this object has created."""
+        return bool(self._clients)
 
-    def _shut_down(self) -> None:
+    def shut_down_clients(self) -> None:
+        """Shuts down the producers and consumers that this object has created."""
         clients, self._clients, self._sender = self._clients, [], None
         for each in reversed(clients):
             each.shutdown()

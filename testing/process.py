@@ -82,6 +82,11 @@ class ServerProcess:
         """The server's process id."""
         return self._process.pid
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the server does not answer since `pause`."""
+        return self._why_silent.startswith("is paused")
+
     # -------------------------------------------------------------- its life
 
     def advance(self, ms: int) -> None:

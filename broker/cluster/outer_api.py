@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from twisted.logger import Logger
 
-from txrocketmq.broker.work.encoded_table import EncodedTable
-from txrocketmq.broker.work.saving import InThread, at_once
+from txrocketmq.broker.tables.encoded_table import EncodedTable
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError
@@ -128,9 +128,7 @@ class NameServers:
         self.addresses = tuple(part.strip() for part in text.split(";") if part.strip())
 
     def register(self, *, force: bool) -> None:
-        """Registers all topics at every name server; without `force` only at those that miss
-        some.
-        """
+        """Registers all topics at every name server, or without `force` where some are missing."""
         for address in self.addresses:
             if force or not self._registered.get(address):
                 self._due[address] = None
@@ -202,9 +200,7 @@ class NameServers:
             ).then(answered)
 
     def ask_route(self, topic: str) -> PendingReply:
-        """Asks for the route of a topic: resolves to the first answer, or to the last server's
-        error.
-        """
+        """Asks for a topic's route: resolves to the first answer, or to the last server's error."""
         promise = PendingReply()
         header = GetRouteInfoRequestHeader(topic=topic)
         left = list(self.addresses)
@@ -272,9 +268,7 @@ class NameServers:
         ).then(answered)
 
     def _register_due(self) -> None:
-        """Makes one registration for all name servers that wait for one, and again for those added
-        since.
-        """
+        """Makes a registration for all name servers that wait, and for those added since."""
         addresses = [each for each in self._due if not self._parts.get(each)]
         if self._is_encoding or not addresses or self._has_left:
             return

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.tables.topic import Topics
+from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Hears, Life
-from txrocketmq.broker.work.saving import InThread
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.settings.config_file import Configuration
@@ -128,7 +128,7 @@ class Registration:
     def _reconfigured(self, keys: Collection[str]) -> None:
         """Registers again when changed settings are told to name servers or name other ones."""
         if "brokerPermission" in keys:
-            self._topics.data_version = self._topics.data_version.next(self._now_ms())
+            self._topics.next_version()
         if not {"brokerPermission", "namesrvAddr"}.isdisjoint(keys):
             self.register(force=True)
 

@@ -27,7 +27,7 @@ MAX_TOPICS = 10_000
 ROUTES_MS = 30_000
 """How often all routes are requested again, in ms (loadBalancePollNameServerInterval)."""
 
-Queues = list[MessageQueue]
+QueueList = list[MessageQueue]
 
 
 class TopicRoutes:
@@ -43,14 +43,12 @@ class TopicRoutes:
     ) -> None:
         self._ask = ask
         self._run = run
-        self._queues: dict[str, Queues] = {}
-        self._waiting: dict[str, list[Callable[[Queues | None], None]]] = {}
+        self._queues: dict[str, QueueList] = {}
+        self._waiting: dict[str, list[Callable[[QueueList | None], None]]] = {}
         """Those who wait for routes that were requested."""
 
-    def find(self, topic: str, then: Callable[[Queues | None], None]) -> None:
-        """Calls `then` with the queues in order, at once or when a name server answers; None
-        without any.
-        """
+    def find(self, topic: str, then: Callable[[QueueList | None], None]) -> None:
+        """Calls `then` with the queues, or None, at once or when a name server answers."""
         known = self._queues.get(topic)
         if known:
             then(known)
@@ -95,7 +93,7 @@ class TopicRoutes:
             self._queues[topic] = readable_queues(topic, route)
 
 
-def readable_queues(topic: str, route: TopicRouteData) -> Queues:
+def readable_queues(topic: str, route: TopicRouteData) -> QueueList:
     """All queues that consumers may read, in order (topicRouteData2TopicSubscribeInfo)."""
     return sorted(
         MessageQueue(topic, data.broker_name, queue_id)

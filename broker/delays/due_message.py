@@ -101,9 +101,7 @@ class DueMessage:
 
 
 class DueMessages:
-    """The due messages of one batch: `messages`, and in `unread` the offsets of unreadable
-    records.
-    """
+    """The due messages of one batch; `unread` has the offsets of unreadable records."""
 
     def __init__(self, transforms: Transforms) -> None:
         self.messages: list[DueMessage] = []
@@ -115,8 +113,7 @@ class DueMessages:
     def add(
         self, offset: int, record: memoryview | None, stamps: Mapping[str, str] | None = None
     ) -> None:
-        """Adds the message that waits at an offset of its level; `record` is None when it is
-        damaged.
+        """Adds the message that waits at an offset of its level; a damaged `record` is None.
 
         `stamps` are properties that the message gets on its way.
         """
@@ -131,9 +128,7 @@ class DueMessages:
 
     # Every delayed message passes here, so no call is made that can be avoided.
     def _plain(self, record: memoryview, stamps: Mapping[str, str] | None) -> PutMessage | None:
-        """Returns what to store for a record that is in no way unusual; None for any other
-        record.
-        """
+        """Returns what to store for a record that is in no way unusual; None for others."""
         usual = usual_record(record)
         place = None if usual is None else destination(usual.properties)
         if usual is None or place is None:
@@ -155,10 +150,22 @@ class DueMessages:
             encoded += encode_properties(stamps).encode()
         get = properties.get
         tags = get("TAGS")
-        return tuple.__new__(PutMessage, (
-            topic, queue_id, body, encoded, tags_code(tags) if tags else 0, born_ms, born_host,
-            store_host, get("UNIQ_KEY"), get("KEYS"), tags, flag, sys_flag, reconsume_times, 0,
-        ))  # fmt: skip
+        return PutMessage(
+            topic=topic,
+            queue_id=queue_id,
+            body=body,
+            properties=encoded,
+            tags_code=tags_code(tags) if tags else 0,
+            born_timestamp_ms=born_ms,
+            born_host=born_host,
+            store_host=store_host,
+            uniq_key=get("UNIQ_KEY"),
+            keys=get("KEYS"),
+            tags=tags,
+            flag=flag,
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+        )
 
 
 def restored(stored: MessageExt) -> InnerMessage | None:
@@ -173,9 +180,7 @@ def restored(stored: MessageExt) -> InnerMessage | None:
 
 
 def dead_letter(stored: MessageExt) -> InnerMessage:
-    """Makes a dead letter that contains the whole message, for a message that cannot be
-    delivered.
-    """
+    """Makes a dead letter that contains the whole message, which cannot be delivered."""
     topic = DLQ_PREFIX + stored.topic
     message = InnerMessage.of_stored(stored, topic, 0, packed(stored.store_host))
     message.properties[names.DELAY] = "0"  # as other dead letters have it
@@ -183,9 +188,7 @@ def dead_letter(stored: MessageExt) -> InnerMessage:
 
 
 def note(stored: MessageExt, why: str) -> InnerMessage:
-    """Makes a note in place of a dead letter that is too large: it says where the message still
-    lies.
-    """
+    """Makes a note for a dead letter that is too large: it says where the message lies."""
     text = (
         f"The message at offset {stored.queue_offset} of queue {stored.queue_id} of"
         f" {stored.topic} cannot be delivered: {why}"

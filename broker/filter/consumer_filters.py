@@ -29,10 +29,10 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.store.get.get_result import work_of
 from txrocketmq.broker.tables.clients import ConsumerGroup, Consumers
-from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Beat, Hears, Life
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import record_properties
 from txrocketmq.remoting.message.properties import decode_properties
@@ -53,8 +53,7 @@ shorter one. The first one is always taken; those beyond the limit come with the
 _BITMAP_WORK: Final = 1_000
 """How much work the bitmap of one message may be, as `work_of` counts it: some 0.5 ms."""
 _DEAD_SINCE_MS: Final = 30_000
-"""How long before the start, in ms, a filter died whose consumers were alive when the broker
-stopped."""
+"""How long before the start, in ms, a filter died whose consumers were alive at the stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +95,7 @@ class ConsumerFilterData:
 
     @classmethod
     def from_json(cls, topic: str, group: str, value: Mapping[str, Any]) -> ConsumerFilterData:
-        """Reads the object of the file; raises ValueError, TypeError or AttributeError for anything
-        else.
-        """
+        """Reads the object of the file; raises ValueError, TypeError or AttributeError."""
         bloom = value.get("bloomFilterData")
         return cls(
             topic,
@@ -116,7 +113,7 @@ class ConsumerFilterData:
         )
 
 
-class ConsumerFilters:
+class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
     """The filters by topic and group.
 
     `born_ms` returns the time from which a new filter's bitmaps count: no message that is in the
@@ -132,15 +129,14 @@ class ConsumerFilters:
         in_thread: InThread = at_once,
         in_turns: Callable[[Steps[None]], None] = finished,
     ) -> None:
+        super().__init__(file)
         self._config = config
-        self._file = file
         self._now_ms = now_ms
         self._born_ms = born_ms
         self.expressions = Expressions(in_thread=in_thread, in_turns=in_turns)
         self.bloom = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
-        self.saving = Saving(file, self._snapshot)
         self._by_topic: dict[str, dict[str, ConsumerFilterData]] = {}
         self._topics: dict[str, set[str]] = {}
         """The topics that each group has filters for."""
@@ -153,26 +149,28 @@ class ConsumerFilters:
 
     # ---------------------------------------------------------------- file
 
-    def load(self) -> None:
-        """Loads consumerFilter.json; raises JsonFileError.
+    def decode(self, content: Mapping[str, Any]) -> list[ConsumerFilterData]:
+        """Reads the filters; none when their bits, as the bitmaps, are of another filter size."""
+        found = [
+            ConsumerFilterData.from_json(topic, group, value)
+            for topic, groups in (content.get("filterDataByTopic") or {}).items()
+            for group, value in (groups.get("groupFilterData") or {}).items()
+        ]
+        return found if all(self.bloom.fits(each.bloom) for each in found) else []
 
-        All loaded filters are dead at first. None is loaded when its bits are of another filter
-        size, since the bitmaps are then, too.
-        """
-        found: list[ConsumerFilterData] = []
-        with self._file.content() as content:
-            for topic, groups in (content.get("filterDataByTopic") or {}).items():
-                for group, value in (groups.get("groupFilterData") or {}).items():
-                    found.append(ConsumerFilterData.from_json(topic, group, value))
-        if not all(self.bloom.fits(each.bloom) for each in found):
-            return
+    def _hold(self, held: list[ConsumerFilterData]) -> Steps[None]:
+        """All filters are dead at first."""
+        for table in (self._by_topic, self._topics, self._dead):
+            table.clear()
+        self._count = self._chars = 0
         dead_ms = self._now_ms() - _DEAD_SINCE_MS
         late = [
             each if each.dead_time else replace(each, dead_time=max(dead_ms, each.born_time))
-            for each in found
+            for each in held
         ]
         for each in sorted(late, key=lambda each: each.dead_time):
             self._put(each)
+        return no_listeners()
 
     def _snapshot(self) -> Callable[[], bytes]:
         table = {topic: dict(groups) for topic, groups in self._by_topic.items()}
@@ -345,9 +343,7 @@ class ConsumerFilters:
         return self.expressions.compile(expression, at_once=at_once)
 
     def compiled(self, data: ConsumerFilterData) -> Expression | None:
-        """Returns the compiled expression of these data; None if it is not valid. May raise
-        NotCompiled.
-        """
+        """Returns the compiled expression, None if it is not valid. May raise NotCompiled."""
         try:
             return self.compile(data.expression, data.expression_type)
         except ExpressionError:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from txrocketmq.broker.filter.operators import (
@@ -24,8 +25,9 @@ from txrocketmq.broker.filter.operators import (
     Properties,
     evaluate,
 )
+from txrocketmq.broker.store.disk.in_memory import NotYet
 from txrocketmq.broker.store.disk.steps import Steps, finished
-from txrocketmq.broker.work.cold_reads import InThread, at_once
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -76,9 +78,7 @@ class Expression:
         return self.operand.terms
 
     def matches(self, properties: Properties) -> bool:
-        """Whether the expression is true for these properties: neither false nor unknown nor an
-        error.
-        """
+        """Whether the expression is true for these properties: not false, unknown or an error."""
         try:
             return evaluate(self.operand, properties) is True
         except EvaluationError:
@@ -91,23 +91,23 @@ class Expression:
         return self.matches(decode_properties(text))
 
 
-class NotCompiled(Exception):
+class NotCompiled(NotYet):
     """An expression is being compiled: whoever needs it waits for that, and asks again."""
 
     def __init__(self, waiting: list[Callable[[], None]]) -> None:
-        super().__init__("an expression is being compiled")
-        self._waiting = waiting
+        super().__init__("an expression is being compiled", partial(_when_compiled, waiting))
 
-    def then(self, peer: Peer, go_on: Callable[[], None]) -> None:
-        """Calls `go_on` when the expression is compiled, or found not to be valid, unless the peer
-        has gone.
-        """
 
-        def compiled() -> None:
-            if peer.connected:
-                go_on()
+def _when_compiled(
+    waiting: list[Callable[[], None]], peer: Peer, go_on: Callable[[], None]
+) -> None:
+    """Calls `go_on` when the expression is compiled or not valid, unless the peer has gone."""
 
-        self._waiting.append(compiled)
+    def compiled() -> None:
+        if peer.connected:
+            go_on()
+
+    waiting.append(compiled)
 
 
 class Expressions:
@@ -199,7 +199,8 @@ class Expressions:
         else:
             self._in_turns(self._compile_all())
 
-    def _imported(self) -> None:
+    def _imported(self, error: Exception | None) -> None:
+        # If the import failed, it is tried again here, and its error is heard of.
         self._parsing = _import_grammar()
         self._in_turns(self._compile_all())
 

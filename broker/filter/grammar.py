@@ -107,9 +107,7 @@ def _text(token: str) -> str:
 
 @v_args(inline=True)
 class _Operands(Transformer[Token, Operand]):
-    """Makes operands during parsing; the rules without a method here are functions of
-    `operators`.
-    """
+    """Makes operands during parsing; rules without a method here are in `operators`."""
 
     conjunction = staticmethod(operators.conjunction)
     disjunction = staticmethod(operators.disjunction)

@@ -32,7 +32,7 @@ _FOR_NOW: Final = frozenset({PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.CREATE_M
 """What the store says when it may take the message later."""
 
 Message = InnerMessage | PutMessage
-Heard = Callable[[PutStatus], None]
+PutListener = Callable[[PutStatus], None]
 
 
 class AfterDurable:
@@ -48,7 +48,7 @@ class AfterDurable:
         self._store = intake.store
         self._now_ms = clock
         self._call_soon = call_soon
-        self._waiting: deque[tuple[int, Message, Heard | None]] = deque()
+        self._waiting: deque[tuple[int, Message, PutListener | None]] = deque()
         """For each message, the log offset up to which the log has to be durable first; then the
         message, and whom to tell its status."""
         self._is_called = False
@@ -63,12 +63,10 @@ class AfterDurable:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many messages wait that nothing more should begin, since the disk is too
-        slow.
-        """
+        """Whether so many messages wait for a slow disk that nothing more should begin."""
         return len(self._waiting) >= MAX_WAITING
 
-    def put(self, messages: Sequence[Message], heard: Heard | None = None) -> None:
+    def put(self, messages: Sequence[Message], heard: PutListener | None = None) -> None:
         """Has messages put as soon as the log is durable up to its present end.
 
         `heard` is called with the status of each message once it is put.
@@ -126,13 +124,13 @@ class AfterDurable:
 
     def _put_some(self) -> bool:
         """Puts a batch of messages; returns whether there may be more that can be put now."""
-        batch: list[tuple[int, Message, Heard | None]] = []
+        batch: list[tuple[int, Message, PutListener | None]] = []
         while len(batch) < MAX_BATCH and self._is_due():
             batch.append(self._waiting.popleft())
         if not batch:
             return False
         statuses = self._intake.take([message for _, message, _ in batch], self._now_ms())
-        refused: list[tuple[int, Message, Heard | None]] = []
+        refused: list[tuple[int, Message, PutListener | None]] = []
         for each, status in zip(batch, statuses, strict=True):
             heard = each[2]
             if heard is not None:

@@ -14,7 +14,7 @@ from txrocketmq.broker.intake.transforms.delay import Delay
 from txrocketmq.broker.intake.transforms.inner_batch import InnerBatch
 from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
 from txrocketmq.broker.intake.transforms.own_properties import OwnProperties
-from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPoint
+from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPointProperty
 from txrocketmq.broker.intake.transforms.priority import Priority
 from txrocketmq.broker.intake.transforms.retry import Retry
 from txrocketmq.broker.intake.transforms.timer import Timer
@@ -65,7 +65,7 @@ def all_transforms(
 
     transforms: tuple[Transform, ...] = (
         OwnProperties(),
-        PopCheckPoint(),
+        PopCheckPointProperty(),
         Retry(topics, groups, locks, steady_clock, others.died),
         Transaction(config, others.opened),
         InnerBatch(attributes_of),

@@ -57,8 +57,7 @@ ALL_WAYS = (
 
 @dataclass(slots=True)
 class InnerMessage:
-    """A message that is about to be put. Hosts are packed as in records (4 or 16 bytes of IP, 4 of
-    port).
+    """A message about to be put. Hosts are packed as in records: IP, of 4 or 16 bytes, and port.
 
     `deliver_ms` is set for a message that waits in the schedule topic: its queue unit then holds
     that time instead of the hash of its tags. `max_reconsume_times` is the limit that a consumer
@@ -157,9 +156,7 @@ class InnerMessage:
         self.is_parked = True
 
     def to_put(self, properties: bytes | None = None) -> PutMessage:
-        """Converts the message for the store; `properties` may give its properties encoded
-        already.
-        """
+        """Converts the message for the store; `properties` may give them encoded already."""
         tags = self.properties.get(names.TAGS)
         sys_flag = self.sys_flag
         if len(self.born_host) > _IPV4_HOST_BYTES:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import NotTaken, Transforms
-from txrocketmq.broker.intake.transforms.check import check_message
-from txrocketmq.broker.store.message_store import Batch, MessageStore, PutMessage, PutStatus
+from txrocketmq.broker.intake.transforms.record_limits import check_message
+from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus, QueueBatch
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS
 from txrocketmq.broker.tables.stats import BrokerStats
 
@@ -36,7 +36,7 @@ class Intake:
         check_message(message)
         self.transforms.apply(message, now_ms)
 
-    def put(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
+    def put(self, messages: Sequence[PutMessage], now_ms: int) -> QueueBatch:
         """Puts messages that were admitted or are plain, and counts those that were stored."""
         batch = self.store.append(messages, now_ms)
         stats = self._stats

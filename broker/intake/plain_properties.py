@@ -29,14 +29,12 @@ _WAIT_AT: Final = len(WAIT) + 1
 _NOWHERE: Final = (0, "")
 _starts_with: Final = str.startswith
 
-Found = tuple[str | None, str | None, str | None, str | None]
+PlainValues = tuple[str | None, str | None, str | None, str | None]
 """Unique key, keys, tag, and the value of WAIT; each is None when the message does not have it."""
 
 
 class Names(NamedTuple):
-    """The beginnings of pairs (a name and the separator), and the index of each important pair or
-    -1.
-    """
+    """The beginnings of pairs (name and separator), and the index of each important pair, or -1."""
 
     beginnings: tuple[str, ...]
     uniq_key: int
@@ -59,7 +57,7 @@ class PlainProperties:
         self._misses = 0
 
     # Every message passes here, so no call is made that can be avoided.
-    def of(self, text: str) -> Found | None:
+    def of(self, text: str) -> PlainValues | None:
         """Returns what the broker must know of such properties; None when they are not plain.
 
         That is so when a transform acts on them, when a name comes twice, and when a name or a
@@ -85,7 +83,7 @@ class PlainProperties:
             pairs[wait][_WAIT_AT:] if wait >= 0 else None,
         )
 
-    def _read(self, pairs: list[str]) -> Found | None:
+    def _read(self, pairs: list[str]) -> PlainValues | None:
         """Does what `of` does, pair by pair."""
         at, beginning = self._touched_at.get(len(pairs), _NOWHERE)
         if beginning and pairs[at].startswith(beginning):

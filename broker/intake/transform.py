@@ -30,9 +30,7 @@ class NotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ActsOn:
-    """What a transform acts on: messages that come one of the ways and match any other
-    declaration.
-    """
+    """What a transform acts on: messages of one of the ways that match any other declaration."""
 
     properties: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -98,9 +96,7 @@ class Transforms:
         self._plain = {way: PlainProperties(names) for way, names in self._properties.items()}
 
     def plain(self, way: Way) -> PlainProperties:
-        """The reader of properties for messages that come this way and that no transform
-        touches.
-        """
+        """The reader of properties for messages of this way that no transform touches."""
         return self._plain[way]
 
     def properties(self, way: Way) -> frozenset[str]:

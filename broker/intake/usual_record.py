@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.transform import NotTaken, Transforms
-from txrocketmq.broker.intake.transforms.check import check_topic
-from txrocketmq.broker.store.log.commit_log import IPV4_LAYOUT
+from txrocketmq.broker.intake.transforms.record_limits import check_topic
+from txrocketmq.broker.store.log.encode import IPV4_LAYOUT
 from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.flags import MessageSysFlag
 

@@ -22,12 +22,14 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.pop.in_flight import QueueKey
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
-from txrocketmq.broker.pop.records import CHECK_POINT_TAG, Key, ReviveTopic, check_point
+from txrocketmq.broker.pop.records import CHECK_POINT_TAG, MergeKey, ReviveTopic, check_point
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.work.life import AtStop, Gauge, Life
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64
@@ -36,9 +38,6 @@ BATCHES: Final = 8
 """How many such batches are written in one turn."""
 _MARGIN_MS: Final = 1_500
 """So close to the end of its time in the buffer, no check point and no ack is taken."""
-
-QueueKey = tuple[str, str, int]
-"""A topic, a group and a queue id."""
 
 
 class _Popped:
@@ -51,7 +50,7 @@ class _Popped:
 
     def __init__(
         self,
-        key: Key,
+        key: MergeKey,
         invisible_ms: int,
         distances: Sequence[int],
         next_offset: int,
@@ -66,8 +65,7 @@ class _Popped:
         """The acknowledged messages, one bit each."""
         self.is_buffered = False
         self.end_offset: int | None = None
-        """The messages before `next_offset` are safe once the log is durable up to here; None:
-        unknown yet."""
+        """Messages before `next_offset` are safe once the log is durable to here; None: unknown."""
 
     @property
     def revive_ms(self) -> int:
@@ -97,15 +95,15 @@ class CheckPoints:
         self._revive_topic = revive_topic
         self._is_known = is_known
         self._metrics = metrics
-        self._buffer: dict[Key, _Popped] = {}
+        self._buffer: dict[MergeKey, _Popped] = {}
         self._queues: dict[QueueKey, deque[_Popped]] = {}
         """By queue: what was popped and is not committed, in order."""
         self._due: list[tuple[int, int, _Popped]] = []
         """Buffered check points by the time at which they are written. Those that are no longer
         buffered stay in the heap and are skipped."""
         self._sequence = count()
-        self._awaited: deque[tuple[int, QueueKey]] = deque()
-        """Queues whose offset may move once the log is durable up to an offset."""
+        self._awaited = DurableProgress[QueueKey](self._store)
+        """Queues whose offset may move once the log is durable."""
 
     def __len__(self) -> int:
         """How many check points are buffered, so not written yet."""
@@ -117,15 +115,13 @@ class CheckPoints:
         return sum(map(len, self._queues.values()))
 
     def latest_offset(self, topic: str, group: str, queue_id: int) -> int:
-        """The offset after all that was popped of a queue and is not committed; -1 if there is
-        nothing.
-        """
+        """The offset after what was popped of a queue and is not committed; -1 without any."""
         popped = self._queues.get((topic, group, queue_id))
         return popped[-1].next_offset if popped else -1
 
     def add(
         self,
-        key: Key,
+        key: MergeKey,
         invisible_ms: int,
         distances: Sequence[int],
         next_offset: int,
@@ -149,15 +145,13 @@ class CheckPoints:
         self._append(popped)
         return True
 
-    def pass_over(self, key: Key, next_offset: int) -> None:
-        """Notes that the messages between two offsets of a queue are for nobody of the group
-        (addCkMock).
-        """
+    def pass_over(self, key: MergeKey, next_offset: int) -> None:
+        """Notes that messages between two offsets are for nobody of the group (addCkMock)."""
         popped = _Popped(key, 0, (), next_offset, 0)
         self._append(popped)
         self._await(popped)
 
-    def ack(self, key: Key, offsets: Sequence[int], now_ms: int) -> bool:
+    def ack(self, key: MergeKey, offsets: Sequence[int], now_ms: int) -> bool:
         """Takes acknowledgements for a buffered check point; returns False when they are not taken.
 
         Even then the group's offset waits until the log is durable up to its present end: the
@@ -187,9 +181,7 @@ class CheckPoints:
         self._queues.pop((topic, group, queue_id), None)
 
     def tick(self, now_ms: int) -> None:
-        """Writes check points whose time in the buffer is over, and moves offsets; to be called
-        often.
-        """
+        """Writes check points whose time in the buffer is over, and moves offsets."""
         for _ in range(BATCHES):
             if not self._write_due(now_ms):
                 break
@@ -197,9 +189,8 @@ class CheckPoints:
 
     def settle(self) -> None:
         """Moves offsets as far as the durable part of the log permits."""
-        flushed, awaited = self._store.flush.flushed_offset, self._awaited
-        while awaited and awaited[0][0] <= flushed:
-            self._commit(awaited.popleft()[1])
+        for key in self._awaited.take():
+            self._commit(key)
 
     def write_all(self, now_ms: int) -> None:
         """Writes all buffered check points, when the broker stops."""
@@ -227,13 +218,11 @@ class CheckPoints:
         heappush(self._due, (due_ms, next(self._sequence), popped))
 
     def _await(self, popped: _Popped) -> None:
-        """Moves the offset behind this check point as soon as the log is durable up to its present
-        end.
-        """
+        """Moves the offset behind this check point once the log is durable up to its end."""
         key = popped.key.topic, popped.key.group, popped.key.queue_id
         popped.end_offset = self._store.max_physical_offset
-        if popped.end_offset > self._store.flush.flushed_offset:
-            self._awaited.append((popped.end_offset, key))
+        if not self._awaited.is_durable(popped.end_offset):
+            self._awaited.note(key, popped.end_offset)
         self._commit(key)
 
     def _append(self, popped: _Popped) -> None:
@@ -284,7 +273,7 @@ class CheckPoints:
                 popped.is_buffered = False
             popped.end_offset = end_offset
             queue = popped.key.topic, popped.key.group, popped.key.queue_id
-            self._awaited.append((end_offset, queue))
+            self._awaited.note(queue, end_offset)
         return not refused
 
     def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:

@@ -12,9 +12,7 @@ QueueKey = tuple[str, str, int]
 
 
 class InFlight:
-    """The number of messages in flight by topic, group and queue; a queue without any takes no
-    room.
-    """
+    """How many messages are in flight by topic, group and queue; none takes no room."""
 
     def __init__(self) -> None:
         self._counts: dict[QueueKey, int] = {}

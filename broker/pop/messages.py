@@ -67,9 +67,7 @@ def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
 
 
 def one_by_one(got: GetResult, offset: int, max_count: int) -> GetResult:
-    """Limits what a get of a queue of batches returned to `max_count` messages from an offset
-    on.
-    """
+    """Limits a result from a queue of batches to `max_count` messages from an offset on."""
     taken: list[memoryview] = []
     next_offset = got.next_begin_offset
     for record in records_of(got.buffers):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, cast
 
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 
 CK: Final = "CK"
 ACK: Final = "ACK"
 """The name of an ack in PopReviveMessageType."""
 MOST: Final = 20_000
-"""How many keys each counter has at most, since an ack may name any group. Others are not
-counted."""
+"""The most keys of each counter, since an ack may name any group. Others are not counted."""
 _Keys = dict[str, dict[tuple[str, ...], None]]
 
 
@@ -26,26 +25,23 @@ class PopMetrics:
 
     def __init__(self) -> None:
         self.written: Counter[tuple[str, str, str, str]] = Counter()
-        """Records that were written; the key ends with the type of the record and the store's
-        status."""
+        """Records that were written; the key ends with their type and the store's status."""
         self.read: Counter[tuple[str, str, str, str]] = Counter()
-        """Records that were read; the key ends with the id of the revive queue and the type of the
-        record."""
+        """Records that were read; the key ends with the id of the revive queue and their type."""
         self.brought_back: Counter[tuple[str, str, str]] = Counter()
         """Messages that were brought back; the key ends with the store's status."""
         self._keys: tuple[_Keys, _Keys] = ({}, {})
-        """The keys of all counters by group, and by topic, so that one that goes costs only what
-        it has."""
+        """The keys of all counters by group and by topic: one that goes costs what it has."""
 
-    def wrote(self, key: Key, kind: str, status: str) -> None:
+    def wrote(self, key: MergeKey, kind: str, status: str) -> None:
         """Counts a check point, or an ack for it, that was put."""
         self._count(self.written, (key.group, key.topic, kind, status))
 
-    def has_read(self, key: Key, kind: str, queue_id: int) -> None:
+    def has_read(self, key: MergeKey, kind: str, queue_id: int) -> None:
         """Counts a record that was read from a queue of the revive topic."""
         self._count(self.read, (key.group, key.topic, str(queue_id), kind))
 
-    def retried(self, key: Key, status: str) -> None:
+    def retried(self, key: MergeKey, status: str) -> None:
         """Counts a message that was put into a retry topic."""
         self._count(self.brought_back, (key.group, key.topic, status))
 

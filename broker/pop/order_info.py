@@ -14,11 +14,12 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, Final
 
+from txrocketmq.broker.pop.in_flight import QueueKey
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import EXPIRE_MS, OFTEN_MS, Life, Tick, WalkBeat
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
 from txrocketmq.remoting.protocol.body.base import Body, body, member
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -30,9 +31,6 @@ OTHER_POP: Final = -2
 MAX_MESSAGES: Final = 63
 """How many messages of a pop have a bit in a long."""
 _UNUSED_MS: Final = 24 * 3_600_000
-
-QueueKey = tuple[str, str, int]
-"""A topic, a group and a queue id."""
 
 
 @body("org.apache.rocketmq.broker.pop.orderly.QueueLevelConsumerManager$OrderInfo")
@@ -59,9 +57,7 @@ class OrderInfo(Body):
         return [offsets[0], *(offsets[0] + each for each in offsets[1:])] if offsets else []
 
     def free_ms(self) -> int:
-        """The time at which all messages not acknowledged may be popped again; 0 if there are
-        none.
-        """
+        """When all messages not acknowledged may be popped again; 0 if there are none."""
         visible = self.visible or {}
         hidden_ms = self.pop_time + (self.invisible_time or 0)
         return max(
@@ -82,7 +78,10 @@ class OrderInfo(Body):
         return offsets[-1] + 1
 
 
-class OrderInfos:
+Orders = dict[str, dict[int, OrderInfo]]
+
+
+class OrderInfos(ConfigTable[Orders]):
     """The pops in order. `read_queues_of` returns a topic's number of read queues, or None."""
 
     def __init__(
@@ -92,29 +91,33 @@ class OrderInfos:
         now_ms: Callable[[], int],
         read_queues_of: Callable[[str, str], int | None],
     ) -> None:
+        super().__init__(file)
         self._config = config
-        self._file = file
         self._now_ms = now_ms
         self._read_queues_of = read_queues_of
-        self.saving = Saving(file, self._snapshot)
-        self._table: dict[str, dict[int, OrderInfo]] = {}
+        self._table: Orders = {}
         self._free: list[tuple[int, QueueKey]] = []
         """A heap of the times at which to look whether queues may be popped again."""
         self._looks: dict[QueueKey, int] = {}
-        """The time of the next look at each of these queues; other entries of the heap are
-        skipped."""
+        """The time of the next look at these queues; the heap's other entries are skipped."""
         self.on_free: list[Callable[[str, str, int], None]] = []
         """Called with topic, group and queue id when the time has come to pop a queue again."""
 
-    def load(self) -> None:
-        """Loads consumerOrderInfo.json; raises JsonFileError."""
-        with self._file.content() as content:
-            for key, queues in (content.get("table") or {}).items():
-                topic, _, group = key.partition("@")
-                for queue_id, value in queues.items():
-                    info = OrderInfo.from_json(value)
-                    self._table.setdefault(key, {})[int(queue_id)] = info
-                    self._note_free((topic, group, int(queue_id)), info)
+    def decode(self, content: Mapping[str, Any]) -> Orders:
+        """Reads the last pops by topic and group, and by queue."""
+        return {
+            key: {int(queue_id): OrderInfo.from_json(value) for queue_id, value in queues.items()}
+            for key, queues in (content.get("table") or {}).items()
+            if queues
+        }
+
+    def _hold(self, held: Orders) -> Steps[None]:
+        self._table = held
+        for key, queues in held.items():
+            topic, _, group = key.partition("@")
+            for queue_id, info in queues.items():
+                self._note_free((topic, group, queue_id), info)
+        return no_listeners()
 
     def _snapshot(self) -> Callable[[], bytes]:
         table = {key: dict(queues) for key, queues in self._table.items()}
@@ -142,9 +145,7 @@ class OrderInfos:
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_ms: int
     ) -> bool:
-        """Whether a queue is closed to this attempt; it is open to the attempt that closed it
-        (checkBlock).
-        """
+        """Whether a queue is closed to this attempt, and not by it (checkBlock)."""
         info = self.get(topic, group, queue_id)
         if info is None or not info.offsets:
             return False
@@ -164,9 +165,7 @@ class OrderInfos:
         invisible_ms: int,
         offsets: Sequence[int],
     ) -> list[str]:
-        """Notes a pop of a queue; returns the counts of earlier pops for the answer
-        (orderCountInfo).
-        """
+        """Notes a pop of a queue; returns counts of earlier pops (orderCountInfo)."""
         before = self.get(topic, group, queue_id)
         counts: dict[int, int] = {}
         if before is not None:
@@ -191,8 +190,7 @@ class OrderInfos:
         return [*said, order_count_info(topic, queue_id, least)]
 
     def acked(self, topic: str, group: str, queue_id: int, offset: int, pop_time: int) -> int:
-        """Acknowledges a message; returns the offset up to which the queue is consumed
-        (commitAndNext).
+        """Acknowledges a message; returns how far the queue is consumed (commitAndNext).
 
         Returns NOT_FOUND or OTHER_POP if the acknowledgement has no effect.
         """

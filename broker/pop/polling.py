@@ -31,9 +31,9 @@ SLICE_S: Final = 0.003
 """How long requests are run in one turn, in seconds."""
 _SECOND_MS: Final = 1_000
 
-Place = tuple[str, str]
+TopicGroup = tuple[str, str]
 """A topic and a group."""
-Woken = tuple[Place, int | None]
+Woken = tuple[TopicGroup, int | None]
 """A place where a request is to be woken, and for which queue; None: for any queue."""
 
 
@@ -47,7 +47,7 @@ class PollingResult(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class PopRequest:
     """A request that waits; `resume` runs it again."""
 
     peer: Peer
@@ -65,7 +65,7 @@ class Watch:
     What arrives in a queue that it has passed is not found by it, and wakes nobody yet.
     """
 
-    def __init__(self, watches: dict[str, dict[Watch, None]], place: Place) -> None:
+    def __init__(self, watches: dict[str, dict[Watch, None]], place: TopicGroup) -> None:
         self._watches = watches
         self._topics = _wakes(place)
         self.has_missed = False
@@ -98,13 +98,13 @@ class PopPolling:
         self._wake_soon = wake_soon
         self._timer = timer
         self._is_waking = False
-        self._waiting: dict[Place, dict[int, dict[Waiting, None]]] = {}
+        self._waiting: dict[TopicGroup, dict[int, dict[PopRequest, None]]] = {}
         """Requests by topic and group, and then by queue id, in the order in which they came."""
-        self._places: dict[str, dict[Place, None]] = {}
+        self._places: dict[str, dict[TopicGroup, None]] = {}
         """The places that the messages of a topic wake: those of the topic itself, and those of
         which it is a retry topic."""
-        self._by_peer: dict[Peer, dict[Waiting, None]] = {}
-        self._by_second: dict[int, dict[Waiting, None]] = {}
+        self._by_peer: dict[Peer, dict[PopRequest, None]] = {}
+        self._by_second: dict[int, dict[PopRequest, None]] = {}
         """Requests by the second of their deadline, without those that are ready."""
         self._count = 0
         self._woken: set[Woken] = set()
@@ -112,11 +112,11 @@ class PopPolling:
         """The members of `_woken` in order."""
         self._arrived: dict[tuple[str, int], None] = {}
         """The topics and queues in which messages have arrived."""
-        self._to_wake: deque[Place] = deque()
+        self._to_wake: deque[TopicGroup] = deque()
         self._waking: tuple[str, int] = "", ANY_QUEUE
         """The places that are to be woken for an arrival, and its topic and queue."""
-        self._ready: deque[Waiting] = deque()
-        self._gone: deque[Waiting] = deque()
+        self._ready: deque[PopRequest] = deque()
+        self._gone: deque[PopRequest] = deque()
         """Requests of peers that have gone, which are yet to be forgotten."""
         self._watches: dict[str, dict[Watch, None]] = {}
 
@@ -128,11 +128,9 @@ class PopPolling:
         return len(self._waiting.get((topic, group), {}).get(queue_id, ()))
 
     def hold(
-        self, request: Waiting, born_ms: int, poll_ms: int, now_ms: int, steady_ms: int
+        self, request: PopRequest, born_ms: int, poll_ms: int, now_ms: int, steady_ms: int
     ) -> PollingResult:
-        """Lets a request wait for `poll_ms` from `born_ms` on, which is a time of its client's
-        clock.
-        """
+        """Lets a request wait for `poll_ms` from `born_ms` on, by its client's clock."""
         if poll_ms <= 0:
             return PollingResult.NOT_POLLING
         if self._count >= self._config.max_pop_polling_size:
@@ -169,9 +167,7 @@ class PopPolling:
         return Watch(self._watches, (topic, group))
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
-        """Wakes a request: a group has messages left, or a free queue again, at a queue (-1:
-        any).
-        """
+        """Wakes a request: a group has messages left, or a queue (-1: any) is free again."""
         if (topic, group) in self._waiting:
             self._note(((topic, group), queue_id))
             self._wake()
@@ -207,12 +203,12 @@ class PopPolling:
             else:
                 break
 
-    def _wake_for_arrival(self, place: Place) -> None:
+    def _wake_for_arrival(self, place: TopicGroup) -> None:
         topic, queue_id = self._waking
         # The queues of a retry topic are not those of the topic, so any waiting request will do.
         self._wake_at(place, queue_id if place[0] == topic else None)
 
-    def _wake_at(self, place: Place, queue_id: int | None) -> None:
+    def _wake_at(self, place: TopicGroup, queue_id: int | None) -> None:
         tell_all(partial(self._resume, found) for found in self._choose(place, queue_id))
 
     def tick(self, steady_ms: int) -> None:
@@ -246,10 +242,8 @@ class PopPolling:
             self._is_waking = True
             self._wake_soon(self.run_woken)
 
-    def _choose(self, place: Place, queue_id: int | None) -> list[Waiting]:
-        """Chooses whom to wake: one request that waits at any queue, and one that waits at this
-        one.
-        """
+    def _choose(self, place: TopicGroup, queue_id: int | None) -> list[PopRequest]:
+        """Chooses whom to wake: a request that waits at any queue, and one at this queue."""
         queues = self._waiting.get(place, {})
         if queue_id is None:
             wanted = [next(iter(queues.values()))] if queues else []
@@ -258,12 +252,12 @@ class PopPolling:
             wanted = [queues[each] for each in ids if each in queues]
         return [next(iter(requests)) for requests in wanted]
 
-    def _resume(self, request: Waiting) -> None:
+    def _resume(self, request: PopRequest) -> None:
         if request in self._by_peer.get(request.peer, ()):
             self._forget(request)
             request.resume()
 
-    def _forget(self, request: Waiting) -> None:
+    def _forget(self, request: PopRequest) -> None:
         """Removes a request from all tables."""
         place = request.topic, request.group
         queues = self._waiting[place]
@@ -289,6 +283,6 @@ class PopPolling:
         self._count -= 1
 
 
-def _wakes(place: Place) -> tuple[str, str, str]:
+def _wakes(place: TopicGroup) -> tuple[str, str, str]:
     topic, group = place
     return topic, retry_topic_v1(topic, group), retry_topic_v2(topic, group)

@@ -26,9 +26,9 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import OFTEN_MS, AtStop, Hears, Life, Tick
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer
 
@@ -48,7 +48,7 @@ class Pop:
     clock: Callable[[], int]
     store_host: Callable[[], bytes]
     call_soon: Callable[[Callable[[], None]], object]
-    in_thread: InThread = at_once
+    patience: Patience
     timer: Callable[[], float] = lambda: 0.0
 
     revive_topic: ReviveTopic = field(init=False)
@@ -78,13 +78,13 @@ class Pop:
         self.replaced = Replaced(self.after_durable, self.metrics)
         self.revive = Revive(
             config, intake, self.topics, self.groups, offsets, topic, self.in_flight,
-            self.replaced, metrics=self.metrics, in_thread=self.in_thread,
+            self.replaced, metrics=self.metrics, patience=self.patience,
         )  # fmt: skip
         self.queues = PopQueues(
             config, self.topics, offsets, intake.store, self.stats, self.check_points,
             self.orders, self.in_flight, random.randrange,
         )  # fmt: skip
-        self.walks = Walks(self.call_soon, self.timer)
+        self.walks = Walks(self.call_soon, self.timer, self.patience)
         self.polling = PopPolling(config, self.call_soon, self.timer)
         self.notifications = PopPolling(config, self.call_soon, self.timer)
         self.orders.on_free.append(self.notify)

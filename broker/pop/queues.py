@@ -14,18 +14,18 @@ Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getIni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.message_filter import MessageFilter
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
-from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.disk.steps import Steps, as_far_as_in_memory
 from txrocketmq.broker.store.get.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
 from txrocketmq.broker.tables.attributes import has_priorities
@@ -59,6 +59,8 @@ INIT_MIN: Final = 0
 _ROOM_BYTES: Final = 128 * 1024
 """How much larger than maxMessageSize a record may be, with its topic and properties."""
 _PERCENT: Final = 100
+_QUEUES_A_STEP: Final = 16
+"""How many queues are passed in one step at most, when nothing is read."""
 _MOVED: Final = frozenset(
     {
         GetMessageStatus.OFFSET_TOO_SMALL,
@@ -114,9 +116,7 @@ class Popped:
 
 
 class PopQueues:
-    """Takes messages. `chance` returns a random number from 0 up to, but not including, its
-    argument.
-    """
+    """Takes messages. `chance` returns a random number from 0 to before its argument."""
 
     def __init__(
         self,
@@ -141,13 +141,10 @@ class PopQueues:
         self._chance = chance
         self._turn = 0
 
-    def pop(
-        self, wanted: Wanted, topic: TopicConfig, now_ms: int, *, only_in_memory: bool = True
-    ) -> Steps[Popped]:
-        """Takes messages for a pop, a queue in each step.
+    def pop(self, wanted: Wanted, topic: TopicConfig, now_ms: int) -> Steps[Popped]:
+        """Takes messages for a pop, in steps of some queues.
 
-        With `only_in_memory`, raises NotInMemory when any message would have to be read from the
-        disk.
+        Raises NotInMemory when the first messages have to be read from the disk.
         """
         revive_queue_id = ORDER_REVIVE_QUEUE
         if not wanted.is_order:
@@ -161,32 +158,17 @@ class PopQueues:
         if may_have_priorities and has_priorities(topic.attributes):
             is_retry_first = first < self._config.pop_from_retry_probability_for_priority
             first = 0
-        try:
-            if is_retry_first and retry is not None:
-                yield from self._pop_topic(
-                    wanted, retry, popped, first, only_in_memory=only_in_memory
-                )
-            if wanted.queue_id < 0:
-                yield from self._pop_topic(
-                    wanted, topic, popped, first, only_in_memory=only_in_memory
-                )
-            else:
-                self._pop_queue(
-                    wanted, wanted.topic, wanted.queue_id, popped, only_in_memory=only_in_memory
-                )
-            if not is_retry_first and retry is not None and popped.count < wanted.max_count:
-                yield from self._pop_topic(
-                    wanted, retry, popped, first, only_in_memory=only_in_memory
-                )
-        except NotInMemory:
-            if not popped.count:
-                raise
+        own = self._in_turn(topic, first) if wanted.queue_id < 0 else (wanted.queue_id,)
+        rows: list[tuple[str, Iterable[int]]] = [(wanted.topic, own)]
+        if retry is not None:
+            row = retry.topic_name or "", self._in_turn(retry, first)
+            rows.insert(0 if is_retry_first else 1, row)
+        steps = self._pop_rows(wanted, rows, popped)
+        yield from as_far_as_in_memory(steps, lambda: popped.count)
         return popped
 
     def offset(self, topic: str, group: str, queue_id: int) -> int:
-        """The offset at which the group goes on with a queue, or the first one when it is new to
-        it.
-        """
+        """The offset at which the group goes on with a queue, the first one of a new queue."""
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
             offset = self._store.min_offset(topic, queue_id)
@@ -202,60 +184,66 @@ class PopQueues:
             name = retry_topic_v1(wanted.topic, wanted.group)
         return self._topics.get(name)
 
-    def _pop_topic(
-        self,
-        wanted: Wanted,
-        topic: TopicConfig,
-        popped: Popped,
-        first: int,
-        *,
-        only_in_memory: bool,
-    ) -> Steps[None]:
-        queues = topic.read_queue_nums
-        in_turn = range(queues)
-        for at in reversed(in_turn) if self._config.priority_order_asc else in_turn:
-            queue_id = (at + first) % queues
-            name = topic.topic_name or ""
-            self._pop_queue(wanted, name, queue_id, popped, only_in_memory=only_in_memory)
-            yield
+    def _in_turn(self, topic: TopicConfig, first: int) -> Iterable[int]:
+        """The queues of a topic in the order of this pop."""
+        count = topic.read_queue_nums
+        first = first % count if count > 0 else 0
+        if self._config.priority_order_asc:
+            return chain(range(first - 1, -1, -1), range(count - 1, first - 1, -1))
+        return chain(range(first, count), range(first))
 
-    def _pop_queue(
-        self, wanted: Wanted, topic: str, queue_id: int, popped: Popped, *, only_in_memory: bool
-    ) -> None:
-        group = wanted.group
-        if wanted.max_count <= 0 or self._is_too_much(topic, group, queue_id):
-            return
-        offset = self._begin(wanted, topic, queue_id, only_in_memory=only_in_memory)
+    def _pop_rows(
+        self, wanted: Wanted, rows: Sequence[tuple[str, Iterable[int]]], popped: Popped
+    ) -> Steps[None]:
+        """Goes through the queues of the topic and of its retry topic, which is left alone when it
+        is last and there is no room.
+        """
+        passed = 0
+        for topic, queue_ids in rows:
+            if topic != wanted.topic and popped.count >= wanted.max_count:
+                continue
+            for queue_id in queue_ids:
+                passed += 1
+                if self._pop_queue(wanted, topic, queue_id, popped) or passed == _QUEUES_A_STEP:
+                    passed = 0
+                    yield
+
+    def _pop_queue(self, wanted: Wanted, topic: str, queue_id: int, popped: Popped) -> bool:
+        """Takes messages of a queue; returns whether it looked at any."""
+        group, config = wanted.group, self._config
+        if wanted.max_count <= 0 or (
+            config.enable_pop_message_threshold
+            and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
+        ):
+            return False
+        offset = self._begin(wanted, topic, queue_id)
         if wanted.is_order:
             if self._orders.is_blocked(
                 wanted.attempt_id, topic, group, queue_id, wanted.invisible_ms
             ):
-                return
+                return False
             self._in_flight.clear(topic, group, queue_id)
         if popped.count >= wanted.max_count or self._is_full(popped):
             popped.rest += max(self._store.max_offset(topic, queue_id) - offset, 0)
-            return
-        result = self._get(wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory)
+            return False
+        result = self._get(wanted, topic, queue_id, offset, popped)
         if result.status in _MOVED:
             if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
                 self._jumped(topic, group, queue_id, offset, result.next_begin_offset)
             offset = result.next_begin_offset
             self._offsets.commit(group, topic, queue_id, offset)
             self._check_points.clear(topic, group, queue_id)
-            result = self._get(
-                wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory
-            )
+            result = self._get(wanted, topic, queue_id, offset, popped)
         if result.count:
             if not self._take(wanted, topic, queue_id, offset, result, popped):
-                return
+                return True
         elif result.status in _PASSED and result.next_begin_offset > offset:
             self._pass_over(wanted, topic, queue_id, offset, result, popped)
         popped.rest += max(result.max_offset - result.next_begin_offset, 0)
+        return True
 
     def _is_full(self, popped: Popped) -> bool:
-        """Whether one more message, of which each queue gives at least one, might not fit in a
-        frame.
-        """
+        """Whether one more message, the least that a queue gives, might not fit in a frame."""
         largest_bytes = self._store.config.max_message_size + _ROOM_BYTES
         return popped.count > 0 and popped.size_bytes + largest_bytes > MAX_BODY_BYTES
 
@@ -264,14 +252,7 @@ class PopQueues:
     ) -> None:
         self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group, is_known))
 
-    def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
-        config = self._config
-        return (
-            config.enable_pop_message_threshold
-            and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
-        )
-
-    def _begin(self, wanted: Wanted, topic: str, queue_id: int, *, only_in_memory: bool) -> int:
+    def _begin(self, wanted: Wanted, topic: str, queue_id: int) -> int:
         """The offset to begin with; it is also stored when the group is new to the queue."""
         group = wanted.group
         reset = self._offsets.take_reset(group, topic, queue_id)
@@ -283,20 +264,20 @@ class PopQueues:
             return reset
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
-            offset = self._first(topic, queue_id, wanted.init_mode, only_in_memory=only_in_memory)
+            offset = self._first(topic, queue_id, wanted.init_mode)
             if topic.startswith(RETRY_PREFIX):
                 self._jumped(topic, group, queue_id, 0, offset, is_known=False)
             self._offsets.commit(group, topic, queue_id, offset)
         return max(offset, self._check_points.latest_offset(topic, group, queue_id))
 
-    def _first(self, topic: str, queue_id: int, init_mode: int, *, only_in_memory: bool) -> int:
+    def _first(self, topic: str, queue_id: int, init_mode: int) -> int:
         store = self._store
         if init_mode == INIT_MIN or topic.startswith(RETRY_PREFIX):
             return store.min_offset(topic, queue_id)
         if (
             self._config.init_pop_offset_by_check_msg_in_mem
             and store.min_offset(topic, queue_id) <= 0
-            and store.is_recent(topic, queue_id, 0, only_in_memory=only_in_memory)
+            and store.is_recent(topic, queue_id, 0)
         ):
             return 0
         return max(store.max_offset(topic, queue_id) - 1, 0)
@@ -308,14 +289,11 @@ class PopQueues:
         queue_id: int,
         offset: int,
         popped: Popped,
-        *,
-        only_in_memory: bool,
     ) -> GetResult:
         count = wanted.max_count - popped.count
         got = self._store.get(
             topic, queue_id, offset, count, MAX_BODY_BYTES - popped.size_bytes,
             wanted.filter.tag_codes, wanted.filter.by_properties, wanted.filter.wants_ext,
-            only_in_memory=only_in_memory,
         )  # fmt: skip
         return one_by_one(got, offset, count) if self._store.has_batches(topic) else got
 
@@ -340,8 +318,10 @@ class PopQueues:
             )  # fmt: skip
             self._offsets.commit(group, topic, queue_id, offset)
         else:
-            key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
-            distances = tuple(each - offset for each in offsets)
+            key = MergeKey(
+                topic, group, queue_id, offset, popped.pop_time, self._config.broker_name
+            )
+            distances = tuple([each - offset for each in offsets])
             if not self._check_points.add(
                 key, wanted.invisible_ms, distances, result.next_begin_offset,
                 popped.revive_queue_id, popped.pop_time,
@@ -393,5 +373,5 @@ class PopQueues:
         if wanted.is_order:
             self._offsets.commit(group, topic, queue_id, result.next_begin_offset)
             return
-        key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
+        key = MergeKey(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
         self._check_points.pass_over(key, result.next_begin_offset)

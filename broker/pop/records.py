@@ -36,7 +36,7 @@ _MAX_REPUTS: Final = 127
 _LONG_MAX: Final = 2**63 - 1
 
 
-class Key(NamedTuple):
+class MergeKey(NamedTuple):
     """The parts of a check point's name, its mergeKey."""
 
     topic: str
@@ -74,26 +74,22 @@ class PopCheckPoint(Body):
     topic: str | None = member(wire="t", default=None)
 
     @property
-    def key(self) -> Key:
+    def key(self) -> MergeKey:
         """The name of the check point."""
-        return Key(
+        return MergeKey(
             self.topic or "", self.group or "", self.queue_id, self.start_offset, self.pop_time,
             self.broker_name or "",
         )  # fmt: skip
 
     def distances(self) -> list[int]:
-        """The distances of the messages from the first offset; older check points list them
-        singly.
-        """
+        """The distances of messages from the first offset; older records list them singly."""
         count = min(max(self.count, 0), MAX_MESSAGES)
         if not self.diffs:
             return list(range(count))
         return [each for each in self.diffs[:count] if _MIN_SPAN <= each <= _MAX_SPAN]
 
     def times_put_again(self) -> int:
-        """How often the check point was put at the end of the queue again, because messages
-        failed.
-        """
+        """How often the check point was put at the queue's end again, as messages failed."""
         text = self.reput_times
         if text is None:
             return 0
@@ -101,7 +97,7 @@ class PopCheckPoint(Body):
 
 
 def check_point(
-    key: Key,
+    key: MergeKey,
     invisible_ms: int,
     distances: Sequence[int],
     *,
@@ -166,11 +162,9 @@ class BatchAckMsg(Body):
 
 
 class Acks(NamedTuple):
-    """An ack of either kind, as it is read: the name of the check point, and offsets in its
-    queue.
-    """
+    """An ack of either kind, as it is read: a check point's name, and offsets in its queue."""
 
-    key: Key
+    key: MergeKey
     offsets: Sequence[int]
 
 
@@ -195,7 +189,7 @@ class ReviveTopic:
         return self._record(queue_id, CHECK_POINT_TAG, point, unique, due_ms, now_ms)
 
     def ack(
-        self, key: Key, offset: int, revive_ms: int, queue_id: int, now_ms: int
+        self, key: MergeKey, offset: int, revive_ms: int, queue_id: int, now_ms: int
     ) -> InnerMessage:
         """Makes the record of an ack."""
         made = AckMsg(
@@ -214,7 +208,7 @@ class ReviveTopic:
         return self._record(queue_id, ACK_TAG, made, unique, revive_ms, now_ms)
 
     def batch_ack(
-        self, key: Key, offsets: Sequence[int], revive_ms: int, queue_id: int, now_ms: int
+        self, key: MergeKey, offsets: Sequence[int], revive_ms: int, queue_id: int, now_ms: int
     ) -> InnerMessage:
         """Makes the record of acks of several messages of one check point."""
         made = BatchAckMsg(
@@ -244,9 +238,7 @@ class ReviveTopic:
         )
 
     def read(self, record: memoryview) -> PopCheckPoint | Acks | None:
-        """Reads a record of the topic; returns None for one that is of no such kind, or
-        incomplete.
-        """
+        """Reads a record of the topic; returns None for other kinds and incomplete ones."""
         try:
             message = usual_record(record) or decode_message(record, decompress_body=False)[0]
             tag, content = message.properties.get(names.TAGS), message.body
@@ -266,8 +258,8 @@ class ReviveTopic:
             pass
         return None
 
-    def _key_of(self, ack: AckMsg | BatchAckMsg) -> Key:
-        return Key(
+    def _key_of(self, ack: AckMsg | BatchAckMsg) -> MergeKey:
+        return MergeKey(
             ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
             ack.broker_name or self._broker_name,
         )  # fmt: skip
@@ -288,7 +280,7 @@ def _usual_ack(content: bytes) -> Acks | None:
             and type(broker_name) is type(group) is type(topic) is str
             and broker_name
         ):
-            key = Key(topic, group, queue_id, start_offset, pop_time, broker_name)
+            key = MergeKey(topic, group, queue_id, start_offset, pop_time, broker_name)
             return Acks(key, (offset,))
     except (KeyError, TypeError):
         pass

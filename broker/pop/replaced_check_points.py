@@ -17,7 +17,7 @@ from functools import partial
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.pop.metrics import ACK, PopMetrics
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.store.formats.put_message import PutStatus
 
 
@@ -27,7 +27,7 @@ class Replaced:
     def __init__(self, after_durable: AfterDurable, metrics: PopMetrics) -> None:
         self._after_durable = after_durable
         self._metrics = metrics
-        self._offsets: dict[Key, set[int]] = {}
+        self._offsets: dict[MergeKey, set[int]] = {}
         """By old check point: the offsets of messages that it no longer has."""
 
     def __len__(self) -> int:
@@ -39,22 +39,20 @@ class Replaced:
         """Whether no further message can be taken now."""
         return self._after_durable.is_full
 
-    def add(self, key: Key, offset: int, ack: InnerMessage) -> None:
+    def add(self, key: MergeKey, offset: int, ack: InnerMessage) -> None:
         """Notes that a message has a new check point, which is the last record of the log."""
         self._offsets.setdefault(key, set()).add(offset)
         self._after_durable.put([ack], partial(self._put, key, offset))
 
-    def left(self, key: Key, distances: Collection[int]) -> Collection[int]:
+    def left(self, key: MergeKey, distances: Collection[int]) -> Collection[int]:
         """The distances of those messages of a check point that were not replaced."""
         gone = self._offsets.get(key)
         if gone is None:
             return distances
         return [each for each in distances if key.start_offset + each not in gone]
 
-    def _put(self, key: Key, offset: int, status: PutStatus) -> None:
-        """Hears that the ack is written, or was refused by the store; then the old check point
-        counts.
-        """
+    def _put(self, key: MergeKey, offset: int, status: PutStatus) -> None:
+        """Hears that the ack is written, or refused; then the old check point counts."""
         self._metrics.wrote(key, ACK, status.name)
         offsets = self._offsets[key]
         offsets.discard(offset)

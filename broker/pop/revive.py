@@ -23,6 +23,7 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from txrocketmq.broker.engines.engine import Engine
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.pop.in_flight import InFlight
@@ -31,24 +32,24 @@ from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     ACK_INTERVAL_MS,
     Acks,
-    Key,
+    MergeKey,
     PopCheckPoint,
     ReviveTopic,
     check_point,
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
-from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
+from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.life import Hears, Life, SlicedBeat
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
+from txrocketmq.broker.work.patience import Patience
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
@@ -64,8 +65,7 @@ MAX_BATCH_BYTES: Final = 512 * 1024
 REPUT_S: Final = (
     10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
 )  # fmt: skip
-"""By how many seconds longer a message is hidden after each failure
-(ckRewriteIntervalsInSeconds)."""
+"""By how many seconds more each failure hides a message (ckRewriteIntervalsInSeconds)."""
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
@@ -140,7 +140,7 @@ class _Queue:
         self.kept = kept
         """The offset of the last finished record, as consumerOffset.json has it."""
         self.next_offset = kept + 1
-        self.waiting: dict[Key, _Waiting] = {}
+        self.waiting: dict[MergeKey, _Waiting] = {}
         """The waiting check points, in the order of their records."""
 
     @property
@@ -150,7 +150,7 @@ class _Queue:
         return (self.next_offset if first is None else first.offset) - 1
 
 
-class Revive:
+class Revive(Engine):
     """Brings messages back; `tick` must be called every reviveInterval."""
 
     def __init__(  # noqa: PLR0913 - what it works with, by name
@@ -165,8 +165,9 @@ class Revive:
         replaced: Replaced,
         *,
         metrics: PopMetrics,
-        in_thread: InThread = at_once,
+        patience: Patience,
     ) -> None:
+        super().__init__(intake.store, patience)
         self._config = config
         self._intake = intake
         self._store = intake.store
@@ -177,59 +178,43 @@ class Revive:
         self._in_flight = in_flight
         self._replaced = replaced
         self._metrics = metrics
-        self.reading = Reading(in_thread)
         self._queues: dict[int, _Queue] = {}
         self._by_time = _ByTime()
         self._count = 0
         self._paused_until_ms = 0
-        self._awaited: tuple[int, dict[int, int]] | None = None
-        """Progress that can be saved once the log is durable up to an offset: that offset, and the
-        progress by queue."""
-        self.is_behind = False
-        """Whether the last `tick` had to stop before it was finished."""
-        self.on_refused: list[Callable[[int, str, str], None]] = []
-        """Called with how many messages could not be put, the topic of the first, and the
-        reason."""
-        self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with queue and offset of a record that cannot be understood."""
+        self._awaited = DurableProgress[dict[int, int]](self._store)
+        """Progress by queue that can be saved once the log is durable."""
+        self.on_refused: list[MishapListener] = []
+        """Called when the store takes no messages for now, so that they wait on."""
 
     def __len__(self) -> int:
         """How many check points wait."""
         return self._count
 
-    def tick(
-        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Reads new records and brings back what is due, until that is done or the time is up."""
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Reads new records and brings back what is due."""
         self.settle()
-        self.is_behind = False
-        if self._store.config.is_slave or self.reading.is_busy(steady_ms):
+        if self.reading.is_busy(steady_ms):
             return
         self._look()
-        try:
-            while True:
-                read = [self._read(queue) for queue in self._queues.values()]
-                # First, so that all acknowledgements are known before anything is brought back.
-                if not any(read) and not self._bring_back(now_ms, steady_ms):
-                    return
-                if is_time_up():
-                    self.is_behind = True
-                    return
-        except NotInMemory as cold:
-            self.reading.begin(cold.read)
+        self.reading.work(lambda: self._go_on(now_ms, steady_ms, is_time_up), steady_ms)
+
+    def _go_on(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        while True:
+            read = [self._read(queue) for queue in self._queues.values()]
+            # First, so that all acknowledgements are known before anything is brought back.
+            if not any(read) and not self._bring_back(now_ms, steady_ms):
+                return
+            if is_time_up():
+                self.is_behind = True
+                return
 
     def settle(self) -> None:
         """Saves the progress as far as the log is durable."""
-        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
-        if self._awaited is None or flushed >= end:
-            self._awaited = (
-                end,
-                {queue_id: queue.done_offset for queue_id, queue in self._queues.items()},
-            )
-        if flushed < self._awaited[0]:
-            return
-        progress, self._awaited = self._awaited[1], None
-        for queue_id, offset in progress.items():
+        progress = self._awaited.latest(
+            lambda: {queue_id: queue.done_offset for queue_id, queue in self._queues.items()}
+        )
+        for queue_id, offset in (progress or {}).items():
             queue = self._queues[queue_id]
             if offset > queue.kept:
                 self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)
@@ -276,9 +261,7 @@ class Revive:
             self._queues[queue_id] = _Queue(queue_id, min(max(kept, NOT_FOUND), top))
 
     def _read(self, queue: _Queue) -> bool:
-        """Reads some records of a queue; returns False when there were none, or no room for
-        them.
-        """
+        """Reads some records of a queue; returns False without any, or without room."""
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
         offset, least = queue.next_offset, store.min_offset(name, queue_id)
         if offset < least:
@@ -291,10 +274,8 @@ class Revive:
         count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
         if count <= 0 or self._count >= MAX_WAITING:
             return False
-        units = list(store.queue_units(name, queue_id, offset, count, only_in_memory=True))
-        cold = store.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(store.queue_units(name, queue_id, offset, count))
+        store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, _ in units:
             record = store.message_at(physical_offset, size)
             found = None if record is None else self._topic.read(record)
@@ -305,8 +286,7 @@ class Revive:
                 self._acked(queue, found)
                 self._metrics.has_read(found.key, ACK, queue_id)
             else:
-                for heard in self.on_unreadable:
-                    heard(queue_id, offset)
+                tell(self.on_unreadable, Mishap(1, queue_id, offset))
             offset += 1
         read = offset - queue.next_offset
         queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
@@ -343,20 +323,16 @@ class Revive:
             return False
         batch: list[_Revived] = []
         count = size_bytes = 0
-        while count < MAX_BATCH and size_bytes < MAX_BATCH_BYTES:
-            waiting = self._by_time.first(now_ms)
-            if waiting is None:
-                break
-            try:
-                messages = self._messages(waiting)
-            except NotInMemory:
-                if not batch:
-                    raise
-                break
+        due = iter(partial(self._by_time.first, now_ms), None)
+        for waiting, messages in items_in_memory(
+            (waiting, self._messages(waiting)) for waiting in due
+        ):
             self._by_time.remove(waiting)
             batch.append((waiting, messages))
             count += len(messages)
             size_bytes += sum(len(message.body) for _, message in messages)
+            if count >= MAX_BATCH or size_bytes >= MAX_BATCH_BYTES:
+                break
         if not batch:
             return False
         self._put(batch, now_ms, steady_ms)
@@ -378,8 +354,7 @@ class Revive:
             is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
         if refused:
             topic, status = refused[0]
-            for heard in self.on_refused:
-                heard(len(refused), topic, status.name)
+            tell(self.on_refused, Mishap(len(refused), topic=topic, why=status.name))
         if not is_all:
             self._paused_until_ms = steady_ms + RETRY_MS
 
@@ -429,9 +404,7 @@ class Revive:
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
     def _messages(self, waiting: _Waiting) -> list[tuple[int, InnerMessage]]:
-        """Makes what is put for a check point: distances and messages, of those that still
-        exist.
-        """
+        """Makes what is put for a check point: distances and messages that still exist."""
         point = waiting.point
         topic, group = point.topic or "", point.group or ""
         normal = normal_topic(topic, group)
@@ -453,12 +426,10 @@ class Revive:
         return found
 
     def _stored(self, point: PopCheckPoint, topic: str, offset: int) -> list[MessageExt]:
-        """Returns the message at an offset, or all messages of a record that the check point stands
-        for.
-        """
-        units = self._store.queue_units(topic, point.queue_id, offset, 1, only_in_memory=True)
+        """Returns the message at an offset, or all of a record that the check point names."""
+        units = self._store.queue_units(topic, point.queue_id, offset, 1)
         for physical_offset, size, _ in units:
-            record = self._store.message_at(physical_offset, size, only_in_memory=True)
+            record = self._store.message_at(physical_offset, size)
             try:
                 if record is not None:
                     found = in_record(record)

@@ -86,25 +86,22 @@ class BroadcastOffsets:
         member = group.members.get(peer)
         return None if member is None else member.client_id
 
-    def first_offset(
-        self, header: PullMessageRequestHeader, client_id: str, *, only_in_memory: bool = False
-    ) -> int | None:
+    def first_offset(self, header: PullMessageRequestHeader, client_id: str) -> int | None:
         """Returns where a pull should begin; None when the offset that it asks for is right.
 
-        With `only_in_memory`, raises NotInMemory when a part of the queue that is not in memory
-        would have to be read.
+        Raises NotInMemory when a part of the queue has to be read from the disk.
         """
         by_proxy = _is_by_proxy(header)
         members = self._members.get((header.topic, header.consumer_group))
         if members is None:
             if by_proxy and header.queue_offset < 0:
-                return self._offset_of(header, None, only_in_memory=only_in_memory)
+                return self._offset_of(header, None)
             return None
         member = members.get(client_id)
         if member is None:
             member = self._join(header, client_id)
         if member.by_proxy != by_proxy or (by_proxy and header.queue_offset < 0):
-            return self._offset_of(header, member, only_in_memory=only_in_memory)
+            return self._offset_of(header, member)
         return None
 
     def pulled(self, header: PullMessageRequestHeader, client_id: str, offset: int) -> None:
@@ -127,9 +124,7 @@ class BroadcastOffsets:
             self.count += 1
         return member
 
-    def _offset_of(
-        self, header: PullMessageRequestHeader, member: _Member | None, *, only_in_memory: bool
-    ) -> int:
+    def _offset_of(self, header: PullMessageRequestHeader, member: _Member | None) -> int:
         topic, queue_id = header.topic, header.queue_id
         end = self._store.max_offset(topic, queue_id)
         own = NOT_FOUND if member is None else member.offsets.get(queue_id, NOT_FOUND)
@@ -140,12 +135,10 @@ class BroadcastOffsets:
             if 0 <= offset <= end:  # one beyond is of a topic that was deleted
                 return offset
         store = self._store
-        return 0 if store.is_recent(topic, queue_id, 0, only_in_memory=only_in_memory) else end
+        return 0 if store.is_recent(topic, queue_id, 0) else end
 
     def scan(self, walks: Walks) -> None:
-        """Forgets members that are gone, and saves the offset of the slowest member of each
-        group.
-        """
+        """Forgets members that are gone, and saves the offset of each group's slowest member."""
         if not self._is_scanning and self._members:
             self._is_scanning = True
             with suppress(ResponseError):  # too many walks: next time

@@ -144,9 +144,7 @@ class LongPolling:
         return True
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """Notes that a queue has messages up to `max_offset`; cheap when no request waits for
-        it.
-        """
+        """Notes that a queue has messages up to `max_offset`; cheap if nobody waits for it."""
         key = (topic, queue_id)
         if key in self._held:
             self._note(key, max_offset)
@@ -190,9 +188,7 @@ class LongPolling:
             self._verdicts.clear()
 
     def tick(self, steady_ms: int) -> None:
-        """Resumes requests whose time is over, and finds arrivals that were missed, some queues at
-        a time.
-        """
+        """Resumes requests whose time is over, and finds missed arrivals, some queues at a time."""
         self._take_due(steady_ms)
         if not self._unchecked:
             self._unchecked = list(self._held)

@@ -86,7 +86,5 @@ class _OfRetries:
 
 
 def filter_of_retries(filters: ConsumerFilters, topic: str) -> MessageFilter:
-    """The filter of a retry topic: the group's filters for the topics that the messages came
-    from.
-    """
+    """The filter of a retry topic: the group's filters for the messages' own topics."""
     return MessageFilter(by_properties=_OfRetries(filters, topic.removeprefix(RETRY_PREFIX)))

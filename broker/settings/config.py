@@ -69,8 +69,8 @@ class BrokerConfig(MetricsConfig):
     config_black_list: str = setting("configBlackList;brokerConfigPath")
     """The keys that UPDATE_BROKER_CONFIG refuses, separated by semicolons."""
     broker_permission: int = setting(6, live=True, most=7)
-    """The permission bits of the broker, which limit those of every topic: 4 is reading, 2 is
-    writing."""
+    """The permission bits of the broker, which limit those of topics: 4 is reading, 2 is writing.
+    """
     default_topic_queue_nums: int = setting(8, least=1, most=MAX_QUEUES)
     """The number of queues of the topic that serves as a pattern for new ones (TBW102)."""
     auto_create_topic_enable: bool = setting(True, live=True)
@@ -108,15 +108,13 @@ class BrokerConfig(MetricsConfig):
     recall_message_enable: bool = setting(False, live=True)
     """Whether producers can withdraw timer messages."""
     allow_recall_when_broker_not_writeable: bool = setting(True, live=True)
-    """Whether producers can withdraw timer messages even when brokerPermission does not allow
-    writing."""
+    """Whether timer messages can be withdrawn even when brokerPermission does not allow writing."""
     store_reply_message_enable: bool = setting(True, live=True)
     """Whether replies to requests are stored, besides being passed on to the client that asked."""
     start_accept_send_request_time_stamp: int = setting(0, live=True, most=LONG_MAX)
     """The time before which sends are refused, in milliseconds since the epoch."""
     long_polling_enable: bool = setting(True, live=True)
-    """Whether a pull that finds no message waits as long as it asks to; otherwise it waits for
-    shortPollingTimeMills."""
+    """Whether pulls wait as long as they ask to for messages, not for shortPollingTimeMills."""
     short_polling_time_mills: int = setting(1_000, live=True, least=1)
     """How long a pull waits when long polling is off."""
     lite_pull_message_enable: bool = setting(True, live=True)
@@ -126,8 +124,7 @@ class BrokerConfig(MetricsConfig):
     notify_consumer_ids_changed_enable: bool = setting(True, live=True)
     """Whether consumers are told when members join or leave their group."""
     real_time_notify_consumer_change: bool = setting(True, live=True)
-    """Whether consumers are told at once of changed members of their group; otherwise every 15
-    seconds."""
+    """Whether consumers are told of changed members at once; otherwise every 15 seconds."""
     channel_expired_timeout: int = setting(120_000, least=1)
     """How long after its last heartbeat a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
@@ -141,8 +138,7 @@ class BrokerConfig(MetricsConfig):
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
     shutdown_wait_time_seconds: int = setting(30, live=True)
-    """For how many seconds clients are sent away before the server stops
-    (enableShutdownGracefully)."""
+    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
     """The longest period between two writes of changed consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)
@@ -163,11 +159,9 @@ class BrokerConfig(MetricsConfig):
     enable_property_filter: bool = setting(False, live=True)
     """Whether consumers may filter by SQL92 expressions."""
     filter_support_retry: bool = setting(False, live=True)
-    """Whether an SQL92 subscription to a retry topic filters by the subscription to the original
-    topic."""
+    """Whether an SQL92 subscription to a retry topic filters by that to the original topic."""
     enable_calc_filter_bit_map: bool = setting(False, live=True)
-    """Whether the ext files of queues record which groups want a message; this needs
-    enableConsumeQueueExt."""
+    """Whether ext files record which groups want a message; this needs enableConsumeQueueExt."""
     expect_consumer_num_use_filter: int = setting(32, least=1)
     """The number of groups filtering one topic for which the bitmaps are dimensioned."""
     max_error_rate_of_bloom_filter: int = setting(20, least=1, most=99)
@@ -181,8 +175,8 @@ class BrokerConfig(MetricsConfig):
     split_metadata_size: int = setting(2_000, live=True, least=1)
     """The number of entries of such a page."""
     enable_split_registration: bool = setting(False, live=True)
-    """Whether the topics are told to name servers in parts; they are, too, if they do not fit in
-    one frame."""
+    """Whether topics are registered in parts, as they always are if they do not fit in one frame.
+    """
     split_registration_size: int = setting(800, live=True, least=1)
     """The number of topics in such a part."""
     validate_system_topic_when_update_topic: bool = setting(True, live=True)
@@ -195,8 +189,7 @@ class BrokerConfig(MetricsConfig):
     """Whether QUERY_ASSIGNMENT distributes the queues among the members; otherwise each member gets
     all of them."""
     default_message_request_mode: str = setting("PULL", live=True)
-    """PULL or POP: how 5.x consumers that ask the broker consume a topic for which no mode was
-    set."""
+    """PULL or POP: how 5.x consumers that ask the broker consume a topic without a mode."""
     default_pop_share_queue_num: int = setting(-1, live=True, least=-1)
     """With how many other members a client that pops shares its queues; -1 means that all members
     pop all queues."""
@@ -229,25 +222,20 @@ class BrokerConfig(MetricsConfig):
     """Whether a pop that goes by priority begins with the queue of the highest number; otherwise it
     begins with the lowest."""
     enable_retry_topic_v2: bool = setting(False, live=True)
-    """Whether messages that are delivered again go to %RETRY%group+topic instead of
-    %RETRY%group_topic."""
+    """Whether messages are delivered again by %RETRY%group+topic instead of %RETRY%group_topic."""
     retrieve_message_from_pop_retry_topic_v1: bool = setting(True, live=True)
-    """Whether, with enableRetryTopicV2, messages that are still in %RETRY%group_topic are popped as
-    well."""
+    """Whether, with enableRetryTopicV2, messages in %RETRY%group_topic are popped as well."""
     pop_response_return_actual_retry_topic: bool = setting(False, live=True)
     """Whether messages that are delivered again carry the name of their retry topic; otherwise they
     look as if they came from the original topic."""
     init_pop_offset_by_check_msg_in_mem: bool = setting(True, live=True)
-    """Whether a new group that wants only new messages begins with the first message of a young
-    queue."""
+    """Whether a group that wants only new messages begins with the first one of a young queue."""
     enable_notify_after_pop_order_lock_release: bool = setting(True, live=True)
     """Whether waiting pops are told when a queue that was popped in order is free again."""
     enable_pop_message_threshold: bool = setting(False, live=True)
-    """Whether a group gets nothing more from a queue while too many of its messages are not
-    acknowledged."""
+    """Whether a group gets nothing from a queue while too many messages are not acknowledged."""
     pop_inflight_message_threshold: int = setting(10_000, live=True)
-    """How many unacknowledged messages a group may have in a queue with
-    enablePopMessageThreshold."""
+    """The most unacknowledged messages of a group in a queue with enablePopMessageThreshold."""
     skip_when_ck_re_put_reach_max_times: bool = setting(
         False, live=True, java="skipWhenCKRePutReachMaxTimes"
     )

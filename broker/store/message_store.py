@@ -25,19 +25,20 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
-from txrocketmq.broker.store.get.get_message import (
+from txrocketmq.broker.store.get.get_result import (
     GetMessageStatus,
     GetResult,
     QueryResult,
 )
 from txrocketmq.broker.store.get.stored_messages import StoredMessages
-from txrocketmq.broker.store.log.commit_log import Batch
+from txrocketmq.broker.store.log.commit_log import QueueBatch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
 from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
 from txrocketmq.broker.store.upkeep.reput import Reput
@@ -45,13 +46,13 @@ from txrocketmq.broker.store.upkeep.retention import Retention
 
 __all__ = [
     "Appended",
-    "Batch",
     "GetMessageStatus",
     "GetResult",
     "MessageStore",
     "PutMessage",
     "PutStatus",
     "QueryResult",
+    "QueueBatch",
     "Recovered",
 ]
 
@@ -60,8 +61,7 @@ _INDEX_BATCH: Final = 256
 _INDEX_AT_ONCE: Final = 1024
 """How many entries are indexed at once, or a few more, while messages are put."""
 _MAX_PENDING: Final = 65_536
-"""How many entries may wait while the disk has no room for the index; beyond that, puts are
-refused."""
+"""How many entries may wait while the disk has no room for the index; then puts are refused."""
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -76,19 +76,20 @@ class MessageStore(StoredMessages):
         self._index_failed = False
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
-        self._marks = Marks(disk, root)
+        self._marks = MarkerFiles(disk, root)
         self._inventory = InventoryFile(disk, root)
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
-        self._reput = Reput(config, self._log, self._queues, self._index)
+        dispatchers = Dispatchers(config, self._index)
+        self._reput = Reput(config, self._log, self._queues, dispatchers)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
         self._retention = Retention(
-            disk, config, self._log, self._queues, self._index, self._reader.check_part
+            disk, config, self._log, self._queues, self._index, self._records.memory.check
         )
         self._retention.before_removal = self._marks.note_start
         self.removals = self._retention.removals
         self.removals.notes.add(self._marks.path)
         self.commit = CommitPoint(policy or policy_of(config))
-        self._confirmed = Confirmed(self.commit, self._reput)
+        self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
@@ -127,7 +128,8 @@ class MessageStore(StoredMessages):
             raise
         self.commit.written = self._log.max_offset
         self.commit.durable = self.flush.flushed_offset
-        self._reput.index_from = min(self._reput.index_from, self._reput.offset)
+        index_from = self._reput.dispatchers.index_from
+        self._reput.dispatchers.index_from = min(index_from, self._reput.offset)
         self.flush.log_timestamp_ms = recovered.last_store_timestamp_ms
         self._confirmed.shown_ms = recovered.last_store_timestamp_ms
         self.flush.queues_timestamp_ms = recovered.last_store_timestamp_ms
@@ -136,7 +138,7 @@ class MessageStore(StoredMessages):
         if self._retention.is_disk_full:
             recovered.warnings.append(self._why_disk_full())
         self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
-        self._reader.written_from = self._log.max_offset
+        self._records.written_from = self._log.max_offset
         self._is_open = True
         return recovered
 
@@ -184,7 +186,7 @@ class MessageStore(StoredMessages):
         """Does what `append` does; returns the result of each message, in order."""
         return self.append(messages, now_ms).results
 
-    def append(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
+    def append(self, messages: Sequence[PutMessage], now_ms: int) -> QueueBatch:
         """Stores a run of messages, all in one write; the batch has the result of each.
 
         Consumers see them, and `on_arrival` is called once per queue, as soon as they are confirmed
@@ -211,7 +213,7 @@ class MessageStore(StoredMessages):
             self.commit.written = batch.end_offset
         confirmed.add(batch)
         flush.queues_timestamp_ms = confirmed.shown_ms
-        if len(self._index.pending) >= _INDEX_BATCH:
+        if self._index.pending.count >= _INDEX_BATCH:
             self._write_index(now_ms)
         refused = len(batch.refused)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
@@ -219,9 +221,7 @@ class MessageStore(StoredMessages):
         return batch
 
     def append_raw(self, offset: int, data: bytes) -> None:
-        """Appends bytes of a master's log, see CommitLog.append_raw; they are seen when
-        confirmed.
-        """
+        """Appends bytes of a master's log: CommitLog.append_raw. They are seen when confirmed."""
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
         self._show()
@@ -237,12 +237,12 @@ class MessageStore(StoredMessages):
             self._is_open
             and not self._retention.is_disk_full
             and self.flush.error is None
-            and not (self._index_failed and len(self._index.pending) >= _MAX_PENDING)
+            and not (self._index_failed and self._index.pending.count >= _MAX_PENDING)
         )
 
-    def _refuse(self, status: PutStatus, count: int, now_ms: int) -> Batch:
+    def _refuse(self, status: PutStatus, count: int, now_ms: int) -> QueueBatch:
         self.stats.put(0, 0, count, 0)
-        return Batch.refusing(count, status, now_ms)
+        return QueueBatch.refusing(count, status, now_ms)
 
     def _durable(self) -> None:
         """Hears that the log has become durable up to `flush.flushed_offset`."""
@@ -271,7 +271,7 @@ class MessageStore(StoredMessages):
 
     def write_index(self) -> Steps[None]:
         """Steps that index what waits for it, as far as there is room: much, after a long batch."""
-        while self._is_open and self._index.pending:
+        while self._is_open and self._index.pending.count:
             self._write_index(self.flush.log_timestamp_ms)
             if self._index_failed:
                 return
@@ -310,9 +310,7 @@ class MessageStore(StoredMessages):
         return self._queues.has_batches(topic)
 
     def delete_topic(self, topic: str) -> bool:
-        """Deletes the queues of a topic; its messages expire with the log. Returns whether there
-        were any.
-        """
+        """Deletes a topic's queues; its messages expire with the log. False: it had none."""
         self._reput.forget_queues()
         if topic in self._queues.table:
             with suppress(OSError):  # without room for the mark the deletion makes some
@@ -336,9 +334,7 @@ class MessageStore(StoredMessages):
         return self._retention.follow_log() if self._is_open else None
 
     def make_files(self) -> Steps[None] | None:
-        """Steps that make files of light queues; None if all have theirs. Raises OSError without
-        room.
-        """
+        """Steps that make files of light queues, None without need. OSError: there is no room."""
         return self._queues.make_files() if self._is_open and self._queues.has_unmade else None
 
     def tick(self, now_ms: int, steady_ms: int | None = None) -> None:
@@ -353,7 +349,7 @@ class MessageStore(StoredMessages):
         self.damaged.tick()
         self.wrong_bodies.tick()
         self.jumps.tick()
-        self._reader.memory.tick()
+        self._records.memory.tick()
         self._write_index(now_ms)
         self._show()
         self.flush.tick(steady_ms)

@@ -59,9 +59,7 @@ class Attribute(NamedTuple):
     is_served: Callable[[str], bool] = lambda _: True
 
     def promise_of(self, value: str) -> Unserved | None:
-        """Returns the promise of the value that this broker does not keep; None if there is
-        none.
-        """
+        """Returns the promise of the value that this broker does not keep, if any."""
         return None if self.unserved is None or self.is_served(value) else self.unserved
 
 

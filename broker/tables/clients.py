@@ -205,9 +205,7 @@ class Consumers:
             self.unregister(name, "", peer)
 
     def expire(self, steady_ms: int) -> Steps[list[Peer]]:
-        """Forgets members without a recent heartbeat; returns their connections, which are to be
-        closed.
-        """
+        """Forgets members without a recent heartbeat; returns their connections, to be closed."""
         gone: list[Peer] = []
         for group in self.groups():
             is_one_late = False
@@ -302,9 +300,7 @@ class Producers:
             self.unregister(group, peer)
 
     def expire(self, steady_ms: int) -> Steps[list[Peer]]:
-        """Forgets members without a recent heartbeat; returns their connections, which are to be
-        closed.
-        """
+        """Forgets members without a recent heartbeat; returns their connections, to be closed."""
         gone: list[Peer] = []
         for group, members in list(self._groups.items()):
             for count, client in enumerate(list(members.values()), 1):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics and groups that messages on their way need: each is made once a message that needs it is
-stored.
+"""Topics and groups that messages on their way need, each made once such a message is stored.
 
 So a message that is refused, for whatever reason, leaves no topic and no group behind. While a run
 of messages is prepared, all of them see the same drafts, as if these existed. The original creates
@@ -26,7 +25,8 @@ class Drafts:
 
     def clear(self) -> None:
         """Forgets all drafts, since a new run begins."""
-        self.__init__()  # type: ignore[misc]
+        if self._makers or self.topics:  # mostly there are none
+            self.__init__()  # type: ignore[misc]
 
     def want(self, kind: str, name: str, make: Callable[[], object]) -> None:
         """Notes that the message being prepared needs something; `make` makes it."""
@@ -46,6 +46,8 @@ class Drafts:
     def make(self, refused: Container[int]) -> None:
         """Makes what is needed by messages that were not refused, and forgets the rest."""
         makers, needs = self._makers, self._needs
+        if not makers and not self.topics:
+            return
         self.clear()
         for messages, wanted in needs:
             if all(at in refused for at in messages):

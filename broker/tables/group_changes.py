@@ -51,9 +51,7 @@ class GroupChanges:
         self._is_telling = False
 
     def changed(self, group: ConsumerGroup) -> None:
-        """Has the members of a changed group notified, unless it is broadcasting or does not want
-        that.
-        """
+        """Has the members of a changed group notified, unless it broadcasts or does not want it."""
         if not self._wanted(group):
             return
         if self._config.real_time_notify_consumer_change:

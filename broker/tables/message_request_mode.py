@@ -7,31 +7,36 @@ Counterpart of MessageRequestModeManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.protocol.body.pop import (
     MessageRequestModeSerializeWrapper,
     SetMessageRequestModeRequestBody,
 )
 from txrocketmq.remoting.serialize.json import encode_pretty
 
+Modes = dict[str, dict[str, SetMessageRequestModeRequestBody]]
 
-class MessageRequestModes:
+
+class MessageRequestModes(ConfigTable[Modes]):
     """Modes by topic and group."""
 
     def __init__(self, file: JsonFile) -> None:
-        self._file = file
-        self.saving = Saving(file, self._snapshot)
-        self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
+        super().__init__(file)
+        self._modes: Modes = {}
 
-    def load(self) -> None:
-        """Loads messageRequestMode.json; raises JsonFileError."""
-        with self._file.content() as content:
-            stored = MessageRequestModeSerializeWrapper.from_json(content)
-            for topic, groups in stored.message_request_mode_map.items():
-                self._modes[topic] = dict(groups)
+    def decode(self, content: Mapping[str, Any]) -> Modes:
+        """Reads the modes by topic and group."""
+        stored = MessageRequestModeSerializeWrapper.from_json(content)
+        return {topic: dict(groups) for topic, groups in stored.message_request_mode_map.items()}
+
+    def _hold(self, held: Modes) -> Steps[None]:
+        self._modes = held
+        return no_listeners()
 
     def get(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
         """Returns the mode that was set; None if none was."""

@@ -13,13 +13,14 @@ switched on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import OFTEN_MS, Life, Tick
-from txrocketmq.broker.work.saving import Saving
-from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
 
 NOT_FOUND = -1
@@ -32,7 +33,16 @@ _LIGHT_HOLE = "@light"
 _NO_OFFSETS = "\n\t\t\t"
 
 
-class ConsumerOffsets:
+class HeldOffsets(NamedTuple):
+    """What consumerOffset.json holds, by the names under which it is looked for."""
+
+    offsets: dict[str, dict[int, int]]
+    topics: dict[str, set[str]]
+    groups: dict[str, set[str]]
+    broadcasting: dict[str, set[str]]
+
+
+class ConsumerOffsets(VersionedTable[HeldOffsets]):
     """Offsets by topic, group and queue; each is the next message to consume.
 
     `saving` writes consumerOffset.json. There may be hundreds of thousands of offsets, so only
@@ -42,10 +52,9 @@ class ConsumerOffsets:
     def __init__(
         self, file: JsonFile, now_ms: Callable[[], int], *, before: JsonFile | None = None
     ) -> None:
-        self._file = file
+        super().__init__(file, now_ms)
         self._before = before
         """With light queues: the file that was written before they were enabled."""
-        self._now_ms = now_ms
         self._offsets: dict[str, dict[int, int]] = {}
         self._topics: dict[str, set[str]] = {}
         """By group: the topics that it has offsets of."""
@@ -59,24 +68,30 @@ class ConsumerOffsets:
         """Keys whose offsets have changed since the text of the file was last made."""
         self._texts: dict[str, str] | None = None
         """The members of the file by key, in their order; None when all must be encoded."""
-        self.saving = Saving(file, self._snapshot)
-        self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
         """Loads consumerOffset.json, as either version writes it; raises JsonFileError."""
-        self._load(self._file)
+        super().load()
         if self._before is not None and self._file.is_missing:
             self._load(self._before)
 
-    def _load(self, file: JsonFile) -> None:
-        with file.content() as content:
-            for key, offset in (content.get("lmqOffsetTable") or {}).items():
-                self._queues_of(key)[QUEUE_ID] = int(offset)
-            for key, queues in (content.get("offsetTable") or {}).items():
-                offsets = {int(queue): int(offset) for queue, offset in queues.items()}
-                self._queues_of(key).update(offsets)
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
+    def decode(self, content: Mapping[str, Any]) -> HeldOffsets:
+        """Reads the offsets of all groups, and of groups of light queues."""
+        held = HeldOffsets({}, {}, {}, {})
+        for key, offset in (content.get("lmqOffsetTable") or {}).items():
+            held.offsets[key] = {QUEUE_ID: int(offset)}
+        for key, queues in (content.get("offsetTable") or {}).items():
+            offsets = {int(queue): int(offset) for queue, offset in queues.items()}
+            held.offsets.setdefault(key, {}).update(offsets)
+        for key in held.offsets:
+            _index(key, *held[1:])
+        return held
+
+    def _hold(self, held: HeldOffsets) -> Steps[None]:
+        """Resets that wait for a pull count on."""
+        self._changed.update(self._offsets, held.offsets)
+        self._offsets, self._topics, self._groups, self._broadcasting = held
+        return no_listeners()
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +104,6 @@ class ConsumerOffsets:
         It copies the offsets of one topic and group in one step. It may include commits that come
         after this call; they are in the next file as well.
         """
-        self.data_version = self.data_version.next(self._now_ms())
         content = {"dataVersion": self.data_version.to_json(), "offsetTable": HOLE}
         if self._before is not None:
             content["lmqOffsetTable"] = _LIGHT_HOLE
@@ -130,9 +144,7 @@ class ConsumerOffsets:
         return _encode_queues(key, queues)
 
     def life(self, config: BrokerConfig) -> Life:
-        """The offsets are kept in consumerOffset.json, with light queues in
-        lmqConsumerOffset.json.
-        """
+        """Offsets are in consumerOffset.json, of light queues in lmqConsumerOffset.json."""
 
         def save(_: int, steady_ms: int) -> None:
             self.saving.begin_soon(steady_ms, config.flush_consumer_offset_interval)
@@ -141,9 +153,7 @@ class ConsumerOffsets:
         return Life("offsets", table=self, files=before, beats=(Tick(OFTEN_MS, save),))
 
     def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
-        """Iterates over keys "topic@group" and the offsets by queue. The table may change
-        meanwhile.
-        """
+        """Iterates over keys "topic@group" and offsets by queue, while the table may change."""
         for key in list(self._offsets):
             queues = self._offsets.get(key)
             if queues is not None:
@@ -200,15 +210,11 @@ class ConsumerOffsets:
         return dict(self._pulled.get(topic + _SEPARATOR + group, {}))
 
     def _queues_of(self, key: str) -> dict[int, int]:
-        """Returns the offsets of a topic and group by queue, and adds an empty table when
-        missing.
-        """
+        """Returns the offsets of a topic and group by queue, adding an empty table if missing."""
         queues = self._offsets.get(key)
         if queues is None:
             queues = self._offsets[key] = {}
-            topic, _, group = key.partition(_SEPARATOR)
-            self._topics.setdefault(group, set()).add(topic)
-            self._table_of(group).setdefault(topic, set()).add(group)
+            _index(key, self._topics, self._groups, self._broadcasting)
         return queues
 
     def _table_of(self, group: str) -> dict[str, set[str]]:
@@ -282,6 +288,17 @@ class ConsumerOffsets:
                 del table[name]
         self._changed.add(key)
         self._file.is_stale = True
+
+
+def _index(
+    key: str,
+    topics: dict[str, set[str]],
+    groups: dict[str, set[str]],
+    broadcasting: dict[str, set[str]],
+) -> None:
+    topic, _, group = key.partition(_SEPARATOR)
+    topics.setdefault(group, set()).add(topic)
+    (broadcasting if group.endswith(BROADCAST) else groups).setdefault(topic, set()).add(group)
 
 
 def _table(members: Iterable[str]) -> bytes:

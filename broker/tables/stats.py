@@ -53,9 +53,7 @@ class StatsSnapshot:
 
 @dataclass(slots=True)
 class Window:
-    """Samples (time in ms, value, events) of one period; the oldest is dropped when there are
-    `size`.
-    """
+    """Samples (time in ms, value, events) of one period; of `size`, the oldest is dropped."""
 
     samples: deque[tuple[int, int, int]]
 
@@ -151,9 +149,7 @@ class BrokerStats:
             self._user_put += count
 
     def got(self, group: str, topic: str, count: int, size_bytes: int) -> None:
-        """Counts messages that a pull returned. All light queues are counted as one
-        (LmqBrokerStatsManager).
-        """
+        """Counts messages of a pull, all light queues as one (LmqBrokerStatsManager)."""
         entry = self._groups.get((topic, group))
         if entry is None:
             topic, group = _counted(topic), _counted(group)
@@ -195,9 +191,7 @@ class BrokerStats:
     # --------------------------------------------------------------- queries
 
     def item(self, name: str, key: str) -> StatsItem | None:
-        """Returns a counter, None if it was never used; keys are `topic`, `topic@group` or the
-        cluster.
-        """
+        """Returns a counter that was used, by `topic`, `topic@group` or the cluster; or None."""
         return self._items.get((name, key))
 
     def topic_put_tps(self, topic: str) -> float:
@@ -215,8 +209,7 @@ class BrokerStats:
         return self._user_put, self._user_get
 
     def topics_put(self) -> Iterator[tuple[str, int, int, bool]]:
-        """Iterates over topics, with messages and bytes since the start and whether it is a system
-        topic.
+        """Iterates over topics, with messages and bytes since the start, and if it is a system's.
 
         Topics may come and go meanwhile.
         """
@@ -247,9 +240,7 @@ class BrokerStats:
     # ------------------------------------------------------------------ time
 
     def tick(self, steady_ms: int, day: int) -> Steps[None]:
-        """Takes the samples that are due; to be called each second. `day` is the local date's
-        ordinal.
-        """
+        """Takes the samples that are due, each second. `day` is the local date's ordinal."""
         self._steady_ms = steady_ms
         if self._today is not None and day != self._today:
             self.put_mornings = (self.put_mornings[1], self._user_put)

@@ -6,18 +6,19 @@ Counterpart of SubscriptionGroupManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import is_light
 from txrocketmq.broker.tables.attributes import GROUP_ATTRIBUTES, changed, unserved_in
+from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.tables.topic import validate_group
-from txrocketmq.broker.work.encoded_table import EncodedTable
+from txrocketmq.broker.work.config_table import NamedTable
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
-from txrocketmq.broker.work.saving import Saving
-from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.serialize.json import (
     HOLE,
@@ -47,9 +48,15 @@ def is_system_group(name: str) -> bool:
     return name.startswith(SYSTEM_GROUP_PREFIX) or name in SYSTEM_GROUPS
 
 
-class SubscriptionGroups:
-    """All groups by name. The functions in `on_change` get the name of a group that was created or
-    changed.
+class HeldGroups(NamedTuple):
+    """What subscriptionGroup.json holds."""
+
+    groups: dict[str, SubscriptionGroupConfig]
+    forbidden: dict[str, dict[str, int]]
+
+
+class SubscriptionGroups(NamedTable[HeldGroups]):
+    """All groups by name.
 
     As with topics, changes by administrators are written without delay by `saving`, and groups
     created by heartbeats and pulls with the next tick.
@@ -63,42 +70,38 @@ class SubscriptionGroups:
         *,
         has_light_queues: bool = False,
     ) -> None:
+        super().__init__(file, now_ms)
         self._config = config
-        self._file = file
-        self._now_ms = now_ms
         self._has_light_queues = has_light_queues
-        self.on_change: list[Callable[[str], None]] = []
-        self.saving = Saving(file, self._snapshot)
         self._encoded = EncodedTable(_encode_group)
-        self.data_version = DataVersion(timestamp=now_ms())
-        self._groups: dict[str, SubscriptionGroupConfig] = {}
+        self._own = {
+            name: SubscriptionGroupConfig(group_name=name, consume_broadcast_enable=True)
+            for name in SYSTEM_GROUPS
+        }
+        self._groups = dict(self._own)
         self._forbidden: dict[str, dict[str, int]] = {}
-        for name in SYSTEM_GROUPS:
-            self._groups[name] = SubscriptionGroupConfig(
-                group_name=name, consume_broadcast_enable=True
-            )
 
-    def load(self) -> None:
-        """Loads subscriptionGroup.json; raises JsonFileError."""
-        with self._file.content() as content:
-            table = content.get("subscriptionGroupTable") or {}
-            self._file.is_stale = not self._groups.keys() <= table.keys()
-            for name, value in table.items():
-                self._groups[name] = SubscriptionGroupConfig.from_json(value)
-            for group, topics in (content.get("forbiddenTable") or {}).items():
-                self._forbidden[group] = {topic: int(bits) for topic, bits in topics.items()}
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
+    def decode(self, content: Mapping[str, Any]) -> HeldGroups:
+        """Reads the groups, and what they may not do."""
+        groups = (content.get("subscriptionGroupTable") or {}).items()
+        forbidden = (content.get("forbiddenTable") or {}).items()
+        return HeldGroups(
+            {name: SubscriptionGroupConfig.from_json(value) for name, value in groups},
+            {
+                group: {topic: int(bits) for topic, bits in topics.items()}
+                for group, topics in forbidden
+            },
+        )
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether there was neither subscriptionGroup.json nor its .bak."""
-        return self._file.is_missing
+    def _hold(self, held: HeldGroups) -> Steps[None]:
+        """The broker's own groups remain, whether they are named or not."""
+        before, self._groups = self._groups, {**self._own, **held.groups}
+        self._forbidden = held.forbidden
+        self._file.is_stale = not self._own.keys() <= held.groups.keys()
+        return self._differences(before, dict(self._groups))
 
     def _snapshot(self) -> Callable[[], bytes]:
-        """Copies the table; returns a function that makes the text of subscriptionGroup.json from
-        it.
-        """
+        """Copies the table; returns what makes the text of subscriptionGroup.json from it."""
         table = dict(self._groups)
         content = {
             "dataVersion": self.data_version.to_json(),
@@ -148,7 +151,7 @@ class SubscriptionGroups:
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """Returns a group, created if `expected` permits that; else None."""
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         group = self.expected(name)
@@ -161,7 +164,7 @@ class SubscriptionGroups:
         """Returns a group that exists, or that `find` would create: if the configuration permits
         that, its name is valid, and there are not too many; else None.
         """
-        group = self.get(name)
+        group = self._groups.get(name) or self.get(name)
         if group is not None:
             return group
         config = self._config
@@ -222,12 +225,6 @@ class SubscriptionGroups:
             beats=(Beat(SECOND_MS, self.saving.begin),),
             gauges=(Gauge("rocketmq_consumer_group_number", lambda: self.count),),
         )
-
-    def _changed(self, name: str) -> None:
-        self.data_version = self.data_version.next(self._now_ms())
-        self._file.is_stale = True
-        for heard in self.on_change:
-            heard(name)
 
 
 def _encode_group(name: str, group: SubscriptionGroupConfig) -> bytes:

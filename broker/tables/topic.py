@@ -10,8 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import is_light
 from txrocketmq.broker.tables.attributes import (
     BATCH_QUEUES,
@@ -22,10 +24,10 @@ from txrocketmq.broker.tables.attributes import (
     unserved_in,
 )
 from txrocketmq.broker.tables.drafts import Drafts
-from txrocketmq.broker.work.encoded_table import EncodedTable
+from txrocketmq.broker.tables.encoded_table import EncodedTable
+from txrocketmq.broker.work.config_table import NamedTable
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.message.flags import PermName, is_inherited
 from txrocketmq.remoting.message.topics import (
     BENCHMARK_TOPIC,
@@ -42,7 +44,7 @@ from txrocketmq.remoting.message.topics import (
     TRANS_HALF_TOPIC,
     TRANS_OP_TOPIC,
 )
-from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.serialize.json import (
     HOLE,
     encode_around,
@@ -104,9 +106,8 @@ def validate_group(name: str) -> str | None:
     return None
 
 
-class Topics:
-    """All topics by name. The functions in `on_change` get the name of a topic that was created or
-    changed.
+class Topics(NamedTable[dict[str, TopicConfig]]):
+    """All topics by name.
 
     A change takes effect at once, in memory. Changes by administrators and topics created for a
     message are written to topics.json without delay, by `saving`; an administrator is answered when
@@ -123,24 +124,19 @@ class Topics:
         *,
         has_light_queues: bool = False,
     ) -> None:
+        super().__init__(file, now_ms)
         self._config = config
-        self._file = file
-        self._now_ms = now_ms
-        self.on_change: list[Callable[[str], None]] = []
-        self.saving = Saving(file, self._snapshot)
         self._encoded = EncodedTable(_encode_topic)
-        self._topics: dict[str, TopicConfig] = {}
+        self._own = {each.topic_name or "": each for each in _system_topics(config)}
+        self._topics = dict(self._own)
+        """Always the same object: its `get` is bound below."""
         self._counts: Counter[str] = Counter()
         """How many topics there are of each kind."""
-        self.data_version = DataVersion(timestamp=now_ms())
+        self._count()
         self.drafts = Drafts()
         """Topics, and groups, that are made once a message for them is stored."""
         self._is_lost = False
-        self._system = set(SYSTEM_TOPICS)
-        for topic in _system_topics(config):
-            self._topics[topic.topic_name or ""] = topic
-        self._count()
-        self._system.update(self._topics)
+        self._system = {*SYSTEM_TOPICS, *self._own}
         self.get = self._get if has_light_queues else self._topics.get  # asked for each message
 
     def _get(self, name: str) -> TopicConfig | None:
@@ -148,17 +144,20 @@ class Topics:
         found = self._topics.get(name)
         return _topic(name, 1) if found is None and is_light(name) else found
 
-    def load(self) -> None:
-        """Loads topics.json; raises JsonFileError."""
-        with self._file.content() as content:
-            table = content.get("topicConfigTable") or {}
-            self._file.is_stale = not self._topics.keys() <= table.keys()
-            for name, value in table.items():
-                self._topics[name] = TopicConfig.from_json(value)
-            self._count()
-            self._is_lost = not table or bool(self._file.warning)
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
+    def decode(self, content: Mapping[str, Any]) -> dict[str, TopicConfig]:
+        """Reads the topics."""
+        table = (content.get("topicConfigTable") or {}).items()
+        return {name: TopicConfig.from_json(value) for name, value in table}
+
+    def _hold(self, held: dict[str, TopicConfig]) -> Steps[None]:
+        """The broker's own topics remain, whether they are named or not."""
+        before, after = dict(self._topics), {**self._own, **held}
+        self._topics.clear()
+        self._topics.update(after)
+        self._count()
+        self._file.is_stale = not self._own.keys() <= held.keys()
+        self._is_lost = not held or bool(self._file.warning)
+        return self._differences(before, after)
 
     def _count(self) -> None:
         self._counts = Counter(map(_kind, self._topics))
@@ -256,9 +255,7 @@ class Topics:
     def draft_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:
-        """Drafts a topic for the first message to it, modelled on `default_topic`; None if not
-        allowed.
-        """
+        """Drafts a topic for its first message, modelled on `default_topic`, if allowed."""
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -330,8 +327,7 @@ class Topics:
         return self._put(name, _topic(name, queue_nums, perm, sys_flag))
 
     def update(self, topic: TopicConfig) -> bool:
-        """Creates or changes a topic; returns False if it is already so. `saving.answer` makes it
-        durable.
+        """Creates or changes a topic; False: it is so already. `saving.answer` makes it durable.
 
         `attributes` of the argument are changes, "+name": value and "-name": ""; raises
         AttributeChangeError when one of them is not allowed.
@@ -367,8 +363,7 @@ class Topics:
         )
 
     def set_order_topics(self, names: set[str]) -> None:
-        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others are not
-        changed.
+        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG), and no others.
 
         4.9 removes the mark from the others, even where an administrator has set it.
         """
@@ -379,7 +374,7 @@ class Topics:
         }
         if unmarked:
             self._topics.update(unmarked)
-            self.data_version = self.data_version.next(self._now_ms())
+            self.next_version()
             self._file.is_stale = True
 
     def _put(self, name: str, topic: TopicConfig) -> TopicConfig:
@@ -387,12 +382,6 @@ class Topics:
         self._topics[name] = topic
         self._changed(name)
         return topic
-
-    def _changed(self, name: str) -> None:
-        self.data_version = self.data_version.next(self._now_ms())
-        self._file.is_stale = True
-        for heard in self.on_change:
-            heard(name)
 
 
 def _encode_topic(name: str, topic: TopicConfig) -> bytes:

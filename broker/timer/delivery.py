@@ -12,13 +12,15 @@ Java: TimerMessageStore.convert, doPut, TimerDequeuePutMessageService.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.broker.delays.due_message import DueMessage, DueMessages, put_due
+from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.inner_message import InnerMessage, packed
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.work.mishap import Mishap, tell
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, TIMER_TOPIC
@@ -33,24 +35,28 @@ DEAD_LETTER_TOPIC: Final = DLQ_PREFIX + TIMER_TOPIC
 
 
 class Delivery:
-    """Puts batches of messages, and counts them."""
+    """Puts batches of messages, and counts them; the listeners of the engine are told."""
 
-    def __init__(self, intake: Intake, metrics: TimerMetrics) -> None:
+    def __init__(self, intake: Intake, metrics: TimerMetrics, engine: DeliveryEngine) -> None:
+        self._engine = engine
         self._intake = intake
         self._metrics = metrics
         self.delivered = 0
         """How many messages left the timer topic since the start."""
-        self.on_refused: list[Callable[[str, str], None]] = []
-        """Called with topic and status when the store takes nothing for now."""
-        self.on_dead_letters: list[Callable[[int, str], None]] = []
-        """Called with the number of dead letters, and why the first is not delivered."""
-        self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with the number of unreadable records, and the first one's place: the offset in
-        the queue, or the position in the timer log."""
 
     def batch(self) -> DueMessages:
         """An empty batch."""
         return DueMessages(self._intake.transforms)
+
+    def unread(self, places: Sequence[int]) -> None:
+        """Tells the places of records that cannot be read."""
+        if places:
+            self.lost(len(places), places[0])
+
+    def lost(self, number: int, place: int) -> None:
+        """Tells that messages are passed over, by the place of the first one."""
+        if number > 0:
+            tell(self._engine.on_unreadable, Mishap(number, 0, place))
 
     def put(
         self, batch: DueMessages, done: set[int], now_ms: int, *, was_enqueued: bool
@@ -70,17 +76,21 @@ class Delivery:
         if was_enqueued:
             for each in put:
                 self._metrics.add(_topic_of(each), -1)
-        if batch.unread:
-            for heard_unread in self.on_unreadable:
-                heard_unread(len(batch.unread), batch.unread[0])
+        self.unread(batch.unread)
         dead = [each for each in put if each.is_dead]
         if dead:
-            for heard_dead in self.on_dead_letters:
-                heard_dead(len(dead), dead[0].why)
+            first = dead[0]
+            tell(
+                self._engine.on_dead_letters,
+                Mishap(len(dead), 0, first.offset, first.message.topic, first.why),
+            )
         if refused is None:
             return None
-        for heard in self.on_refused:
-            heard(refused[0].message.topic, refused[1].name)
+        due_first, status = refused
+        tell(
+            self._engine.on_refused,
+            Mishap(1, 0, due_first.offset, due_first.message.topic, status.name),
+        )
         return refused[0].offset
 
 
@@ -97,9 +107,7 @@ def stamps(enqueued_ms: int, now_ms: int) -> dict[str, str]:
 
 
 def rolled(offset: int, record: memoryview, enqueued_ms: int, now_ms: int) -> DueMessage | None:
-    """Makes a message for the end of the timer topic, since it is due later; None if it is
-    damaged.
-    """
+    """Makes a message for the end of the timer topic, as it is due later; None if damaged."""
     try:
         stored = decode_message(record, decompress_body=False)[0]
     except MessageDecodeError:

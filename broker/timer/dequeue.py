@@ -27,9 +27,9 @@ from txrocketmq.broker.timer.delivery import (
     stamps,
 )
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_message import waiting_of
 from txrocketmq.broker.timer.timer_store import TimerStore
-from txrocketmq.broker.timer.waiting import waiting_of
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Reading
 
 _EMPTY_SLOTS: Final = 1_000
 """How many empty slots are passed in one step."""
@@ -83,7 +83,7 @@ class Dequeue:
     def step(self, now_ms: int, steady_ms: int, *, may_begin: bool = True) -> bool:
         """Delivers some of what is due; returns whether there may be more to do.
 
-        Begins a new slot only with `may_begin`. Raises BrokenChain.
+        Begins a new slot only with `may_begin`. Raises BrokenChain and NotInMemory.
         """
         timers = self._timers
         if timers.config.timer_stop_dequeue or (self._slot is None and not may_begin):
@@ -113,7 +113,7 @@ class Dequeue:
         return True
 
     def _walk(self, slot: _DueSlot) -> bool:
-        """Examines some units of the chain; returns False if it has to wait for a read."""
+        """Examines some units of the chain; returns True: there is more to do."""
         log, wheel = self._timers.log, self._timers.wheel
         for _ in range(_WALK):
             at = slot.next_pos
@@ -124,10 +124,8 @@ class Dequeue:
                 return True
             file = log.files.find(at)
             if file is not None:
-                cold = self._messages.cold_part(file, at - file.from_offset, UNIT_BYTES)
-                if cold is not None:
-                    self._reading.begin(cold)
-                    return False
+                start = at - file.from_offset
+                self._messages.check_part(file, start, start + UNIT_BYTES)
             unit = log.unit(at)
             if unit is None or wheel.floored(unit.due_ms) != slot.due_ms:
                 raise BrokenChain
@@ -142,14 +140,10 @@ class Dequeue:
         counted = self._timers.wheel.slot(slot.due_ms)
         found = len(slot.left) - len(slot.takings_back)
         count = 0 if counted is None else counted.num - found
-        if count > 0:
-            for heard in self._delivery.on_unreadable:
-                heard(count, position)
+        self._delivery.lost(count, position)
 
-    def _units(self, positions: array[int]) -> list[tuple[int, TimerUnit]] | None:
-        """The oldest units of a batch of limited size; None if their messages have to be read from
-        the disk.
-        """
+    def _units(self, positions: array[int]) -> list[tuple[int, TimerUnit]]:
+        """The oldest units of a batch of limited size."""
         units: list[tuple[int, TimerUnit]] = []
         left_bytes = MAX_BATCH_BYTES
         for position in reversed(positions[-MAX_BATCH:]):
@@ -161,10 +155,7 @@ class Dequeue:
             left_bytes -= unit.size_bytes
             units.append((position, unit))
         places = [(unit.physical_offset, unit.size_bytes) for _, unit in units]
-        cold = self._messages.cold_records(places)
-        if cold is not None:
-            self._reading.begin(cold)
-            return None
+        self._messages.check_records(places)
         return units
 
     def _record(self, unit: TimerUnit) -> memoryview | None:
@@ -176,10 +167,8 @@ class Dequeue:
         return record if waiting_of(record).out_ms <= unit.due_ms else None
 
     def _read_takings_back(self, slot: _DueSlot) -> bool:
-        """Reads some messages that withdraw others; returns False if it has to wait for a read."""
+        """Reads some messages that withdraw others; returns True: there is more to do."""
         units = self._units(slot.takings_back)
-        if units is None:
-            return False
         unread: list[int] = []
         for position, unit in units:
             record = self._record(unit)
@@ -189,16 +178,12 @@ class Dequeue:
             waiting = waiting_of(record)
             slot.keys[waiting.takes_back] = waiting.real_topic
         del slot.takings_back[-len(units) :]
-        if unread:
-            for heard in self._delivery.on_unreadable:
-                heard(len(unread), unread[0])
+        self._delivery.unread(unread)
         return True
 
     def _deliver(self, slot: _DueSlot, now_ms: int, steady_ms: int) -> bool:
         """Delivers some messages; returns whether to go on."""
         units = self._units(slot.left)
-        if units is None:
-            return False
         batch = self._delivery.batch()
         for position, unit in units:
             if position in slot.done:

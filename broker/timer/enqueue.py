@@ -14,19 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.get.jumps import TIMERS, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_message import TimerMessage, born_ms, waiting_of
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
-from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Reading
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
-_NOTHING: Final = Waiting(0, "", "", "")
+_NOTHING: Final = TimerMessage(0, "", "", "")
 _BATCH: Final = 64
 """How many messages of the queue are examined in one step."""
 
@@ -54,8 +53,7 @@ class Enqueue:
         self.count = 0
         """How many messages were put into the wheel since the start."""
         self.on_trouble: list[Callable[[OSError | None], None]] = []
-        """Called with the reason when a message cannot be put into the wheel, and with None when it
-        can again."""
+        """Called with the reason when the wheel takes no message, and with None afterwards."""
 
     @property
     def queue_end(self) -> int:
@@ -67,26 +65,23 @@ class Enqueue:
         """How many messages of the queue were not examined yet."""
         return max(self.queue_end - self._timers.queue_offset, 0)
 
-    def behind_since_ms(self, *, only_in_memory: bool = False) -> int:
+    def behind_since_ms(self) -> int:
         """When the first message not examined yet was stored, in ms; -1 if there is none."""
         if not self.behind:
             return -1
-        return self._messages.store_time_at(
-            TIMER_TOPIC, QUEUE_ID, self._timers.queue_offset, only_in_memory=only_in_memory
-        )
+        return self._messages.store_time_at(TIMER_TOPIC, QUEUE_ID, self._timers.queue_offset)
 
     def step(self, now_ms: int, steady_ms: int) -> bool:
-        """Takes some messages of the queue; returns whether there may be more to do."""
+        """Takes some messages of the queue; returns whether there may be more to do.
+
+        Raises NotInMemory.
+        """
         timers, messages = self._timers, self._messages
         if timers.config.timer_stop_enqueue:
             return False
         self._skip_lost()
         offset = timers.queue_offset
-        try:
-            units = self._units(offset)
-        except NotInMemory as cold:
-            self._reading.begin(cold.read)
-            return False
+        units = self._units(offset)
         if not units:
             return False
         due, left_bytes, end = self._delivery.batch(), MAX_BATCH_BYTES, offset
@@ -133,16 +128,10 @@ class Enqueue:
         timers.changes += 1
 
     def _units(self, offset: int) -> list[Unit]:
-        """The units of the next messages of the queue; raises NotInMemory when the messages are not
-        in memory.
-        """
+        """The units of the queue's next messages; raises NotInMemory when those are not."""
         messages = self._messages
-        units = list(
-            messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
-        )
-        cold = messages.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH))
+        messages.check_records([(at, size) for at, size, _ in units])
         return units
 
     def tell(self, trouble: OSError | None) -> None:
@@ -151,10 +140,8 @@ class Enqueue:
         for heard in self.on_trouble:
             heard(trouble)
 
-    def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
-        """Puts a message into the timer log and the wheel; returns False when the disk has no
-        room.
-        """
+    def _put(self, waiting: TimerMessage, physical_offset: int, size: int) -> bool:
+        """Puts a message into the timer log and the wheel; returns False without room."""
         topic, takes_back = waiting.real_topic, bool(waiting.takes_back)
         place = physical_offset, size, java_string_hash(topic) if topic else 0
         try:

@@ -15,14 +15,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.process.histogram import Histogram
-from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
 
 _DELAY_BOUNDS_S: Final = (60, 600, 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600)
 """The bounds of the original's histogram, in seconds."""
+
+
+TimerCounts = dict[str, tuple[int, int]]
+"""By topic: a number, and when it changed, in ms."""
 
 
 @dataclass(slots=True)
@@ -35,25 +39,25 @@ class Flow:
     """How long messages had to wait, from when they were sent, in seconds."""
 
 
-class TimerMetrics:
+class TimerMetrics(VersionedTable[TimerCounts]):
     """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
-        self._file = file
-        self._now_ms = now_ms
-        self._counts: dict[str, tuple[int, int]] = {}
+        super().__init__(file, now_ms)
+        self._counts: TimerCounts = {}
         """By topic: the number of waiting messages, and when it changed."""
         self.flows: dict[str, Flow] = {}
-        self.saving = Saving(file, self._snapshot)
-        self.data_version = DataVersion(timestamp=now_ms())
 
-    def load(self) -> None:
-        """Loads timermetrics; raises JsonFileError."""
-        with self._file.content() as content:
-            for topic, metric in (content.get("timingCount") or {}).items():
-                self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
+    def decode(self, content: Mapping[str, Any]) -> TimerCounts:
+        """Reads the counts and their times by topic."""
+        return {
+            topic: (int(metric.get("count")), int(metric.get("timeStamp") or 0))
+            for topic, metric in (content.get("timingCount") or {}).items()
+        }
+
+    def _hold(self, held: TimerCounts) -> Steps[None]:
+        self._counts = held
+        return no_listeners()
 
     def add(self, topic: str, number: int) -> None:
         """Adds to the number of waiting messages of a topic; `number` may be negative."""
@@ -98,7 +102,6 @@ class TimerMetrics:
         return flow
 
     def _snapshot(self) -> Callable[[], bytes]:
-        self.data_version = self.data_version.next(self._now_ms())
         version, counts = self.data_version.to_json(), dict(self._counts)
         return lambda: _encode(version, counts)
 

@@ -17,7 +17,8 @@ from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.timer.timer_store import TimerStore
-from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.in_thread import InThread
+from txrocketmq.broker.work.progress import DurableProgress
 
 
 class ProgressKeeper:
@@ -33,13 +34,12 @@ class ProgressKeeper:
         self._next_ms: int | None = None
         self._is_syncing = False
         self._kept_changes = 0
-        self._awaited: tuple[int, TimerProgress] | None = None
-        """Progress to write once the commit log is durable up to an offset: that offset, and the
-        progress."""
+        self._awaited = DurableProgress[TimerProgress](messages)
+        """Progress to write once the commit log is durable."""
         self._is_check_synced = True
         self.kept = TimerProgress()
         """The progress in the file."""
-        self.on_sync: list[Callable[[OSError | None], None]] = []
+        self.on_sync: list[Callable[[Exception | None], None]] = []
         """Called with the error when files could not be synced, and with None when they were."""
 
     def begin_with(self, kept: TimerProgress | None) -> None:
@@ -48,21 +48,20 @@ class ProgressKeeper:
 
     def tick(self, now_ms: int, steady_ms: int) -> None:
         """Syncs when it is time for that, and writes progress that may be written."""
-        self._write(now_ms)
+        for progress in self._awaited.take():
+            self._write(progress, now_ms)
         if self._is_syncing or (self._next_ms is not None and steady_ms < self._next_ms):
             return
         changes = self._timers.changes
-        if self._awaited is not None or (changes == self._kept_changes and self._is_check_synced):
+        if len(self._awaited) or (changes == self._kept_changes and self._is_check_synced):
             return
         self._next_ms = steady_ms + self._timers.config.timer_flush_interval_ms
         self._is_syncing = True
         end, progress = self._messages.max_physical_offset, self._timers.progress()
         paths = self._paths()
-        failed: list[OSError] = []
 
-        def ended() -> None:
+        def ended(error: Exception | None) -> None:
             self._is_syncing = False
-            error = failed[0] if failed else None
             for heard in self.on_sync:
                 heard(error)
             if error is None:
@@ -73,9 +72,9 @@ class ProgressKeeper:
                 )
                 if changes != self._kept_changes:
                     self._kept_changes = changes
-                    self._awaited = end, progress
+                    self._awaited.note(progress, end)
 
-        self._in_thread(lambda: self._sync(paths, failed), ended)
+        self._in_thread(lambda: self._sync(paths), ended)
 
     def _paths(self) -> list[str]:
         paths = [file.path for file in self._timers.log.files.unflushed()]
@@ -85,18 +84,12 @@ class ProgressKeeper:
             paths.append(self._timers.check.path)
         return paths
 
-    def _sync(self, paths: list[str], failed: list[OSError]) -> None:
-        try:
-            for path in paths:
-                if self._files.exists(path):  # else it was put aside, or has expired
-                    self._files.sync(path)
-        except OSError as error:
-            failed.append(error)
+    def _sync(self, paths: list[str]) -> None:
+        for path in paths:
+            if self._files.exists(path):  # else it was put aside, or has expired
+                self._files.sync(path)
 
-    def _write(self, now_ms: int) -> None:
-        if self._awaited is None or self._messages.flush.flushed_offset < self._awaited[0]:
-            return
-        (_, progress), self._awaited = self._awaited, None
+    def _write(self, progress: TimerProgress, now_ms: int) -> None:
         version = {"timestamp_ms": now_ms, "counter": self.kept.counter + 1}
         progress = progress._replace(state_version=self.kept.state_version, **version)
         try:
@@ -114,6 +107,5 @@ class ProgressKeeper:
         for path in self._paths():
             self._files.sync(path)
         if self._timers.changes or self._timers.read_ms != self.kept.read_ms:
-            self._awaited = 0, self._timers.progress()
-            self._write(now_ms)
+            self._write(self._timers.progress(), now_ms)
             self._files.sync(self._timers.check.path)

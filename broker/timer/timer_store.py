@@ -34,7 +34,7 @@ from txrocketmq.broker.store.opening.loss import Loss
 from txrocketmq.broker.store.timers.timer_check import TimerCheck, TimerProgress
 from txrocketmq.broker.store.timers.timer_log import NONE, TimerLog, TimerUnit
 from txrocketmq.broker.store.timers.timer_wheel import SLOTS, TimerWheel
-from txrocketmq.broker.timer.waiting import waiting_of
+from txrocketmq.broker.timer.timer_message import waiting_of
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 QUEUE_ID: Final = 0
@@ -65,16 +65,13 @@ class TimerStore:
         self.is_slot_begun = False
         """Whether the slot of `read_ms` is being delivered."""
         self.queue_offset = 0
-        """Messages before this offset of the timer topic's queue are finished, or in the timer
-        log."""
+        """Messages before this offset of the timer topic are finished, or in the timer log."""
         self.has_progress = False
         """Whether there was a progress to go on from."""
         self.known: set[int] = set()
-        """The log offsets of messages that are in the timer log although the queue is not read up
-        to them."""
+        """Log offsets of messages in the timer log up to which the queue is not read."""
         self._settled = (0, 0)
-        """A queue offset and a time: messages before the offset that were due before the time are
-        delivered."""
+        """A queue offset and a time: messages before it that were due by then are delivered."""
         self.waiting = 0
         """How many messages wait in the wheel."""
         self.changes = 0
@@ -113,9 +110,7 @@ class TimerStore:
         self.log.keep_dues()
 
     def _lacks_its_beginning(self) -> bool:
-        """Whether files are missing whose messages the store still has and which are not due
-        yet.
-        """
+        """Whether files are missing whose messages the store has, and which are not due yet."""
         files = self.log.files
         first = self.log.unit(files.min_offset) if files.min_offset > 0 else None
         if first is None:
@@ -160,9 +155,7 @@ class TimerStore:
         self.changes += 1
 
     def reset_when_broken(self, now_ms: int) -> None:
-        """Moves the broken timer log aside and begins again, as making the wheel anew has not
-        helped.
-        """
+        """Moves the broken timer log aside and begins again, as a new wheel has not helped."""
         self.warnings.append(self._broken("has units that are not valid"))
         self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
 
@@ -217,9 +210,7 @@ class TimerStore:
         return found
 
     def link(self, position: int, unit: TimerUnit) -> list[TimerUnit]:
-        """Adds a unit of the timer log to its chain; returns the units that the chain loses
-        thereby.
-        """
+        """Adds a unit of the timer log to its chain; returns those that the chain loses."""
         self.wheel.make()
         lost: list[TimerUnit] = []
         at = self._count(unit.due_ms, position, unit.magic)
@@ -243,14 +234,11 @@ class TimerStore:
 
     @property
     def first_open_ms(self) -> int:
-        """All that is due before this time is delivered, so no message may be put for an earlier
-        time.
-        """
+        """All that is due before this time is delivered: no message may be put for earlier."""
         return self.read_ms + (self.wheel.precision_ms if self.is_slot_begun else 0)
 
     def put(self, due_ms: int, place: tuple[int, int, int], *, takes_back: bool) -> None:
-        """Lets a message wait; `place` is its offset in the commit log, its size, and its topic's
-        hash.
+        """Lets a message wait; `place` is its log offset, its size, and its topic's hash.
 
         A message due beyond the window is rolled: it leaves the wheel at the end of the window, or
         in its middle if little time would be left then. Raises OSError without room on the disk.

@@ -15,9 +15,11 @@ Java: timer.TimerMessageStore.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import random
 from typing import Final
 
+from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -30,7 +32,7 @@ from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread
+from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import (
     OFTEN_MS,
     SECOND_MS,
@@ -40,24 +42,29 @@ from txrocketmq.broker.work.life import (
     Life,
     SlicedBeat,
 )
-from txrocketmq.broker.work.reading import RETRY_MS, Reading
+from txrocketmq.broker.work.patience import RETRY_MS, Patience
 
 _EXPIRE_MS: Final = 30_000
 """How often, in ms, expired files of the timer log are looked for."""
 _RATE_MS: Final = 1_000
 
 
-class Timers:
+class Timers(DeliveryEngine):
     """Timer messages. `tick` must be called every 100 ms."""
 
     def __init__(
-        self, files: Files, intake: Intake, metrics: TimerMetrics, in_thread: InThread
+        self,
+        files: Files,
+        intake: Intake,
+        metrics: TimerMetrics,
+        in_thread: InThread,
+        patience: Patience,
     ) -> None:
+        super().__init__(intake.store, patience)
         self._messages = messages = intake.store
         self.metrics = metrics
-        self.reading = Reading(in_thread)
         self.wheelwork = TimerStore(files, messages, messages.config)
-        self.delivery = Delivery(intake, metrics)
+        self.delivery = Delivery(intake, metrics, self)
         parts = self.wheelwork, self.delivery, metrics, self.reading
         self.enqueue = Enqueue(messages, *parts)
         self._dequeue = Dequeue(messages, *parts)
@@ -65,8 +72,6 @@ class Timers:
         self.is_open = False
         self._is_shut = False
         """Whether the files could not be opened when that was last tried."""
-        self.is_behind = False
-        """Whether there is more to do at once."""
         self._repair: Iterator[None] | None = None
         self._repaired_ms = -1
         """The time of the slot whose chain was broken when the wheel was last made anew."""
@@ -115,12 +120,10 @@ class Timers:
 
     # --- every 100 ms ---
 
-    def tick(
-        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Continues with all that there is to do, until the time is up."""
-        self.is_behind, self._steady_ms = False, steady_ms
-        if self._messages.config.is_slave or not self._messages.writeable:
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Continues with all that there is to do."""
+        self._steady_ms = steady_ms
+        if not self._messages.writeable:
             return
         if not self.is_open and not self._open_late(now_ms, steady_ms):
             return
@@ -138,7 +141,7 @@ class Timers:
         if steady_ms >= self._expire_ms:
             self._expire_ms = steady_ms + _EXPIRE_MS
             log, least = self.wheelwork.log, self._messages.min_physical_offset
-            self._messages.removals.add(log.take_expired(least))
+            self._messages.removals.add(log.take_expired(least, self.wheelwork.read_ms))
         self._measure(steady_ms)
 
     def _open_late(self, now_ms: int, steady_ms: int) -> bool:
@@ -159,7 +162,8 @@ class Timers:
                     self._tell()
             else:
                 try:
-                    is_busy = self._step(now_ms, steady_ms)
+                    step = partial(self._step, now_ms, steady_ms)
+                    is_busy = self.reading.work(step, steady_ms) or False
                 except BrokenChain:
                     self._broken(now_ms)
             if is_busy and is_time_up():
@@ -167,9 +171,7 @@ class Timers:
                 return
 
     def _step(self, now_ms: int, steady_ms: int) -> bool:
-        """Takes a step of both; a slot begins only when all messages that came before its turn are
-        in it.
-        """
+        """Takes a step of both; a slot begins when all that came before its turn is in it."""
         is_behind = self.enqueue.step(now_ms, steady_ms)
         if self.reading.is_busy(steady_ms):
             return False
@@ -277,7 +279,6 @@ class Timers:
             if topics.get(name) is None:
                 self.metrics.forget(name)
 
-        delivery, save = self.delivery, self.metrics.saving.begin
         return Life(
             "timers",
             table=self.metrics,
@@ -285,16 +286,16 @@ class Timers:
             opens=lambda opening: self.open(opening.now_ms),
             hears=(
                 Hears(self.on_warning, notices.timers_warn),
-                Hears(delivery.on_refused, notices.timers_stand_still),
-                Hears(delivery.on_unreadable, notices.timers_not_readable),
-                Hears(delivery.on_dead_letters, make_topic),
-                Hears(delivery.on_dead_letters, notices.timers_not_delivered),
+                Hears(self.on_refused, notices.timers_stand_still),
+                Hears(self.on_unreadable, notices.timers_not_readable),
+                Hears(self.on_dead_letters, make_topic),
+                Hears(self.on_dead_letters, notices.timers_not_delivered),
                 Hears(topics.on_change, topic_changed),
             ),
             troubles={
                 "writing the timer log": self.enqueue.on_trouble,
                 "syncing the files of timers": self.keeper.on_sync,
             },
-            beats=(SlicedBeat(OFTEN_MS, self), Beat(SECOND_MS, save)),
+            beats=(SlicedBeat(OFTEN_MS, self), Beat(SECOND_MS, self.metrics.saving.begin)),
             at_stop=(AtStop("keeping the progress of timers", self.close),),
         )

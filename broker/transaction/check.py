@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final
 
+from txrocketmq.broker.engines.engine import Engine
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import items_in_memory
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.topic import Topics
@@ -36,9 +37,9 @@ from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.cold_reads import InThread, at_once
 from txrocketmq.broker.work.life import SECOND_MS, AtStop, Hears, Life, SlicedBeat
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
@@ -63,7 +64,7 @@ class _Fate(Enum):
     GIVE_UP = auto()
 
 
-class TransactionCheck:
+class TransactionCheck(Engine):
     """Goes through the half queues; `tick` is to be called every second."""
 
     def __init__(
@@ -76,8 +77,9 @@ class TransactionCheck:
         metrics: TransactionMetrics,
         after_durable: AfterDurable,
         store_host: Callable[[], bytes],
-        in_thread: InThread = at_once,
+        patience: Patience,
     ) -> None:
+        super().__init__(intake.store, patience)
         self._config = config
         self._after_durable = after_durable
         self._store_host = store_host
@@ -87,19 +89,14 @@ class TransactionCheck:
         self._offsets = offsets
         self._questions = questions
         self._metrics = metrics
-        self.reading = Reading(in_thread)
-        self.is_behind = False
-        """Whether the current round can go on at once."""
         self._queues: dict[int, HalfQueue] = {}
         self._round: deque[HalfQueue] = deque()
         """The queues that this round has not finished."""
         self._unknown: deque[HalfQueue] = deque()
         """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
-        self.on_given_up: list[Callable[[int, str, str], None]] = []
-        """Called with the number of messages given up, and topic and unique key of the first."""
-        self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with queue and offset of a half message that cannot be read."""
+        self.on_dead_letters: list[MishapListener] = []
+        """Called when messages that can never go where they should are put aside for people."""
 
     def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
         """Ends half messages, which are given by the queues and offsets that producers know.
@@ -133,12 +130,9 @@ class TransactionCheck:
         for queue in self._queues.values():
             queue.settle()
 
-    def tick(
-        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Begins a round when it is time for one, or continues it, until the time is up."""
+    def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        """Begins a round when it is time for one, or continues it."""
         self.settle()
-        self.is_behind = False
         if self.reading.is_busy(steady_ms):
             return
         if self._began_ms is None:
@@ -146,27 +140,24 @@ class TransactionCheck:
             self._began_ms = steady_ms
         if not (self._unknown or self._round or self._begin(self._began_ms, steady_ms)):
             return
-        try:
-            while self._unknown or self._round:
-                if self._unknown:
-                    if self._look_for_copies(self._unknown[0], now_ms):
-                        self._unknown.popleft()
-                elif self._step(self._round[0], now_ms):
-                    self._round.popleft()
-                if is_time_up():
-                    break
-        except NotInMemory as cold:
-            self.reading.begin(cold.read)
-            return
+        self.reading.work(lambda: self._go_on(now_ms, is_time_up), steady_ms)
+
+    def _go_on(self, now_ms: int, is_time_up: Callable[[], bool]) -> None:
+        while self._unknown or self._round:
+            if self._unknown:
+                if self._look_for_copies(self._unknown[0], now_ms):
+                    self._unknown.popleft()
+            elif self._step(self._round[0], now_ms):
+                self._round.popleft()
+            if is_time_up():
+                break
         self.is_behind = bool(self._unknown or self._round)
 
     def _all_queues(self) -> list[HalfQueue]:
-        if self._store.config.is_slave:
-            return []
         return [self._queue(each) for each in self._store.queue_ids(TRANS_HALF_TOPIC)]
 
     def _begin(self, began_ms: int, steady_ms: int) -> bool:
-        """Begins a round, unless it is too early, or this is a slave."""
+        """Begins a round, unless it is too early."""
         if steady_ms - began_ms < self._config.transaction_check_interval:
             return False
         self._began_ms = steady_ms
@@ -183,8 +174,7 @@ class TransactionCheck:
         return ended is not None
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:
-        """Continues with a queue, by some op messages or half messages; returns whether it is
-        finished.
+        """Continues with a queue, by some op or half messages; returns whether it is finished.
 
         Half messages are only examined when the op messages, which tell what has ended, were read.
         """
@@ -202,35 +192,24 @@ class TransactionCheck:
     def _collect(
         self, queue: HalfQueue, now_ms: int
     ) -> tuple[list[tuple[MessageExt, _Fate]], int, bool]:
-        """Returns the open messages to be acted on, the offset after them, and whether the round
-        ends there.
-        """
+        """Returns open messages to act on, the offset after them, and if the round ends there."""
         found: list[tuple[MessageExt, _Fate]] = []
         size_bytes = 0
-        offset = queue.next_open(queue.ended.half_offset)
-        for _ in range(MAX_BATCH):
-            if offset >= queue.top:
-                return found, offset, True
-            try:
-                half = queue.message(offset)
-            except NotInMemory:
-                if not found:
-                    raise
-                break
+        end = queue.next_open(queue.ended.half_offset)
+        for offset, half in items_in_memory(queue.open_messages(end, MAX_BATCH)):
             if half is None:
-                for heard in self.on_unreadable:
-                    heard(queue.queue_id, offset)
+                tell(self.on_unreadable, Mishap(1, queue.queue_id, offset))
             else:
                 fate = self._fate(half, now_ms)
                 if fate is _Fate.WAIT:
                     return found, offset, True
                 if found and size_bytes + half.store_size > MAX_BATCH_BYTES:
-                    break
+                    return found, offset, False
                 size_bytes += half.store_size
                 half.queue_offset = offset
                 found.append((half, fate))
-            offset = queue.next_open(offset + 1)
-        return found, offset, False
+            end = queue.next_open(offset + 1)
+        return found, end, end >= queue.top
 
     def _fate(self, half: MessageExt, now_ms: int) -> _Fate:
         config, age_ms = self._config, now_ms - half.born_timestamp
@@ -249,8 +228,7 @@ class TransactionCheck:
     def _act(
         self, queue: HalfQueue, found: list[tuple[MessageExt, _Fate]], now_ms: int
     ) -> int | None:
-        """Puts the messages where they belong, and asks; returns the offset of the first one
-        refused.
+        """Puts messages where they belong, and asks; returns the first refused one's offset.
 
         The store takes no messages then, so the round ends.
         """
@@ -298,9 +276,9 @@ class TransactionCheck:
         for half in halves:
             self._metrics.add(half.properties.get(names.REAL_TOPIC, ""), -1)
         first = halves[0]
-        topic = first.properties.get(names.REAL_TOPIC, "")
-        for heard in self.on_given_up:
-            heard(len(halves), topic, first.properties.get(names.UNIQ_KEY, ""))
+        topic, key = (first.properties.get(each, "") for each in (names.REAL_TOPIC, names.UNIQ_KEY))
+        told = Mishap(len(halves), queue.queue_id, first.queue_offset, topic, key=key)
+        tell(self.on_dead_letters, told)
 
     def life(self) -> Life:
         """Producers are asked about their half messages."""
@@ -308,7 +286,7 @@ class TransactionCheck:
         return Life(
             "check of transactions",
             hears=(
-                Hears(self.on_given_up, notices.half_messages_given_up),
+                Hears(self.on_dead_letters, notices.half_messages_given_up),
                 Hears(self.on_unreadable, notices.half_message_unreadable),
             ),
             beats=(SlicedBeat(SECOND_MS, self),),

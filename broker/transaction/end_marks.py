@@ -40,8 +40,7 @@ class Ended:
         return len(self._last_named) >= self._max_marks
 
     def read(self, half_offsets: list[int], half_top: int) -> bool:
-        """Marks the half messages that the op message at `read_offset` names; False if one is too
-        far ahead.
+        """Marks the half messages that an op message names; False if one is too far ahead.
 
         Offsets before `half_offset`, or behind `half_top`, the queue's end, are ignored: there are
         no such half messages.

@@ -33,9 +33,7 @@ Half = MessageExt | UsualRecord
 
 
 def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage | None:
-    """Does what `committed` and the intake do, if no transform touches the message; otherwise
-    None.
-    """
+    """Does what `committed` and the intake do, unless a transform touches the message."""
     properties = half.properties
     place = destination(properties)
     sys_flag = half.sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
@@ -55,11 +53,23 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
         for pair in pairs:
             encoded = encoded.replace(f"\x02{pair}".encode(), b"\x02")
     tags = get(names.TAGS)
-    return tuple.__new__(PutMessage, (
-        *place, half.body, encoded[1:], tags_code(tags) if tags else 0, half.born_timestamp,
-        half.born_host, half.store_host, get(names.UNIQ_KEY), get(names.KEYS), tags, half.flag,
-        sys_flag, half.reconsume_times, half.commit_log_offset,
-    ))  # fmt: skip
+    return PutMessage(
+        topic=place[0],
+        queue_id=place[1],
+        body=half.body,
+        properties=encoded[1:],
+        tags_code=tags_code(tags) if tags else 0,
+        born_timestamp_ms=half.born_timestamp,
+        born_host=half.born_host,
+        store_host=half.store_host,
+        uniq_key=get(names.UNIQ_KEY),
+        keys=get(names.KEYS),
+        tags=tags,
+        flag=half.flag,
+        sys_flag=sys_flag,
+        reconsume_times=half.reconsume_times,
+        prepared_transaction_offset=half.commit_log_offset,
+    )
 
 
 def committed(half: MessageExt) -> InnerMessage | None:
@@ -99,9 +109,7 @@ def given_up(half: MessageExt) -> InnerMessage:
 
 
 def resumed(given_up: MessageExt) -> InnerMessage:
-    """A message that was given up, for the half topic, as if its producer had not been asked
-    yet.
-    """
+    """A message that was given up, for the half topic, as if it was never asked about."""
     message = _copy(given_up, TRANS_HALF_TOPIC, 0)
     message.properties[names.TRANSACTION_CHECK_TIMES] = "0"
     return message

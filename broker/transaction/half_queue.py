@@ -6,9 +6,10 @@ Java: the part of TransactionalMessageServiceImpl.check that reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.steps import items_in_memory
 from txrocketmq.broker.store.get.jumps import HALF_MESSAGES, OP_MESSAGES, Jump
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
@@ -17,6 +18,7 @@ from txrocketmq.broker.transaction.end_marks import Ended
 from txrocketmq.broker.transaction.half_message import prepared_offset
 from txrocketmq.broker.transaction.moves import Moves
 from txrocketmq.broker.transaction.op_message import half_offsets
+from txrocketmq.broker.work.progress import DurableProgress
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
 from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 
@@ -52,9 +54,8 @@ class HalfQueue:
         """Whether it is known which messages are older copies of others."""
         self._early: list[int] = []
         """Offsets of messages that ended before that."""
-        self._awaited: tuple[int, tuple[int, int]] | None = None
-        """Progress that can be saved once the log is durable up to an offset: that offset, and the
-        progress in both queues."""
+        self._awaited = DurableProgress[tuple[int, int]](store)
+        """Progress in both queues that can be saved once the log is durable."""
 
     def _in_file(self) -> tuple[int, int]:
         query, queue_id = self._offsets.query, self.queue_id
@@ -74,7 +75,7 @@ class HalfQueue:
         """Takes the queue's present end, and the saved progress if somebody else has set it."""
         if self._in_file() != self._kept:
             self._kept = self._in_file()
-            self._awaited = None
+            self._awaited.forget()
             self.ended = Ended(*self._begin())
             self._copies, self._is_known = None, False
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
@@ -103,23 +104,23 @@ class HalfQueue:
             top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
             self._copies = Copies(self.ended.half_offset, top, self._early)
         copies = self._copies
-        for at in range(_MAX_COPIES):
-            offset = copies.next(self._open(copies.offset))
-            if offset >= copies.end:
-                self._copies, self._is_known = None, True
-                early, self._early = self._early, []
-                return [each for one in early for each in self.end(one) if each != one]
-            try:
-                half = self.message(offset)
-            except NotInMemory:
-                if not at:
-                    raise
-                return None
+        for offset, half in items_in_memory(self._next_copies(copies)):
             before = copies.add(offset, half)
             if before is not None and half is not None:
                 self.moves.moved(before, offset, prepared_offset(half, before))
                 self.ended.mark([before])
-        return None
+        if copies.next(self._open(copies.offset)) < copies.end:
+            return None
+        self._copies, self._is_known = None, True
+        early, self._early = self._early, []
+        return [each for one in early for each in self.end(one) if each != one]
+
+    def _next_copies(self, copies: Copies) -> Iterator[tuple[int, MessageExt | None]]:
+        for _ in range(_MAX_COPIES):
+            offset = copies.next(self._open(copies.offset))
+            if offset >= copies.end:
+                return
+            yield offset, self.message(offset)
 
     def read_ops(self) -> bool:
         """Reads some op messages; returns whether all available ones were read.
@@ -135,12 +136,8 @@ class HalfQueue:
         count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
         if count <= 0 or ended.is_full:
             return True
-        units = list(
-            self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count, only_in_memory=True)
-        )
-        cold = self._store.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            raise NotInMemory(cold)
+        units = list(self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count))
+        self._store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, code in units:
             record = self._store.message_at(physical_offset, size)
             named = [] if record is None else half_offsets(record, code)
@@ -149,9 +146,7 @@ class HalfQueue:
         return ended.read_offset == at  # else there may be more
 
     def skip_lost(self) -> None:
-        """Goes on behind half messages that the log has lost; to be called when op messages were
-        read.
-        """
+        """Goes on behind half messages that the log has lost, after op messages were read."""
         least, at = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id), self.ended.half_offset
         if at < least:
             count = self.ended.open_before(least)
@@ -170,15 +165,23 @@ class HalfQueue:
         least = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id)
         return self.ended.next_open(max(offset, least, self.ended.half_offset))
 
+    def open_messages(self, offset: int, most: int) -> Iterator[tuple[int, MessageExt | None]]:
+        """The messages from this offset on that have not ended, as far as the top: their offsets,
+        and what `message` returns.
+        """
+        for _ in range(most):
+            if offset >= self.top:
+                return
+            yield offset, self.message(offset)
+            offset = self.next_open(offset + 1)
+
     def message(self, offset: int) -> MessageExt | None:
         """The half message at an offset; None when it cannot be read.
 
         Raises NotInMemory when it would have to be read from the disk.
         """
-        for at, size, _ in self._store.queue_units(
-            TRANS_HALF_TOPIC, self.queue_id, offset, 1, only_in_memory=True
-        ):
-            record = self._store.message_at(at, size, only_in_memory=True)
+        for at, size, _ in self._store.queue_units(TRANS_HALF_TOPIC, self.queue_id, offset, 1):
+            record = self._store.message_at(at, size)
             try:
                 if record is not None:
                     return decode_message(record, decompress_body=False)[0]
@@ -187,16 +190,10 @@ class HalfQueue:
         return None
 
     def settle(self) -> None:
-        """Saves the progress as far as the log is durable, since it must not be ahead of
-        messages.
-        """
-        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
-        progress = self.ended.half_offset, self.ended.op_offset
-        if self._awaited is None or flushed >= end:
-            self._awaited = end, progress
-        if flushed < self._awaited[0]:
+        """Saves the progress as far as the log is durable, since it must not be ahead."""
+        progress = self._awaited.latest(lambda: (self.ended.half_offset, self.ended.op_offset))
+        if progress is None:
             return
-        progress, self._awaited = self._awaited[1], None
         if progress == self._kept or (NOT_FOUND in self._kept and progress == (0, 0)):
             return
         if self._in_file() != self._kept:

@@ -12,15 +12,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Beat, Life
-from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.process.histogram import Histogram
-from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
 
 _AGE_BOUNDS_S: Final = (5, 60, 600, 3600, 12 * 3600, 24 * 3600)
 """The bounds of the original's histogram, in seconds."""
+
+
+TransactionCounts = dict[str, tuple[int, int]]
+"""By topic: a number, and when it changed, in ms."""
 
 
 @dataclass(slots=True)
@@ -33,25 +37,25 @@ class Ends:
     """How old the half messages of committed transactions were, in seconds."""
 
 
-class TransactionMetrics:
+class TransactionMetrics(VersionedTable[TransactionCounts]):
     """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
-        self._file = file
-        self._now_ms = now_ms
+        super().__init__(file, now_ms)
         self.ends: dict[str, Ends] = {}
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._counts: TransactionCounts = {}
         """By topic: the number of open half messages, and when it changed."""
-        self.saving = Saving(file, self._snapshot)
-        self.data_version = DataVersion(timestamp=now_ms())
 
-    def load(self) -> None:
-        """Loads transactionMetrics; raises JsonFileError."""
-        with self._file.content() as content:
-            for topic, metric in (content.get("transactionCount") or {}).items():
-                self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
-            if content.get("dataVersion"):
-                self.data_version = DataVersion.from_json(content["dataVersion"])
+    def decode(self, content: Mapping[str, Any]) -> TransactionCounts:
+        """Reads the counts and their times by topic."""
+        return {
+            topic: (int(metric.get("count")), int(metric.get("timeStamp") or 0))
+            for topic, metric in (content.get("transactionCount") or {}).items()
+        }
+
+    def _hold(self, held: TransactionCounts) -> Steps[None]:
+        self._counts = held
+        return no_listeners()
 
     def add(self, topic: str, number: int) -> None:
         """Adds to the number of open half messages of a topic; `number` may be negative."""
@@ -89,7 +93,6 @@ class TransactionMetrics:
         return Life("counts of transactions", table=self, beats=(beat,))
 
     def _snapshot(self) -> Callable[[], bytes]:
-        self.data_version = self.data_version.next(self._now_ms())
         version, counts = self.data_version.to_json(), dict(self._counts)
 
         def encode() -> bytes:

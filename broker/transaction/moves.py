@@ -31,9 +31,7 @@ class Moves:
         """By the offset of a copy: the first offset."""
 
     def moved(self, offset: int, to: int, prepared: int) -> None:
-        """Notes that a message was put again; `prepared` is the first offset that its properties
-        name.
-        """
+        """Notes that a message was put again; `prepared` is the first offset in its properties."""
         first = self._first.get(offset, prepared)
         copies = self._forget(first)
         if not copies and offset != first:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.log.commit_log import IPV4_LAYOUT
+from txrocketmq.broker.store.log.encode import IPV4_LAYOUT
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.properties import encode_properties
@@ -33,10 +33,20 @@ _MAX_DIGITS: Final = 18
 def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> PutMessage:
     """Makes the op message for an ended half message; `host` is the broker's own, as in records."""
     sys_flag = _IPV6_HOSTS if len(host) > 8 else 0
-    return tuple.__new__(PutMessage, (
-        TRANS_OP_TOPIC, queue_id, b"%d" % half_offset, _PROPERTIES, ENDED_CODE, now_ms, host, host,
-        None, None, ENDED, 0, sys_flag, 0, 0,
-    ))  # fmt: skip
+    return PutMessage(
+        topic=TRANS_OP_TOPIC,
+        queue_id=queue_id,
+        body=b"%d" % half_offset,
+        properties=_PROPERTIES,
+        tags_code=ENDED_CODE,
+        born_timestamp_ms=now_ms,
+        born_host=host,
+        store_host=host,
+        uniq_key=None,
+        keys=None,
+        tags=ENDED,
+        sys_flag=sys_flag,
+    )
 
 
 def half_offsets(record: memoryview, code: int) -> list[int]:

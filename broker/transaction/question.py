@@ -30,9 +30,7 @@ class Questions:
         self._turn = 0
 
     def ask(self, half: MessageExt) -> bool:
-        """Asks about a half message as it is stored now; returns False when there is nobody to
-        ask.
-        """
+        """Asks about a half message as it is stored now; returns False without a producer."""
         peer = self._peer(half.properties.get(names.PGROUP, ""))
         topic, queue_id = half.properties.get(names.REAL_TOPIC), half.properties.get(names.REAL_QID)
         if peer is None or not topic or number_of(queue_id or "") < 0:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How work is done: in slices, in pages, with patience for the disk, saved afterwards."""
+"""How work is done: in slices, in order, with patience for the disk, saved afterwards."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.walks import Walks
+from txrocketmq.broker.work.walks import Answer, Walks
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -23,7 +23,6 @@ from txrocketmq.remoting.host.life import Life
 MAX_WAITING: Final = 64
 """How many requests of a peer may wait behind one that is under way."""
 
-Answer = Reply[Any] | PendingReply
 Serve = Callable[[], Answer]
 
 

@@ -32,8 +32,7 @@ _WITHOUT = {
     "consumerOrderInfo.json": "queues popped in order are open again, and counts begin at 0",
     "messageRequestMode.json": "the modes that were set for groups are lost",
 }
-"""What a broker does without each file; the error text says it, so that nobody removes one
-unknowingly."""
+"""What a broker does without each file; errors say it, so that nobody removes one unknowingly."""
 
 
 class JsonFileError(ValueError):
@@ -58,8 +57,7 @@ class JsonFile:
 
     @contextmanager
     def content(self) -> Iterator[Mapping[str, Any]]:
-        """Yields the content of the file to the body of a `with`: an object, empty without file and
-        .bak.
+        """Yields the content of the file to a `with`: an object, empty without file and .bak.
 
         The .bak is used when the file is missing, empty or broken; then `warning` says so. Raises
         JsonFileError when neither can be read, and when the body of the `with` fails, since then

@@ -20,6 +20,7 @@ from txrocketmq.broker.store.get.jumps import (
     TIMERS,
     Jump,
 )
+from txrocketmq.broker.work.mishap import Mishap
 from txrocketmq.remoting.message.topics import (
     DLQ_PREFIX,
     SCHEDULE_TOPIC,
@@ -70,36 +71,36 @@ def wrong_body(damage: Damage, more: int) -> None:
     )
 
 
-def level_stands_still(level: int, topic: str, status: str) -> None:
+def level_stands_still(told: Mishap) -> None:
     """The store refuses a delayed message that is due; it is tried again."""
     log.warn(
         "delay level {delay_level} is on hold: the store accepts no messages for {topic}: {status}",
-        delay_level=level,
-        topic=topic,
-        status=status,
+        delay_level=told.queue_id + 1,
+        topic=told.topic,
+        status=told.why,
     )
 
 
-def not_readable(level: int, count: int, offset: int) -> None:
+def not_readable(told: Mishap) -> None:
     """Delayed messages whose records cannot be read are passed over."""
     log.error(
         "{count} messages of delay level {delay_level}, from offset {offset} on, are not delivered:"
         " the log does not have them any more, or they are damaged",
-        count=count,
-        delay_level=level,
-        offset=offset,
+        count=told.number,
+        delay_level=told.queue_id + 1,
+        offset=told.offset,
     )
 
 
-def level_not_delivered(level: int, count: int, offset: int, why: str) -> None:
+def level_not_delivered(told: Mishap) -> None:
     """Delayed messages that no topic can take."""
     log.error(
         "{count} messages of delay level {delay_level}, from offset {offset} on, cannot be"
         " delivered: {why}. They are dead letters in the topic {topic}",
-        count=count,
-        delay_level=level,
-        offset=offset,
-        why=why,
+        count=told.number,
+        delay_level=told.queue_id + 1,
+        offset=told.offset,
+        why=told.why,
         topic=DLQ_PREFIX + SCHEDULE_TOPIC,
     )
 
@@ -176,48 +177,48 @@ def store_opened(path: str, recovered: Recovered, config_warnings: Iterable[str]
         log.warn("store: {warning}", warning=warning)
 
 
-def half_messages_given_up(count: int, topic: str, key: str) -> None:
+def half_messages_given_up(told: Mishap) -> None:
     """Half messages whose producers were asked in vain, or that are too old."""
     log.error(
         "{count} half messages are given up, the first of topic {topic} with the key {key}: their"
         " producers did not say what became of their transactions. They are in the topic"
         " {given_up}; resumeCheckHalfMessage of mqadmin makes the broker ask about one of them"
         " again",
-        count=count,
-        topic=topic,
-        key=key,
+        count=told.number,
+        topic=told.topic,
+        key=told.key,
         given_up=TRANS_CHECK_MAX_TIME_TOPIC,
     )
 
 
-def not_brought_back(count: int, topic: str, status: str) -> None:
+def not_brought_back(told: Mishap) -> None:
     """Messages that were popped and not acknowledged cannot be put into their retry topic."""
     log.error(
         "{count} popped messages of {topic} cannot be brought back now: the store says {status}."
         " The broker tries again, less and less often",
-        count=count,
-        topic=topic,
-        status=status,
+        count=told.number,
+        topic=told.topic,
+        status=told.why,
     )
 
 
-def revive_record_unreadable(queue_id: int, offset: int) -> None:
+def revive_record_unreadable(told: Mishap) -> None:
     """A record of the revive topic is passed over."""
     log.warn(
         "the record at offset {offset} of queue {queue_id} of the revive topic is not valid: it is"
         " skipped",
-        offset=offset,
-        queue_id=queue_id,
+        offset=told.offset,
+        queue_id=told.queue_id,
     )
 
 
-def half_message_unreadable(queue_id: int, offset: int) -> None:
+def half_message_unreadable(told: Mishap) -> None:
     """A half message whose record cannot be read is passed over."""
     log.error(
         "the half message at offset {offset} of queue {queue_id} cannot be read, so its producer"
         " is not asked about the transaction: the log no longer has it, or it is damaged",
-        offset=offset,
-        queue_id=queue_id,
+        offset=told.offset,
+        queue_id=told.queue_id,
     )
 
 
@@ -226,31 +227,31 @@ def timers_warn(what: str) -> None:
     log.warn("timers: {what}", what=what)
 
 
-def timers_stand_still(topic: str, status: str) -> None:
+def timers_stand_still(told: Mishap) -> None:
     """The store refuses a timer message that is due; it is tried again."""
     log.warn(
         "timer messages are on hold: the store accepts no messages for {topic}: {status}",
-        topic=topic,
-        status=status,
+        topic=told.topic,
+        status=told.why,
     )
 
 
-def timers_not_readable(count: int, place: int) -> None:
+def timers_not_readable(told: Mishap) -> None:
     """Timer messages whose records cannot be read are passed over."""
     log.error(
         "{count} timer messages, from {place} on, are not delivered: the log does not have them any"
         " more, or they are damaged",
-        count=count,
-        place=place,
+        count=told.number,
+        place=told.offset,
     )
 
 
-def timers_not_delivered(count: int, why: str) -> None:
+def timers_not_delivered(told: Mishap) -> None:
     """Timer messages that no topic can take."""
     log.error(
         "{count} timer messages cannot be delivered: {why}. They are dead letters in the topic"
         " {topic}",
-        count=count,
-        why=why,
+        count=told.number,
+        why=told.why,
         topic=DLQ_PREFIX + TIMER_TOPIC,
     )

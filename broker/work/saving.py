@@ -18,6 +18,7 @@ from math import inf
 from time import perf_counter
 from typing import Any, Final
 
+from txrocketmq.broker.work.in_thread import Done, InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -28,21 +29,6 @@ SOON_MS: Final = 500
 """The shortest period between the beginnings of two writes of `begin_soon`, in ms."""
 _REST: Final = 20
 """How many times as long as the last write took such a period is at least."""
-
-Done = Callable[[Exception | None], None]
-InThread = Callable[[Callable[[], None], Done], None]
-"""Runs the first function in a thread, and then calls the second one in the caller's thread with
-the exception that the first one raised, or None."""
-
-
-def at_once(work: Callable[[], None], done: Done) -> None:
-    """An InThread that runs the work at once, for users without a reactor."""
-    try:
-        work()
-    except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
-        done(error)
-    else:
-        done(None)
 
 
 class Saving:
@@ -86,8 +72,7 @@ class Saving:
         self.in_thread(timed, self._ended)
 
     def begin_soon(self, steady_ms: int, longest_ms: int) -> None:
-        """Does what `begin` does, unless the last write began a short time ago; to be called again
-        and again.
+        """Does what `begin` does, unless the last write began a short time ago.
 
         After `longest_ms` it is not too early in any case, however long a write takes. A write that
         failed is tried again then.

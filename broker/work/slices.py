@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Reading
 
 SLICE_MS: Final = 5
 """How long a slice takes, in ms."""

@@ -8,20 +8,21 @@
 A walk is a generator that yields after each small step and returns the reply, or the promise of
 it. It runs for two milliseconds; then whatever else there is comes first: sends, pulls, other
 walks. Between two steps the tables may change, so a walk goes by a copy of their names, and passes
-over what is gone. A walk that yields a ColdRead goes on when that is done. What a broker looks
-through by itself from time to time goes the same way: `run`.
+over what is gone. A walk that yields what it has to wait for, mostly a ColdRead, goes on when that
+is there (patience.py). What a broker looks through by itself from time to time goes the same way:
+`run`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from txrocketmq.broker.store.disk.in_memory import ColdRead
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.cold_reads import InThread, at_once, unread
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.broker.work.patience import Patience
+from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.formats import MAX_FRAME_BYTES
@@ -44,81 +45,36 @@ class Walks:
     """Runs walks in turns.
 
     `later` calls a function when all that is ready has been served; `timer` returns the seconds of
-    a clock that nobody sets. `in_thread` runs the reads that walks wait for.
+    a clock that nobody sets. What walks have to read is read with `patience`.
     """
 
     def __init__(
-        self, later: Callable[[Callable[[], None]], object], timer: Callable[[], float]
+        self,
+        later: Callable[[Callable[[], None]], object],
+        timer: Callable[[], float],
+        patience: Patience | None = None,
     ) -> None:
         self._later = later
         self.timer = timer
-        self.in_thread: InThread = at_once
-        self._under_way: deque[tuple[Walk, PendingReply]] = deque()
+        self.patience = Patience() if patience is None else patience
+        self._under_way: deque[UnderWay] = deque()
         self._is_due = False
-        """Whether the next slice is to come: a step may itself begin another walk."""
-        self._reading = 0
-        """The number of walks that wait for the disk."""
+        """Whether `_go_on` will be called."""
+        self._awaiting = 0
+        """How many walks wait for a read, without those of `begin`."""
 
     def answer(self, walk: Walk) -> Answer:
         """Returns the reply of a short walk, or a promise of the reply of a long one.
 
         Raises what the first steps raise, and ResponseError when too many walks are under way.
         """
-        if len(self._under_way) + self._reading >= MAX_WALKS:
+        if len(self._under_way) + self._awaiting >= MAX_WALKS:
             walk.close()
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY,
                 f"{MAX_WALKS} full scans are running already; try again later",
             )
-        pending = PendingReply(is_work=True)
-        if self._under_way:
-            self._under_way.append((walk, pending))
-            return pending
-        outcome = self._slice(walk)
-        if isinstance(outcome, ColdRead):
-            self._read(outcome, walk, pending)
-        elif outcome is None:
-            self._add(walk, pending)
-        else:
-            return outcome
-        return pending
-
-    def run(self, steps: Steps[object], failed: Callable[[Exception], None]) -> None:
-        """Takes steps that nobody waits for, in turns with all walks, however many those are."""
-
-        def ended(outcome: Reply[Any] | Exception) -> None:
-            if isinstance(outcome, Exception):
-                failed(outcome)
-
-        pending = PendingReply()
-        pending.then(ended)
-        self._under_way.append((_answering(steps), pending))
-        if len(self._under_way) == 1 and not self._is_due:
-            self._go_on()
-
-    def begin(self, steps: Steps[T], ended: Callable[[T | Exception], None]) -> bool:
-        """Takes steps at once, for a slice, and what is left in turns; returns whether none is.
-
-        `ended` is called with the outcome. This is for requests of which there are many, so none is
-        refused.
-        """
-
-        def walk() -> Walk:
-            outcome: T | Exception
-            try:
-                outcome = yield from steps
-            except Exception as error:  # noqa: BLE001 - it is the outcome
-                outcome = error
-            ended(outcome)
-            return Reply()
-
-        begun = walk()
-        found = self._slice(begun)
-        if isinstance(found, ColdRead):
-            self._read(found, begun, PendingReply())
-        elif found is None:
-            self._add(begun, PendingReply())
-        return isinstance(found, Reply)
+        return self._promised(walk, self._begin)
 
     def soon(self, walk: Walk) -> Answer:
         """Returns the reply of a request that is short as a rule, or the promise of it.
@@ -126,88 +82,131 @@ class Walks:
         Unlike `answer` it refuses nothing, and a short one does not wait for other walks. Raises
         what the first steps raise.
         """
-        pending = PendingReply(is_work=True)
+        answer = self._promised(walk, self._take)
+        if isinstance(answer, PendingReply):
+            answer.is_work = True  # even if the walk itself was short
+        return answer
 
-        def ended(outcome: Answer | Exception) -> None:
-            if isinstance(outcome, PendingReply):
-                outcome.then(pending.resolve)
-            else:
-                pending.resolve(outcome)
+    def run(self, steps: Steps[object], failed: Callable[[Exception], None]) -> None:
+        """Takes steps that nobody waits for, in turns with all walks, however many those are."""
 
-        self.begin(walk, ended)
-        outcome = pending.outcome
-        if isinstance(outcome, Exception):
-            raise outcome
-        return pending if outcome is None else outcome
+        def ended(outcome: object) -> None:
+            if isinstance(outcome, Exception):
+                failed(outcome)
 
-    def _add(self, walk: Walk, pending: PendingReply) -> None:
-        self._under_way.append((walk, pending))
-        self._wake()
+        self._begin(UnderWay(steps, ended))
 
-    def _wake(self) -> None:
-        if self._under_way and not self._is_due:
-            self._is_due = True
-            self._later(self._turn)
+    def begin(
+        self,
+        steps: Steps[T],
+        ended: Callable[[T | Exception], None],
+        peer: Peer | None = None,
+    ) -> UnderWay:
+        """Takes steps at once, for a slice, and what is left in turns; returns how far that is.
 
-    def _turn(self) -> None:
-        self._is_due = False
-        if self._under_way:
-            self._go_on()
-
-    def _read(self, read: ColdRead, walk: Walk, pending: PendingReply) -> None:
-        """Has the read done in a thread; then the walk goes on."""
-        self._reading += 1
-
-        def done() -> None:
-            self._reading -= 1
-            read.finish()
-            if read.error is None:
-                self._add(walk, pending)
-            else:
-                walk.close()
-                pending.resolve(unread(read.error))
-
-        self.in_thread(read.run, done)
-
-    def _slice(self, walk: Walk) -> Answer | ColdRead | None:
-        """Runs some steps; returns the answer if the walk has ended, the read it waits for, or
-        None.
+        `ended` is called with the outcome, unless the peer, if one is given, has gone. This is for
+        requests of which there are many, so none is refused.
         """
-        timer = self.timer
+        under_way = UnderWay(steps, ended, peer)
+        self._take(under_way)
+        return under_way
+
+    def _promised(self, walk: Walk, begin: Callable[[UnderWay], None]) -> Answer:
+        """Begins a walk; returns its reply if it ends at once, or raises its error."""
+        at_once: list[Answer | Exception] = []
+        under_way = UnderWay(walk, at_once.append)
+        begin(under_way)
+        if not at_once:
+            pending = PendingReply(is_work=True)
+            under_way.ended = partial(_resolve, pending)
+            return pending
+        if isinstance(at_once[0], Exception):
+            raise at_once[0]
+        return at_once[0]
+
+    def _begin(self, under_way: UnderWay) -> None:
+        if self._under_way:
+            self._under_way.append(under_way)
+        else:
+            self._take(under_way)
+
+    def _take(self, under_way: UnderWay) -> None:
+        """Takes some steps."""
+        timer, steps = self.timer, under_way.steps
         end_s = timer() + SLICE_S
         try:
-            read: ColdRead | None = next(walk)
-            while read is None and timer() < end_s:
-                read = next(walk)
+            awaited = next(steps)
+            while awaited is None and timer() < end_s:
+                awaited = next(steps)
         except StopIteration as end:
-            answer: Answer = end.value
-            return answer
-        return read
+            under_way.end(end.value)
+        except Exception as error:  # noqa: BLE001 - it is the outcome
+            under_way.end(error)
+        else:
+            if awaited is None:
+                self._add(under_way)
+            else:
+                self._wait(under_way, awaited)
+
+    def _add(self, under_way: UnderWay) -> None:
+        under_way.is_in_turns = True
+        self._under_way.append(under_way)
+        if not self._is_due:
+            self._is_due = True
+            self._later(self._go_on)
+
+    def _wait(self, under_way: UnderWay, awaited: object) -> None:
+        """Goes on with a walk when what it has to wait for is there."""
+        is_counted = under_way.peer is None
+        self._awaiting += is_counted
+
+        def go_on(error: ResponseError | None) -> None:
+            self._awaiting -= is_counted
+            if error is None:
+                self._add(under_way)
+                return
+            under_way.steps.close()
+            under_way.end(error)
+
+        self.patience.wait(under_way.peer, awaited, go_on)
 
     def _go_on(self) -> None:
-        self._is_due = False
-        if not self._under_way:
-            return
-        walk, pending = self._under_way.popleft()
-        outcome: Answer | ColdRead | Exception | None
+        under_way = self._under_way.popleft()
         try:
-            outcome = self._slice(walk)
-        except Exception as error:  # noqa: BLE001 - it is the answer
-            outcome = error
-        if outcome is None:
-            self._under_way.append((walk, pending))
-        self._wake()
-        if isinstance(outcome, ColdRead):
-            self._read(outcome, walk, pending)
-        elif isinstance(outcome, PendingReply):
-            outcome.then(pending.resolve)
-        elif outcome is not None:
-            pending.resolve(outcome)
+            if under_way.peer is not None and not under_way.peer.connected:
+                under_way.steps.close()
+            else:
+                self._take(under_way)
+        finally:
+            self._is_due = bool(self._under_way)
+            if self._is_due:
+                self._later(self._go_on)
 
 
-def _answering(steps: Steps[object]) -> Walk:
-    yield from steps
-    return Reply()
+class UnderWay:
+    """Steps that are not all taken yet, and what is called with their outcome."""
+
+    __slots__ = ("ended", "has_ended", "is_in_turns", "peer", "steps")
+
+    def __init__(
+        self, steps: Steps[Any], ended: Callable[[Any], object], peer: Peer | None = None
+    ) -> None:
+        self.steps = steps
+        self.ended = ended
+        self.peer = peer
+        self.has_ended = self.is_in_turns = False
+
+    def end(self, outcome: object) -> None:
+        """Tells the outcome."""
+        self.has_ended = True
+        self.ended(outcome)
+
+
+def _resolve(pending: PendingReply, outcome: Answer | Exception) -> None:
+    if isinstance(outcome, PendingReply):
+        outcome.then(pending.resolve)
+    else:
+        pending.resolve(outcome)
 
 
 class Pieces:

@@ -9,7 +9,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 
-from txrocketmq.cli.admin.administer import json_option, show, show_values
+from txrocketmq.cli.admin.admin_command import json_option, show, show_values
 from txrocketmq.cli.command_line import PATH, context_names, group, run
 from txrocketmq.cli.context_file import (
     CONTEXT_VARIABLE,

@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli import names
-from txrocketmq.cli.admin.administer import (
+from txrocketmq.cli.admin.admin_command import (
     confirm,
     group_argument,
     json_option,

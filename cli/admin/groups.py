@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.admin.administer import (
+from txrocketmq.cli.admin.admin_command import (
     administrate,
     cluster_option,
     confirm,

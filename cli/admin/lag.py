@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli import names
-from txrocketmq.cli.admin.administer import (
+from txrocketmq.cli.admin.admin_command import (
     administrate,
     json_option,
     show,

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from txrocketmq.cli import names
-from txrocketmq.cli.admin.administer import (
+from txrocketmq.cli.admin.admin_command import (
     administrate,
     group_argument,
     json_option,

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from txrocketmq.cli import names
-from txrocketmq.cli.admin.administer import (
+from txrocketmq.cli.admin.admin_command import (
     administrate,
     broker_argument,
     confirm,

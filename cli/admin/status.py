@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli.admin import lag, topic_rows
-from txrocketmq.cli.admin.administer import operate
+from txrocketmq.cli.admin.admin_command import operate
 from txrocketmq.cli.admin.overview import Overview, overview
 from txrocketmq.cli.command_line import Servers, one_command, run, servers_options
 from txrocketmq.cli.tables import json_text, table_text, terminal_width

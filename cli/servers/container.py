@@ -48,8 +48,7 @@ MOUNTED: Final = Path("/etc/rocketmq")
 """The folder in which files of settings are looked for."""
 
 _OTHERS: Final = frozenset({CONF, CONF_WAIT, "ROCKETMQ_HOME"})
-"""Variables whose names begin with ROCKETMQ_ and that are not settings; the last one is the
-original's."""
+"""Variables that begin with ROCKETMQ_ and are no settings; the last one is the original's."""
 _KUBERNETES: Final = re.compile(
     r"ROCKETMQ_[A-Z0-9_]*?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?"
     r"|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"

@@ -57,14 +57,12 @@ READY_TIMEOUT_MS: Final = 10_000
 """How many ms it may take until the broker is registered."""
 
 _ELSEWHERE: Final = "192.0.2.1:9"
-"""An address that no machine has. Our own address on the way there is the one under which others
-reach us."""
+"""An address that no machine has. Our own address on the way there is where others reach us."""
 _LOOK_MS: Final = 2
 _PORTS: Final = range(12_000, 32_000)
 """Free ports are looked for below those that the system gives to outgoing connections."""
 _NEIGHBOURS: Final = (-2, 0, 1)
-"""The distances from the broker's port to its VIP port, to itself, and to the port for
-replication."""
+"""The distances from the broker's port to its VIP port, to itself, and to that of replication."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ from txrocketmq.spark.arrow.errors import (
 )
 
 if TYPE_CHECKING:
-    from txrocketmq.spark.ingest.job import Commit, Job, Listener
-    from txrocketmq.spark.ingest.plan import Plan
+    from txrocketmq.spark.ingest.copy_plan import Plan
+    from txrocketmq.spark.ingest.job import Commit, IngestJob, IngestListener
     from txrocketmq.spark.ingest.runners.runner import Runner
     from txrocketmq.spark.ingest.tables.destination import Destination
-    from txrocketmq.spark.ingest.verify import Verification
+    from txrocketmq.spark.ingest.verification import Verification
     from txrocketmq.spark.store.store import Store
 
 PROG: Final = "txrocketmq ingest"
@@ -248,7 +248,7 @@ def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from txrocketmq.spark.ingest.progress import ProgressBar
-    from txrocketmq.spark.ingest.verify import settings_of
+    from txrocketmq.spark.ingest.verification import settings_of
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
@@ -277,15 +277,15 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def make_job(
-    options: argparse.Namespace, listener: Listener, start_runner: Callable[[], Runner]
-) -> Job:
+    options: argparse.Namespace, listener: IngestListener, start_runner: Callable[[], Runner]
+) -> IngestJob:
     """Returns the job that the options ask for.
 
     Raises OptionError or StoreError, before anything is done.
     """
     from txrocketmq.remoting.process.operating_system import cores
-    from txrocketmq.spark.ingest.job import Job
-    from txrocketmq.spark.ingest.plan import Wishes
+    from txrocketmq.spark.ingest.copy_plan import Wishes
+    from txrocketmq.spark.ingest.job import IngestJob
     from txrocketmq.spark.ingest.runners.runner import Rate
     from txrocketmq.spark.ingest.settings import (
         TableSettings,
@@ -320,7 +320,7 @@ def make_job(
     # Spark decides how many tasks run at a time, and each may read this much.
     rate = None if most is None else Rate(most, 1 if is_submitted() else cores())
     stores = resolve(",".join(options.store), cluster=options.cluster)
-    return Job(
+    return IngestJob(
         stores,
         _destination(options),
         settings,
@@ -335,9 +335,9 @@ def make_job(
 def _destination(options: argparse.Namespace) -> Destination:
     """Returns the table that the options name."""
     if options.format == "delta":
-        from txrocketmq.spark.ingest.tables.table import Table
+        from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 
-        return Table(options.out)
+        return DeltaLakeTable(options.out)
     from txrocketmq.spark.ingest.tables.iceberg import IDENTIFIER, IcebergTable
 
     catalog = dict(each.partition("=")[::2] for each in options.catalog)
@@ -394,7 +394,7 @@ class _Outcome:
 
 
 @contextmanager
-def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
+def _measured(options: argparse.Namespace, job: IngestJob) -> Iterator[_Outcome]:
     """Writes the metrics of a job at its end, whether it succeeds or fails."""
     if options.metrics is None:
         yield _Outcome()
@@ -428,7 +428,7 @@ def _check_place(path: Path) -> None:
         raise OptionError(f"--metrics: the folder {path.parent} is not writable")
 
 
-def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> None:
+def _write_metrics(path: Path, job: IngestJob, outcome: _Outcome, seconds: float) -> None:
     from txrocketmq.spark.ingest.metrics import State, write_metrics
     from txrocketmq.spark.log.log_end import end_of_log
 
@@ -451,8 +451,8 @@ def _show_plan(plan: Plan | None) -> None:
         print(f"  deleted before it was copied: {plain(str(lost))}")
 
 
-def _verify(job: Job) -> int:
-    from txrocketmq.spark.ingest.verify import verify
+def _verify(job: IngestJob) -> int:
+    from txrocketmq.spark.ingest.verification import verify
 
     found = verify(job.table, job.stores, job.start_runner(), job.rate)
     try:

@@ -161,7 +161,7 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     from rich.console import Console
 
     from txrocketmq.spark.planning.plan import stores_of
-    from txrocketmq.spark.reports.job import Job
+    from txrocketmq.spark.reports.job import ReportJob
     from txrocketmq.spark.reports.page.progress import Progress
     from txrocketmq.spark.reports.report import parameters
 
@@ -169,7 +169,7 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     options.now = options.now or datetime.now(UTC)
     values = parameters(options.now, options.top, options.reserved_hours)
     with Progress(Console(stderr=True)) as progress:
-        return Job(stores, source, reports, values).results(progress)
+        return ReportJob(stores, source, reports, values).results(progress)
 
 
 def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:

@@ -16,7 +16,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ConsumerRunningInfo,
     ProducerConnection,
@@ -48,12 +48,12 @@ class Clients:
         """
         return (await self._first_with(group))[1]
 
-    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
+    async def producer_connections(self, group: str, topic: str) -> list[ClientConnection]:
         """Returns the producers of a group that are connected to the brokers of a topic.
 
         The list is empty if none is connected. Raises NoRoute and AdminRefused.
         """
-        found: dict[str | None, Connection] = {}
+        found: dict[str | None, ClientConnection] = {}
         for broker in await self._servers.brokers_of_topic(topic):
             try:
                 reply = await self._servers.ask(

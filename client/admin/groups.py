@@ -18,7 +18,7 @@ from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
 from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.base.errors import GroupNotFound, NotKept
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull

@@ -18,7 +18,7 @@ from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, QueueStats, TopicStats
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
 from txrocketmq.client.base.errors import AdminRefused, MQBrokerError, NoRoute, NotKept
-from txrocketmq.client.base.validate import check_topic
+from txrocketmq.client.base.validators import check_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import route

@@ -35,17 +35,14 @@ class ClientConfig:
     """One client: where the name servers are, who it is, how often it looks around."""
 
     namesrv_addr: str = field(default_factory=namesrv_addr_of_environment)
-    """The addresses of the name servers as HOST:PORT, separated by semicolons; by default
-    $NAMESRV_ADDR."""
+    """Addresses of name servers as HOST:PORT, separated by semicolons; by default $NAMESRV_ADDR."""
     client_ip: str = ""
-    """The address in the client's id; empty means the address of this machine that faces the name
-    server."""
+    """The address in the client's id; empty means this machine's, as it faces the name server."""
     instance_name: str = DEFAULT_INSTANCE
-    """The second part of the client's id. DEFAULT is replaced by the process id and the time, which
-    is unique."""
+    """The second part of the client's id. DEFAULT is replaced by the process id and the time."""
     keep_default_instance_name: bool = False
-    """Whether DEFAULT is kept as it is, for consumers whose files of offsets are named after the
-    client's id."""
+    """Whether DEFAULT is kept as it is, for files of offsets that are named after the client's id.
+    """
     unit_name: str = ""
     """The third part of the client's id, if it is not empty."""
     poll_name_server_interval_ms: int = 30_000
@@ -68,8 +65,7 @@ class ClientConfig:
     vip_channel_enabled: bool = False
     """Whether messages are sent to the port two below that of the broker."""
     use_heartbeat_v2: bool = False
-    """Whether heartbeats to brokers that support it contain the subscriptions only when these have
-    changed."""
+    """Whether heartbeats contain the subscriptions only when changed, if the broker supports it."""
     access_key: str = _of_environment("ROCKETMQ_ACCESS_KEY")
     """The name of the account that signs requests (ACL); by default $ROCKETMQ_ACCESS_KEY."""
     secret_key: str = _of_environment("ROCKETMQ_SECRET_KEY")
@@ -79,8 +75,7 @@ class ClientConfig:
     use_tls: bool = False
     """Whether connections are encrypted."""
     tls_trust_cert_path: str = ""
-    """A file of certificates in PEM by which servers are checked; if it is empty, servers are not
-    checked."""
+    """A file of certificates in PEM by which servers are checked; empty: they are not checked."""
     tls_cert_path: str = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
     tls_key_path: str = ""
@@ -124,8 +119,7 @@ class ProducerConfig:
     default_topic_queue_nums: int = 4
     """How many queues a topic gets at most when a send creates it."""
     topics: tuple[str, ...] = ()
-    """Topics whose routes are fetched at the start, so that the first send does not have to wait
-    for them."""
+    """Topics whose routes are fetched at the start, so that the first send need not wait."""
     send_latency_fault_enable: bool = False
     """Whether brokers that were slow or failed are passed over for a while."""
     start_detector_enable: bool = False

@@ -91,8 +91,7 @@ class PushConsumerConfig:
     await_termination_ms: int = 0
     """How long shutting down waits for listeners that are still running."""
     local_offset_store_dir: Path | None = None
-    """The folder for the files with the offsets of broadcasting consumers; None means
-    ~/.rocketmq_offsets."""
+    """The folder for the offsets of broadcasting consumers; None means ~/.rocketmq_offsets."""
     client_rebalance: bool = True
     """Whether the members distribute the queues among themselves. Otherwise a 5.x broker does, and
     says for each topic whether it is pulled or popped (`mqadmin setConsumeMode`). Groups in order
@@ -179,8 +178,7 @@ class LitePullConsumerConfig:
     broker_suspend_max_ms: int = 20_000
     """How long a broker may hold back the answer to a pull while it has no message."""
     timeout_when_suspended_ms: int = 30_000
-    """How long the client waits for the answer to such a pull
-    (consumerTimeoutMillisWhenSuspend)."""
+    """How long the client waits for such an answer (consumerTimeoutMillisWhenSuspend)."""
     topic_metadata_check_interval_ms: int = 30_000
     """The period between two checks of whether the queues of a watched topic have changed."""
     rebalance_interval_ms: int = 20_000
@@ -189,8 +187,7 @@ class LitePullConsumerConfig:
     persist_interval_ms: int = 5_000
     """The period in which the offsets that were committed are sent to the brokers."""
     local_offset_store_dir: Path | None = None
-    """The folder for the files with the offsets of broadcasting consumers; None means
-    ~/.rocketmq_offsets."""
+    """The folder for the offsets of broadcasting consumers; None means ~/.rocketmq_offsets."""
     enable_trace: bool = False
     """Whether the messages that `poll` returns leave traces."""
     trace_topic: str = TRACE_TOPIC

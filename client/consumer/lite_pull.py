@@ -27,7 +27,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from txrocketmq.client.base.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
-from txrocketmq.client.base.validate import check_group, check_topic
+from txrocketmq.client.base.validators import check_group, check_topic
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.shares import ByStrategy, Everything, Own
@@ -46,7 +46,7 @@ from txrocketmq.client.consumer.queue.local_offsets import LocalOffsets
 from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetStore
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.allocate import Strategy, averagely
+from txrocketmq.remoting.message.allocation import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionData
 from txrocketmq.remoting.protocol.body.client import (

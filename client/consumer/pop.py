@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from twisted.logger import Logger
 
 from txrocketmq.client.base.errors import MQClientError, NoRoute, NotRunning
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.consumer.config import (
     MAX_POP,
     ConsumeFrom,

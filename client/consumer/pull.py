@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.base.errors import MQBrokerError, MQClientError, NoRoute
-from txrocketmq.client.base.validate import check_group, check_topic
+from txrocketmq.client.base.validators import check_group, check_topic
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.client.consumer.queue.queue_life import Marks, QueueLife
 from txrocketmq.client.core.instance import ClientInstance
@@ -46,7 +46,7 @@ FLOW_CONTROL_MS: Final = 20
 Start = Literal["first", "last"] | int | Mapping[MessageQueue, int]
 """Where to begin: the oldest message, after the newest one, at a store time in ms, or at an offset
 of each queue."""
-Listener = Callable[[MessageQueue, list[MessageExt]], Awaitable[object] | None]
+PullListener = Callable[[MessageQueue, list[MessageExt]], Awaitable[object] | None]
 
 log = Logger()
 
@@ -64,7 +64,7 @@ class PullLoop:
         self,
         instance: ClientInstance,
         topic: str,
-        listener: Listener,
+        listener: PullListener,
         *,
         start: Start = "last",
         expression: str = SUB_ALL,

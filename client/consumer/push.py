@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from twisted.logger import Logger
 
-from txrocketmq.client.base.validate import MAX_TOPIC_LENGTH, check_group
+from txrocketmq.client.base.validators import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.shares import ByBroker, Own, share_of
@@ -47,7 +47,7 @@ from txrocketmq.client.consumer.queue.locks import QueueLocks
 from txrocketmq.client.consumer.queue.offset_store import BrokerOffsets, OffsetStore
 from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.core.instance import ClientInstance
-from txrocketmq.remoting.message.allocate import Strategy, averagely
+from txrocketmq.remoting.message.allocation import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.pop import retry_topic_v1
 from txrocketmq.remoting.message.tags import SUB_ALL

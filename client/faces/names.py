@@ -67,7 +67,7 @@ from txrocketmq.client.producer.send_result import (
     TransactionStatus,
 )
 from txrocketmq.remoting.errors import ConnectError, RemotingError, RequestTimeout
-from txrocketmq.remoting.message.allocate import (
+from txrocketmq.remoting.message.allocation import (
     averagely,
     averagely_by_circle,
     consistent_hash,

@@ -17,7 +17,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import MessageIllegal, NoRoute, TooMuchOnTheWay
-from txrocketmq.client.base.validate import check_group
+from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook

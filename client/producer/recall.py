@@ -10,7 +10,7 @@ import base64
 from typing import Final, NamedTuple
 
 from txrocketmq.client.base.errors import MessageIllegal
-from txrocketmq.client.base.validate import check_topic
+from txrocketmq.client.base.validators import check_topic
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX

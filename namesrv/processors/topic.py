@@ -73,9 +73,7 @@ class TopicProcessor:
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Returns the names of clusters and brokers, which are topics too, and a broker to ask for
-        more.
-        """
+        """Returns names of clusters and brokers, topics too, and a broker to ask for more."""
         address, names = self._table.system_topics_in_turns()
         return self._turns.answer(request.peer, _listed(names, address))
 
@@ -122,9 +120,7 @@ class TopicProcessor:
     def wipe_write_perm(
         self, request: Request[WipeWritePermOfBrokerRequestHeader]
     ) -> Reply[WipeWritePermOfBrokerResponseHeader] | PendingReply:
-        """Takes the write permission of all of a broker's topics, so that clients send it nothing
-        more.
-        """
+        """Takes the permission to write from a broker's topics, so that clients send it nothing."""
         return self._turns.answer(request.peer, self._wipe(request))
 
     def _wipe(self, request: Request[WipeWritePermOfBrokerRequestHeader]) -> Steps:

@@ -395,9 +395,7 @@ class RouteTable:
         return self._topics.set_perm(broker_name, _without_write)
 
     def add_write_perm(self, broker_name: str) -> Generator[None, None, int]:
-        """Lets all topics of a broker be read and written, some in each step; returns how many
-        there are.
-        """
+        """Lets all topics of a broker be read and written, some a step; returns how many."""
         return self._topics.set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
     def topics(self) -> TopicList:
@@ -416,15 +414,11 @@ class RouteTable:
         """The names of the brokers of a cluster, as they are now."""
         return frozenset(self._clusters.get(cluster, ()))
 
-    def system_topics(self) -> TopicList:
-        """The names of clusters and brokers, which are topics too, and some broker to ask for
-        more.
-        """
-        address, names = self.system_topics_in_turns()
-        return TopicList(topic_list=tuple(chain.from_iterable(names)), broker_addr=address)
-
     def system_topics_in_turns(self) -> tuple[str | None, Iterator[Sequence[str]]]:
-        """The same, as an address and some names at a time; all are those of this moment."""
+        """The names of clusters and brokers, which are topics too, and a broker to ask for more.
+
+        They come as an address, or None, and some names at a time; all are those of this moment.
+        """
         first = next(iter(self._brokers.values()), None)
         address = next(iter(first.addresses.values())) if first is not None else None
         return address, _in_portions(self.cluster_view().clusters)

@@ -86,9 +86,7 @@ class Connection:
 
     @property
     def error(self) -> FrameError | None:
-        """Set once the peer has sent bytes that are no frame; the connection must then be
-        closed.
-        """
+        """Set when the peer has sent bytes that are no frame: the connection is to be closed."""
         return self.decoder.error
 
     @property

@@ -10,8 +10,8 @@ as the buffers it was given as, so that slices of a mapped file reach the socket
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
@@ -38,8 +38,48 @@ _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
 }
 
 
+HELD_COMMAND_BYTES: Final = 1024
+"""How many bytes a decoded command counts for while it is held, in addition to its body."""
+
+
+# Every read passes here, so no call is made that can be avoided.
+def cut(
+    data: bytes, at: int, stop: int, portion: Iterable[Any], max_frame_bytes: int
+) -> tuple[list[RemotingCommand], int, int | FrameError]:
+    """Cuts commands out of bytes: the frames that begin at `at`, or behind it, and before `stop`.
+
+    There are no more of them than there are things in `portion`. Returns the commands; where the
+    first frame begins that is not among them; and how many bytes that has, if they are not all
+    there yet, or what is wrong with it, if it is no frame, or 0, if it was not looked at.
+    """
+    commands: list[RemotingCommand] = []
+    size, most_bytes = len(data), max_frame_bytes - 4
+    for _ in portion:
+        if at >= stop:
+            break
+        length, mark = _unpack(data, at)
+        header_at, end = at + 8, at + 4 + length
+        header_end = header_at + (mark & _HEADER_MASK)
+        if header_end > end or length > most_bytes:
+            return commands, at, FrameError(_what_is_wrong(length, mark, max_frame_bytes))
+        if end > size:
+            return commands, at, 4 + length
+        try:
+            decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
+            command = decode(data[header_at:header_end])
+        except FrameError as error:
+            return commands, at, error
+        command.body = data[header_end:end]
+        commands.append(command)
+        at = end
+    return commands, at, 0
+
+
 class FrameDecoder:
-    """Cuts a byte stream into commands.
+    """Cuts a byte stream into commands, and owns whatever is left over from a read.
+
+    Left over are, in the order of the stream: commands that were given back (`leave`), bytes that
+    were not looked at, and the pieces of an unfinished frame.
 
     Once `error` is set the stream is beyond repair: the commands returned with it are good, and the
     connection is to be closed after them.
@@ -59,12 +99,13 @@ class FrameDecoder:
         self.error: FrameError | None = None
         self.is_behind = False
         self.held_bytes = 0
-        """How many bytes are kept: those of an unfinished frame, and those that were not looked at
-        yet."""
+        """How many bytes are held: those of an unfinished frame, those that were not looked at yet,
+        and what commands count for that were given back."""
         self._max_frame_bytes = max_frame_bytes
-        self._most_bytes = max_frame_bytes - 4
         self._portion_commands = range(portion_commands)
         self._portion_bytes = portion_bytes
+        self._commands: list[RemotingCommand] = []
+        self._commands_bytes = 0
         self._chunks: list[bytes] = []
         self._wanted_bytes = 8
         self._rest = b""
@@ -72,44 +113,40 @@ class FrameDecoder:
         """While behind: bytes, and from where on they were not looked at yet."""
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
-        """Returns the commands that `data` completes; bad bytes do not raise, but set `error`."""
-        if self.error is not None:
-            return []
+        """Returns the commands that `data` completes; bad bytes do not raise, but set `error`.
+
+        Commands that were given back come first, and alone.
+        """
         at = 0
         if self.held_bytes:
+            if self._commands:
+                return self._given_back(data)
             data, at = self._joined(data)
-        commands: list[RemotingCommand] = []
-        size, most_bytes = len(data), self._most_bytes
-        stop = size - 7
+        elif self.error is not None:
+            return []
+        stop = len(data) - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
-        for _ in self._portion_commands:
-            if at >= stop:
-                break
-            length, mark = _unpack(data, at)
-            header_at, end = at + 8, at + 4 + length
-            header_end = header_at + (mark & _HEADER_MASK)
-            if header_end > end or length > most_bytes:
-                self.error = FrameError(_what_is_wrong(length, mark, self._max_frame_bytes))
-                return commands
-            if end > size:
-                self._hold(data, at, 4 + length)
-                return commands
-            try:
-                decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
-                command = decode(data[header_at:header_end])
-            except FrameError as error:
-                self.error = error
-                return commands
-            command.body = data[header_end:end]
-            commands.append(command)
-            at = end
-        if at != size:
-            if at + 8 <= size:
-                self._leave(data, at)
-            else:
-                self._hold(data, at, 8)
+        commands, at, found = cut(data, at, stop, self._portion_commands, self._max_frame_bytes)
+        if at == len(data):
+            return commands
+        if isinstance(found, FrameError):
+            self.error = found
+        elif found or at + 8 > len(data):
+            self._hold(data, at, found or 8)
+        else:
+            self._keep_rest(data, at)
         return commands
+
+    def leave(self, commands: list[RemotingCommand]) -> None:
+        """Takes commands back that were not served; the next `receive` returns them."""
+        if commands:
+            self._commands = commands
+            self._commands_bytes = HELD_COMMAND_BYTES * len(commands)
+            for command in commands:
+                self._commands_bytes += len(command.body)
+            self.held_bytes += self._commands_bytes
+            self.is_behind = True
 
     def keep(self, data: bytes) -> None:
         """Keeps bytes that are not to be looked at yet; the next `receive` does."""
@@ -118,18 +155,31 @@ class FrameDecoder:
         if self._chunks:
             self._chunks.append(data)
             self.held_bytes += len(data)
-            self.is_behind = self.held_bytes >= self._wanted_bytes
+            self.is_behind = bool(self._commands) or self.held_bytes >= self._wanted_bytes
         else:
-            self._leave(self._rest[self._rest_at :] + data if self._rest else data, 0)
+            self._keep_rest(self._rest[self._rest_at :] + data if self._rest else data, 0)
+
+    def forget_commands(self) -> None:
+        """Forgets commands that were given back, which are not to be served any more."""
+        self._given_back(b"")
 
     def drop(self) -> None:
-        """Forgets what is kept; the stream cannot be read on."""
+        """Forgets what is left over; the stream cannot be read on."""
         self.is_behind, self._chunks, self._rest, self.held_bytes = False, [], b"", 0
+        self._commands, self._commands_bytes = [], 0
+
+    def _given_back(self, data: bytes) -> list[RemotingCommand]:
+        """Returns the commands that were given back; `data` is kept behind them."""
+        commands, self._commands = self._commands, []
+        self.held_bytes -= self._commands_bytes
+        self._commands_bytes = 0
+        enough = bool(self._chunks) and self.held_bytes >= self._wanted_bytes
+        self.is_behind = bool(self._rest) or enough
+        self.keep(data)
+        return commands
 
     def _joined(self, data: bytes) -> tuple[bytes, int]:
-        """Returns what is to be looked at now, and from where on; nothing as long as a frame is
-        unfinished.
-        """
+        """Returns what is to be looked at, and from where; nothing while a frame is unfinished."""
         self.is_behind = False
         if self._rest:
             rest, at = self._rest, self._rest_at
@@ -146,14 +196,14 @@ class FrameDecoder:
         self._chunks, self.held_bytes = [], 0
         return data, 0
 
-    def _leave(self, data: bytes, at: int) -> None:
+    def _keep_rest(self, data: bytes, at: int) -> None:
         """Keeps what is behind a portion. What was looked at is cut off once it is the larger part,
         so that no byte is copied more than once on average.
         """
         if 2 * at > len(data):
             data, at = data[at:], 0
         self.is_behind, self._rest, self._rest_at = True, data, at
-        self.held_bytes = len(data)
+        self.held_bytes = self._commands_bytes + len(data)
 
     def _hold(self, data: bytes, at: int, wanted_bytes: int) -> None:
         """Keeps the beginning of a frame, of which at least `wanted_bytes` are needed to go on."""

@@ -22,14 +22,13 @@ F = TypeVar("F", bound=Callable[..., object])
 Period = int | Callable[[], int]
 """A period in ms; a function is called each time, for one that may change."""
 Done = Callable[[Exception | None], None]
+"""Called in the reactor's thread with the exception that the work has raised, or None."""
 InThread = Callable[[Callable[[], None], Done], None]
 """Runs the first function in a thread, and then calls the second one with what it raised."""
 
 
 class Periodic(Protocol):
-    """Something that is done again and again, for the first time after `first_ms`, by default a
-    period.
-    """
+    """Something that is done again and again, first after `first_ms`, by default a period."""
 
     @property
     def period_ms(self) -> Period: ...
@@ -104,9 +103,7 @@ class Opening(NamedTuple):
 
 
 class AtStop(NamedTuple):
-    """What is done at the end: in words, such as "closing the store", and a function of the time in
-    ms.
-    """
+    """What is done at the end: words, such as "closing the store", and a function of the time."""
 
     what: str
     work: Callable[[int], object]

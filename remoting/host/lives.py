@@ -14,7 +14,7 @@ Went = Callable[[str, object], None]
 """Is told that some kind of work went wrong, and why, or that it works again (None)."""
 Failed = Callable[[str, Exception], None]
 """Is told what failed, such as "writing topics.json", and why."""
-Work = Callable[[], object]
+Step = Callable[[], object]
 
 
 class Lives:
@@ -31,7 +31,7 @@ class Lives:
         *,
         went: Went,
         in_thread: InThread,
-        work_of: Callable[[Periodic], Work | None] = lambda _: None,
+        work_of: Callable[[Periodic], Step | None] = lambda _: None,
     ) -> None:
         self._lives = lives
         self._clock = clock
@@ -64,7 +64,7 @@ class Lives:
             for beat in life.beats:
                 self._clock.every(beat.period_ms, self._work_of(beat), first_ms=beat.first_ms)
 
-    def _work_of(self, beat: Periodic) -> Work:
+    def _work_of(self, beat: Periodic) -> Step:
         now_ms, steady_ms = self._clock.now_ms, self._clock.steady_ms
         if isinstance(beat, Beat):
             return beat.work

@@ -14,10 +14,9 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.life import Done
 
 Work = Callable[[], None]
-Done = Callable[[Exception | None], None]
-"""Called in the reactor's thread with the exception that the work has raised, or None."""
 
 log = Logger()
 

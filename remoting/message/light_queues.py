@@ -32,9 +32,7 @@ def is_light(topic: str) -> bool:
 
 
 def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[str, int]]:
-    """The light queues of a message and its offset in each, given the values of its two
-    properties.
-    """
+    """A message's light queues and its offsets there, given the values of its two properties."""
     if not dispatch or not offsets or not may_enter_light_queues(topic):
         return []
     queues, numbers = dispatch.split(LIGHT_SEPARATOR), offsets.split(LIGHT_SEPARATOR)

@@ -31,7 +31,7 @@ from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.java_numbers import integer
 from txrocketmq.remoting.primitives.packing import fixed
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+RecordBytes: TypeAlias = bytes | bytearray | memoryview
 """Unsigned bytes. A memoryview of a mapped file will do: only what a message keeps is copied."""
 
 MAX_TOPIC_BYTES_V1: Final = 0x7F
@@ -199,7 +199,7 @@ class MessageQueue:
         )
 
 
-def body_crc(body: Buffer) -> int:
+def body_crc(body: RecordBytes) -> int:
     """Returns the checksum of a body that its record contains (UtilAll.crc32).
 
     It is the CRC-32 without the sign bit.
@@ -208,7 +208,7 @@ def body_crc(body: Buffer) -> int:
 
 
 def decode_message(
-    buffer: Buffer,
+    buffer: RecordBytes,
     offset: int = 0,
     *,
     decompress_body: bool = True,
@@ -265,7 +265,7 @@ def decode_message(
     return message, end
 
 
-def record_properties(record: Buffer) -> str:
+def record_properties(record: RecordBytes) -> str:
     """Returns the properties of one record as text (see properties.py), and nothing else.
 
     The caller has taken the record from the log and checked it. If its lengths do not add up, it
@@ -287,7 +287,9 @@ def record_properties(record: Buffer) -> str:
     return str(view[at + _PROPERTIES_LENGTH.size :], "utf-8", "replace")
 
 
-def _fixed_part_of_ipv6(buffer: Buffer, offset: int, sys_flag: int) -> tuple[tuple[Any, ...], int]:
+def _fixed_part_of_ipv6(
+    buffer: RecordBytes, offset: int, sys_flag: int
+) -> tuple[tuple[Any, ...], int]:
     """Returns the fields before the body when a host is IPv6, and the offset of the body."""
     layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
     try:
@@ -296,7 +298,7 @@ def _fixed_part_of_ipv6(buffer: Buffer, offset: int, sys_flag: int) -> tuple[tup
         raise _cut_short(buffer, offset) from None
 
 
-def _cut_short(buffer: Buffer, offset: int) -> MessageDecodeError:
+def _cut_short(buffer: RecordBytes, offset: int) -> MessageDecodeError:
     return MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes")
 
 
@@ -307,7 +309,7 @@ def _decompressed(body: bytes, sys_flag: int, max_body_bytes: int, offset: int) 
         raise MessageDecodeError(offset, str(error)) from error
 
 
-def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: int) -> str:
+def _why_cut_short(buffer: RecordBytes, offset: int, total_size: int, body_length: int) -> str:
     left_bytes = len(buffer) - offset
     if total_size > left_bytes:
         return f"cut short: {left_bytes} bytes of {total_size}"
@@ -315,7 +317,7 @@ def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: in
 
 
 def _topic_range(
-    buffer: Buffer, offset: int, magic: int, length_at: int, end: int
+    buffer: RecordBytes, offset: int, magic: int, length_at: int, end: int
 ) -> tuple[int, int]:
     """Returns the start and end of the topic in a V2 record.
 
@@ -331,7 +333,7 @@ def _topic_range(
 
 
 def decode_messages(
-    buffer: Buffer, *, decompress_body: bool = True, max_body_bytes: int = DEFAULT_MAX_BYTES
+    buffer: RecordBytes, *, decompress_body: bool = True, max_body_bytes: int = DEFAULT_MAX_BYTES
 ) -> list[MessageExt]:
     """Decodes all messages in the body of a pull response. Raises MessageDecodeError.
 
@@ -348,7 +350,7 @@ def decode_messages(
     return messages
 
 
-def encode_message(message: MessageExt, properties: Buffer | None = None) -> bytes:
+def encode_message(message: MessageExt, properties: RecordBytes | None = None) -> bytes:
     """Returns the record of a message: V1, or V2 if its topic is longer than 127 bytes.
 
     Sizes and CRC are computed. The body is written as it is, so it must already be compressed if
@@ -431,7 +433,7 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
     return b"".join(parts)
 
 
-def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
+def decode_batch(buffer: RecordBytes, topic: str = "") -> list[Message]:
     """Returns the messages of a batch body. They get `topic`, which the entries do not contain.
 
     As in the original, size, magic and CRC of an entry are ignored, since other clients fill them
@@ -443,7 +445,7 @@ def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
     ]
 
 
-def _batch_entries(buffer: Buffer, begin: int = 0) -> Iterator[tuple[int, bytes, Buffer]]:
+def _batch_entries(buffer: RecordBytes, begin: int = 0) -> Iterator[tuple[int, bytes, RecordBytes]]:
     """Yields flag, body and encoded properties of the messages of a batch, from number `begin` on.
 
     Only the lengths of the messages before that one are read.

@@ -142,8 +142,7 @@ def forget(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
 
 @contextmanager
 def private_file(content: bytes) -> Iterator[str]:
-    """Yields the path of a file with this content, which only this user can read; it is removed in
-    the end.
+    """Yields the path of a file with this content, for this user only; removes it at the end.
 
     On Linux it is in memory, so it needs no folder that can be written to.
     """

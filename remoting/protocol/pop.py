@@ -8,7 +8,7 @@ PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, Notifica
 from __future__ import annotations
 
 from txrocketmq.remoting.call import define
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 from txrocketmq.remoting.protocol.base import TopicRequestHeader
 
@@ -141,14 +141,24 @@ class PollingInfoResponseHeader(Header):
     polling_num: Int
 
 
-POP_MESSAGE = define(RequestCode.POP_MESSAGE, PopMessageRequestHeader, PopMessageResponseHeader)
+POP_MESSAGE = define(
+    RequestCode.POP_MESSAGE,
+    PopMessageRequestHeader,
+    PopMessageResponseHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
+)
 PEEK_MESSAGE = define(RequestCode.PEEK_MESSAGE, PeekMessageRequestHeader, PopMessageResponseHeader)
-ACK_MESSAGE = define(RequestCode.ACK_MESSAGE, AckMessageRequestHeader, NoHeader)
-BATCH_ACK_MESSAGE = define(RequestCode.BATCH_ACK_MESSAGE, NoHeader, NoHeader)
+ACK_MESSAGE = define(
+    RequestCode.ACK_MESSAGE, AckMessageRequestHeader, NoHeader, at_slave=ResponseCode.SYSTEM_ERROR
+)
+BATCH_ACK_MESSAGE = define(
+    RequestCode.BATCH_ACK_MESSAGE, NoHeader, NoHeader, at_slave=ResponseCode.SYSTEM_ERROR
+)
 CHANGE_MESSAGE_INVISIBLETIME = define(
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
     ChangeInvisibleTimeRequestHeader,
     ChangeInvisibleTimeResponseHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 NOTIFICATION = define(
     RequestCode.NOTIFICATION, NotificationRequestHeader, NotificationResponseHeader

@@ -6,6 +6,8 @@ Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
 
 from __future__ import annotations
 
+from typing import Final
+
 from txrocketmq.remoting.call import define
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
@@ -23,8 +25,7 @@ RETRY_RESPONSE_CODES: frozenset[int] = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Codes of answers after which a producer tries another broker
-(DefaultMQProducer.retryResponseCodes)."""
+"""Answers after which a producer tries another broker (DefaultMQProducer.retryResponseCodes)."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.SendMessageResponseHeader")
@@ -128,31 +129,53 @@ class SendMessageRequestHeader(Header):
     oway: bool | None = None
 
 
-SEND_MESSAGE = define(RequestCode.SEND_MESSAGE, SendMessageRequestHeader, SendMessageResponseHeader)
+SEND_MESSAGE = define(
+    RequestCode.SEND_MESSAGE,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+    at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
+)
 SEND_MESSAGE_V2 = define(
-    RequestCode.SEND_MESSAGE_V2, SendMessageRequestHeader, SendMessageResponseHeader, letters=True
+    RequestCode.SEND_MESSAGE_V2,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+    letters=True,
+    at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
 )
 SEND_BATCH_MESSAGE = define(
     RequestCode.SEND_BATCH_MESSAGE,
     SendMessageRequestHeader,
     SendMessageResponseHeader,
     letters=True,
+    at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
 )
+SENDS: Final = (SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE)
+"""The calls that send; each can be a batch."""
 CONSUMER_SEND_MSG_BACK = define(
-    RequestCode.CONSUMER_SEND_MSG_BACK, ConsumerSendMsgBackRequestHeader, NoHeader
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    ConsumerSendMsgBackRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 SEND_REPLY_MESSAGE = define(
-    RequestCode.SEND_REPLY_MESSAGE, SendMessageRequestHeader, SendMessageResponseHeader
+    RequestCode.SEND_REPLY_MESSAGE,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+    at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
 )
 SEND_REPLY_MESSAGE_V2 = define(
     RequestCode.SEND_REPLY_MESSAGE_V2,
     SendMessageRequestHeader,
     SendMessageResponseHeader,
     letters=True,
+    at_slave=ResponseCode.SERVICE_NOT_AVAILABLE,
 )
 PUSH_REPLY_MESSAGE_TO_CLIENT = define(
     RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, ReplyMessageRequestHeader, NoHeader
 )
 RECALL_MESSAGE = define(
-    RequestCode.RECALL_MESSAGE, RecallMessageRequestHeader, RecallMessageResponseHeader
+    RequestCode.RECALL_MESSAGE,
+    RecallMessageRequestHeader,
+    RecallMessageResponseHeader,
+    at_slave=ResponseCode.SLAVE_NOT_AVAILABLE,
 )

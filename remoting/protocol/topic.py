@@ -8,7 +8,7 @@ broker's AdminBrokerProcessor.
 from __future__ import annotations
 
 from txrocketmq.remoting.call import define
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, NoHeader, header
 from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
 
@@ -159,16 +159,28 @@ class UpdateGroupForbiddenRequestHeader(TopicRequestHeader):
 
 
 UPDATE_AND_CREATE_TOPIC = define(
-    RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader, NoHeader
+    RequestCode.UPDATE_AND_CREATE_TOPIC,
+    CreateTopicRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 UPDATE_AND_CREATE_TOPIC_LIST = define(
-    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, CreateTopicListRequestHeader, NoHeader
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+    CreateTopicListRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 UPDATE_AND_CREATE_STATIC_TOPIC = define(
-    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, CreateTopicRequestHeader, NoHeader
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
+    CreateTopicRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 DELETE_TOPIC_IN_BROKER = define(
-    RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader, NoHeader
+    RequestCode.DELETE_TOPIC_IN_BROKER,
+    DeleteTopicRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 DELETE_TOPIC_IN_NAMESRV = define(
     RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicFromNamesrvRequestHeader, NoHeader
@@ -211,10 +223,16 @@ QUERY_SUBSCRIPTION_BY_CONSUMER = define(
     RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, QuerySubscriptionByConsumerRequestHeader, NoHeader
 )
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = define(
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NoHeader, NoHeader
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+    NoHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = define(
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NoHeader, NoHeader
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+    NoHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 GET_ALL_SUBSCRIPTIONGROUP_CONFIG = define(
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
@@ -225,7 +243,10 @@ GET_SUBSCRIPTIONGROUP_CONFIG = define(
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GetSubscriptionGroupConfigRequestHeader, NoHeader
 )
 DELETE_SUBSCRIPTIONGROUP = define(
-    RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteSubscriptionGroupRequestHeader, NoHeader
+    RequestCode.DELETE_SUBSCRIPTIONGROUP,
+    DeleteSubscriptionGroupRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 UPDATE_AND_GET_GROUP_FORBIDDEN = define(
     RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, UpdateGroupForbiddenRequestHeader, NoHeader

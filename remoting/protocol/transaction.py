@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.remoting.call import define
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 from txrocketmq.remoting.protocol.base import RpcRequestHeader
 
@@ -56,10 +56,18 @@ class ResumeCheckHalfMessageRequestHeader(Header):
     msg_id: str | None = None
 
 
-END_TRANSACTION = define(RequestCode.END_TRANSACTION, EndTransactionRequestHeader, NoHeader)
+END_TRANSACTION = define(
+    RequestCode.END_TRANSACTION,
+    EndTransactionRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SLAVE_NOT_AVAILABLE,
+)
 CHECK_TRANSACTION_STATE = define(
     RequestCode.CHECK_TRANSACTION_STATE, CheckTransactionStateRequestHeader, NoHeader
 )
 RESUME_CHECK_HALF_MESSAGE = define(
-    RequestCode.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequestHeader, NoHeader
+    RequestCode.RESUME_CHECK_HALF_MESSAGE,
+    ResumeCheckHalfMessageRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )

@@ -4,8 +4,7 @@
 What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`,
 and one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies
 are written here as the original writes them, and read by a scanner of our own; plain JSON, which
-nearly everything is, goes through orjson alone. Counterpart of RemotingSerializable and of the JSON
-half of RemotingCommand.
+nearly everything is, goes through orjson alone. Java: RemotingSerializable, RemotingCommand.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "e
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
+_THERE: Final = _PLAIN - {type(None)}
 Data = bytes | bytearray | memoryview
 
 
@@ -189,7 +189,10 @@ def encode_body(value: Any) -> bytes:
     a method `to_json`, its result is written; a set becomes a sorted list, and an enum member its
     name unless it is a number or a text. Raises TypeError for values that JSON does not know.
     """
-    prepared = _prepared(value)
+    return _dumped(_prepared(value))
+
+
+def _dumped(prepared: Any) -> bytes:
     try:
         return orjson.dumps(prepared)
     except TypeError:  # a key that is no text, a text that is not Unicode, more than 64 bits
@@ -197,15 +200,8 @@ def encode_body(value: Any) -> bytes:
 
 
 def encode_standard_body(value: Any) -> bytes:
-    """Does the same as `encode_body` in strict JSON: keys are quoted, members sorted.
-
-    Clients of 4.9.4 and later get routes like this, and others that ask for strict JSON.
-    """
-    prepared = _standard(_prepared(value))
-    try:
-        return orjson.dumps(prepared)
-    except TypeError:
-        return "".join(_pieces(prepared)).encode("utf-8", "replace")
+    """Does the same in strict JSON, for clients since 4.9.4: keys quoted, members sorted."""
+    return _dumped(_standard(_prepared(value)))
 
 
 def encode_pretty(value: Any) -> bytes:
@@ -231,7 +227,7 @@ def encode_pretty_member(name: str, value: Any, depth: int) -> bytes:
 def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> tuple[bytes, bytes]:
     """Returns the JSON before and after the one member of `value` that has HOLE as its value.
 
-    A long table is put together with it, from members that were encoded before.
+    A long table is put together with it, of members that were encoded before.
     """
     before, after = encode(value).split(b'"' + HOLE.encode() + b'"')
     return before, after
@@ -243,11 +239,16 @@ def _prepared(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {
-            name: member if type(member) in _PLAIN else _prepared(member)
-            for name, member in value.items()
-            if member is not None
-        }
+        is_plain = _THERE.issuperset(map(type, value.values()))
+        return (
+            value
+            if is_plain
+            else {
+                name: member if type(member) in _PLAIN else _prepared(member)
+                for name, member in value.items()
+                if member is not None
+            }
+        )
     if kind is list or kind is tuple:
         return [item if type(item) in _PLAIN else _prepared(item) for item in value]
     if kind is MessageQueue:

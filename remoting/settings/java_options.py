@@ -18,8 +18,7 @@ VARIABLES: Final = (
     "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS",
 )
-"""The start scripts runserver.sh and runbroker.sh read the first two, Java itself reads the
-others."""
+"""The scripts runserver.sh and runbroker.sh read the first two, Java itself the others."""
 
 
 def system_properties(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

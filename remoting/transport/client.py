@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_MS = 3_000
 """How many ms it may take to open a connection (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
-"""How many more ms are allowed for what the endpoint's timeout leaves out, such as to look up a
-name."""
+"""How many more ms are allowed for what the endpoint's timeout leaves out, as looking up a name."""
 _EXPIRE_MS = 200
 _FIRST_PAUSE_MS = 100
 """How many ms no connection is tried after the second failure in a row. Each further failure
@@ -154,8 +153,7 @@ class Connections:
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
-        """By address: when to give up an attempt that has not ended, for example because a name is
-        looked up."""
+        """By address: when to give up an attempt, which may last, as when a name is looked up."""
         self._closed = False
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
 

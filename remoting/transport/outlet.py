@@ -151,9 +151,7 @@ class TransportOutlet:
             self._pass_on(self._kept.piece())
 
     def _pass_on(self, buffers: Sequence[Buffer]) -> None:
-        self._transport.writeSequence(
-            [part if type(part) is bytes else bytes(part) for part in buffers]
-        )
+        self._transport.writeSequence([b"".join(buffers)])  # else each part is copied by itself
 
     def unsent_bytes(self) -> int:
         """Returns the number of bytes that are kept here and in Twisted's buffers."""

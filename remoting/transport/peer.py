@@ -58,8 +58,6 @@ PORTION_BYTES = 64 * 1024
 PORTION_COMMANDS = 256
 """How many bytes and how many requests are decoded and served together at most. A longer frame is
 served by itself."""
-HELD_COMMAND_BYTES = 1024
-"""How many bytes a decoded request counts for while it is held, in addition to its body."""
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """If more bytes than this wait for a peer that does not read, its connection is closed."""
 MOST_WORKS = 2
@@ -67,8 +65,7 @@ MOST_WORKS = 2
 else it asks is served when one of them has been written, and the peer has read so much of that as
 it has to read of any answer."""
 SILENT_MS = 3_000
-"""How long a peer must have sent nothing, while an answer from it is overdue, to be taken for
-lost."""
+"""How long a peer that owes an answer must have sent nothing to be taken for lost."""
 
 Serve = Callable[[Any, list[RemotingCommand], Callable[[], bool]], int]
 """Serves requests for as long as the last argument says so; returns how many were served."""
@@ -123,14 +120,13 @@ class TcpPeer(Protocol):
             told_to_go=None if told_to_go is None else partial(told_to_go, self),
         )
         self._decoder = self._connection.decoder
+        """It owns all that has arrived and was not served."""
         self._state: State = NEW
         self._outlet: Outlet
         self._choose = choose
         self._beginning = Beginning()
         self._parked_bytes = 0
         self._seldom = None if shared is None else shared.seldom
-        self._held: list[RemotingCommand] = []
-        """Requests that are decoded and not served; there may be more in the decoder."""
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
         would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
@@ -373,8 +369,7 @@ class TcpPeer(Protocol):
         then the peer is read from again.
         """
         if self._outlet.resume() and self._happened(Event.RESUME):
-            is_over = self.turns.is_over and (self._held or self._decoder.is_behind)
-            if is_over or self._works >= MOST_WORKS:
+            if (self.turns.is_over and self._decoder.is_behind) or self._works >= MOST_WORKS:
                 self._wait(self._decoder.held_bytes)
             else:
                 self._go_on()
@@ -408,9 +403,7 @@ class TcpPeer(Protocol):
         """Serves what is held, and reads on if that is all; there may be more long answers."""
         turns = self.turns
         turns.begins()
-        commands, self._held = self._held, []
-        if not commands and self._decoder.is_behind:
-            commands = self._connection.receive(b"")
+        commands = self._connection.receive(b"") if self._decoder.is_behind else []
         # Some of it is served in each turn.
         served = self._serve(self, commands, self._may_go_on) if commands else 0
         self._serve_on(commands[served:])
@@ -430,7 +423,7 @@ class TcpPeer(Protocol):
                 commands = commands[self._serve(self, commands, self._may_go_on) :]
         if commands or decoder.is_behind:
             if self._state.holds or self._state is OPEN:
-                self._held = commands
+                decoder.leave(commands)
             if self._state is OPEN:
                 self._wait(LITTLE_BYTES + 1)
             self._recount()
@@ -454,7 +447,7 @@ class TcpPeer(Protocol):
 
     def _forget(self) -> None:
         """Drops the requests that are held, since the connection has ended."""
-        self._held = []
+        self._decoder.forget_commands()
         self.turns.leave(self)
         self._recount()
 
@@ -466,8 +459,6 @@ class TcpPeer(Protocol):
         if self._state.is_connected:
             outlet = self._outlet
             size_bytes = outlet.unsent_bytes() + outlet.state_bytes + self._decoder.held_bytes
-            for command in self._held:
-                size_bytes += HELD_COMMAND_BYTES + len(command.body)
             self._recounts = size_bytes > 0
             size_bytes += self._parked_bytes // PARKED_BYTES * PARKED_BYTES
         before, self.held_bytes = self.held_bytes, size_bytes

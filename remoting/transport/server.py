@@ -43,8 +43,7 @@ from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.remoting.transport.turns import TURN_S, Turns
 
 MAX_IDLE_MS = 120_000
-"""A connection on which nothing arrives for so many ms is closed
-(serverChannelMaxIdleTimeSeconds)."""
+"""A connection that brings nothing for so many ms is closed (serverChannelMaxIdleTimeSeconds)."""
 _SWEEP_MS = 1_000
 _LEAST_READ_BYTES = 4_096
 """How many bytes are read at once while memory is short."""

@@ -47,9 +47,7 @@ class Waits(Protocol):
     """One that has more to be done for it."""
 
     def take_turn(self) -> None:
-        """Does some of what there is to do, for as long as `goes_on`, and joins again if there is
-        more.
-        """
+        """Does some of what there is to do, while `goes_on`, and joins again if there is more."""
 
     def took_long(self) -> None:
         """Hears that its turn has taken more than SHARE_S of the processor."""

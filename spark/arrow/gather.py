@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.spark.arrow import arrays
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.arrow.words import words
 
 Bytes = NDArray[np.uint8]
-Positions = NDArray[np.int64]
 
 POOL: Final = pa.system_memory_pool()
 """Allocates what is made for a batch. It uses the same heap as numpy, so that each of them reuses

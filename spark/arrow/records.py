@@ -53,7 +53,7 @@ _Rows: TypeAlias = slice | Positions
 _Number = TypeVar("_Number", np.int32, np.int64)
 
 
-class Layout(NamedTuple):
+class RecordLayout(NamedTuple):
     """Positions of the body, the topic and the properties of each record in the buffer, in bytes.
 
     Where `inconsistent` is true, the lengths do not add up to the record's size, and positions and
@@ -85,7 +85,7 @@ class _HeadField(Generic[_Number]):
 
 
 class _LayoutField:
-    """A column of the `Layout` for all records."""
+    """A column of the `RecordLayout` for all records."""
 
     def __set_name__(self, owner: type[Records], name: str) -> None:
         self._name = name
@@ -110,7 +110,7 @@ class Records:
         *,
         read: NDArray[np.void] | None = None,
         heads: NDArray[np.void] | None = None,
-        layout: Layout | None = None,
+        layout: RecordLayout | None = None,
     ) -> None:
         self.buffer = buffer
         self.starts = starts
@@ -140,7 +140,7 @@ class Records:
             self.first_offset,
             read=None if self._read is None or self._heads is not None else self._read[rows],
             heads=None if self._heads is None else self._heads[rows],
-            layout=self._layout and Layout._make(each[rows] for each in self._layout),
+            layout=self._layout and RecordLayout._make(each[rows] for each in self._layout),
         )
         if self._topics is not None:
             chosen._topics = (self._topics[0][rows], self._topics[1])
@@ -199,7 +199,7 @@ class Records:
     parts_size = _LayoutField()
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RecordLayout:
         """The positions of the variable parts."""
         if self._layout is None:
             self._layout = _layout_of(self)
@@ -227,7 +227,7 @@ class Records:
         return gather([self.buffer], layout.topic_at, layout.topic_length, near=layout.topic_around)
 
 
-def _layout_of(records: Records) -> Layout:
+def _layout_of(records: Records) -> RecordLayout:
     buffer = records.buffer
     heads = records.heads
     starts = records.starts
@@ -264,7 +264,7 @@ def _layout_of(records: Records) -> Layout:
     if not consistent.all():
         for column in columns:
             column[inconsistent] = 0
-    return Layout(*columns, parts_size, inconsistent, topic_around)
+    return RecordLayout(*columns, parts_size, inconsistent, topic_around)
 
 
 def _clipped(at: Positions, last: int) -> Positions:

@@ -24,8 +24,9 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.spark.arrow import arrays, schema
 from txrocketmq.spark.arrow.errors import OptionError
-from txrocketmq.spark.arrow.gather import Positions, utf8
+from txrocketmq.spark.arrow.gather import utf8
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.columns import numbers
 from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
 from txrocketmq.spark.columns.messages import (

@@ -21,8 +21,9 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.spark.arrow import arrays
-from txrocketmq.spark.arrow.gather import POOL, Positions
+from txrocketmq.spark.arrow.gather import POOL
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.arrow.words import words
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
 

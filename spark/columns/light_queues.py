@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import LIGHT_SEPARATOR, may_enter_light_queues
 from txrocketmq.spark.arrow.arrays import numbers_of, of_numbers, of_texts
-from txrocketmq.spark.arrow.gather import Positions
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.columns.messages import plain_messages
 from txrocketmq.spark.columns.properties import Properties
 

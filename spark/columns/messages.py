@@ -22,8 +22,8 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionError, decompress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.primitives.packing import fixed
-from txrocketmq.spark.arrow.gather import Positions
 from txrocketmq.spark.arrow.records import Records
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.columns.spans import Spans
 
 INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP

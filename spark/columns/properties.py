@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.spark.arrow import arrays
-from txrocketmq.spark.arrow.gather import POOL, Bytes, Positions, gather, utf8
+from txrocketmq.spark.arrow.gather import POOL, Bytes, gather, utf8
+from txrocketmq.spark.arrow.walk import Positions
 from txrocketmq.spark.columns.spans import Spans
 
 _BEFORE_VALUE: Final = ord(names.NAME_VALUE_SEPARATOR)

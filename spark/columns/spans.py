@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from txrocketmq.spark.arrow.gather import Bytes, Positions, gather
+from txrocketmq.spark.arrow.gather import Bytes, gather
+from txrocketmq.spark.arrow.walk import Positions
 
 
 class Spans(NamedTuple):

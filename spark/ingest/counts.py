@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.spark.columns.decode import Decoder
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
-from txrocketmq.spark.ingest.quarantine import Broker
+from txrocketmq.spark.ingest.quarantine_rows import Broker
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.log.log_reader import read_log
@@ -36,10 +36,10 @@ _COUNT: Final = (
 )
 COUNTED: Final = ("topic", "queueId", "queueOffset", "storeSize", "physicalOffset")
 _BATCH_BYTES: Final = 16 << 20
-Offsets = NDArray[np.int64]
+OffsetArray = NDArray[np.int64]
 
 
-class QueueName(NamedTuple):
+class BrokerQueue(NamedTuple):
     """A queue of a broker, which is named by its `Store.key`."""
 
     broker: str
@@ -77,7 +77,7 @@ class Count(NamedTuple):
         )
 
 
-Counts = dict[QueueName, Count]
+Counts = dict[BrokerQueue, Count]
 
 
 class LogCounts(NamedTuple):
@@ -88,14 +88,14 @@ class LogCounts(NamedTuple):
     """Those of all that are of topics from before these were deleted, so that no queue has them."""
 
 
-class Span(NamedTuple):
+class CountedRange(NamedTuple):
     """A range of a broker's log; `damaged`: ascending ranges in it that are not counted."""
 
     start: int
     end: int
     damaged: tuple[tuple[int, int], ...] = ()
 
-    def holds(self, physical_offsets: Offsets) -> NDArray[np.bool_]:
+    def holds(self, physical_offsets: OffsetArray) -> NDArray[np.bool_]:
         """Returns which of the records at these offsets are counted."""
         inside = (physical_offsets >= self.start) & (physical_offsets < self.end)
         if self.damaged:
@@ -105,7 +105,7 @@ class Span(NamedTuple):
         return inside
 
 
-def count_table(table: Destination, spans: Mapping[str, Span]) -> Counts:
+def count_table(table: Destination, spans: Mapping[str, CountedRange]) -> Counts:
     """Counts the rows of a table that lie in the spans of their brokers."""
     counts: Counts = {}
     for broker, span in spans.items():
@@ -122,7 +122,7 @@ def count_table(table: Destination, spans: Mapping[str, Span]) -> Counts:
         for topic, queue_id, messages, offsets, squares, size in zip(
             *(column.to_pylist() for column in found.columns), strict=True
         ):
-            counts[QueueName(broker, topic or "", queue_id)] = Count(
+            counts[BrokerQueue(broker, topic or "", queue_id)] = Count(
                 int(messages), int(offsets), int(squares) % (1 << 64), int(size)
             )
     return counts
@@ -136,7 +136,7 @@ class CountLog:
     settings: TableSettings
     start: int
     end: int
-    span: Span
+    span: CountedRange
     max_bytes_per_second: int | None = None
 
     def __call__(self) -> LogCounts:
@@ -164,7 +164,7 @@ class CountQueues:
 
     store: Store
     queues: Sequence[Queue]
-    span: Span
+    span: CountedRange
 
     def __call__(self) -> Counts:
         """Reads the queues, and returns their counts."""
@@ -174,7 +174,7 @@ class CountQueues:
             for units in _units(queue, self.span):
                 total = total.plus(_of_units(units))
             if total.messages:
-                counts[QueueName(self.store.key, queue.topic, queue.queue_id)] = total
+                counts[BrokerQueue(self.store.key, queue.topic, queue.queue_id)] = total
         return counts
 
 
@@ -206,25 +206,25 @@ def _add(counts: Counts, broker: str, batch: pa.RecordBatch) -> None:
     by_queue = pa.Table.from_batches([batch]).group_by(["topic", "queueId"])
     found = by_queue.aggregate([("queueOffset", "list"), ("storeSize", "sum")])
     for row in range(found.num_rows):
-        queue = QueueName(broker, found["topic"][row].as_py(), found["queueId"][row].as_py())
+        queue = BrokerQueue(broker, found["topic"][row].as_py(), found["queueId"][row].as_py())
         offsets = found["queueOffset_list"][row].values.to_numpy()
         count = _of_offsets(offsets, found["storeSize_sum"][row].as_py())
         counts[queue] = counts.get(queue, Count()).plus(count)
 
 
-def _of_offsets(offsets: Offsets, size_bytes: int) -> Count:
+def _of_offsets(offsets: OffsetArray, size_bytes: int) -> Count:
     unsigned = offsets.astype(np.uint64)
     squares = int((unsigned * unsigned).sum(dtype=np.uint64))
     return Count(len(offsets), sum_of(offsets), squares, size_bytes)
 
 
-def sum_of(values: Offsets) -> int:
+def sum_of(values: OffsetArray) -> int:
     """Returns the sum, which is exact even where it exceeds 64 bits."""
     low = int((values & 0xFFFFFFFF).sum(dtype=np.int64))
     return low + (int((values >> 32).sum(dtype=np.int64)) << 32)
 
 
-def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
+def _units(queue: Queue, span: CountedRange) -> Iterator[NDArray[Any]]:
     """Yields the units of a queue that are in a span, some at a time."""
     for units in queue.units_in_steps(queue.min_index(span.start), queue.max_index()):
         yield units[span.holds(units["physical_offset"])]

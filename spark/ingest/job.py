@@ -18,16 +18,16 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from txrocketmq.spark.arrow.errors import SparkSourceError, StoreError
-from txrocketmq.spark.ingest.plan import (
-    Lost,
+from txrocketmq.spark.ingest.copy_plan import (
+    CopiedRange,
+    IngestSplit,
+    LostRange,
     Plan,
-    Position,
-    Split,
     StoreBounds,
     Wishes,
     plan_run,
 )
-from txrocketmq.spark.ingest.quarantine import gone
+from txrocketmq.spark.ingest.quarantine_rows import gone
 from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.tables.destination import Destination
@@ -47,7 +47,7 @@ class Commit:
     version: int
     """The version of the table that the commit made."""
     results: tuple[SplitResult, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[LostRange, ...]
     """Ranges that were gone before the run began; those found later are in the results."""
 
     @property
@@ -74,11 +74,11 @@ class Commit:
         return sum((each.damaged for each in self.results), Counter())
 
     @property
-    def all_lost(self) -> list[Lost]:
+    def all_lost(self) -> list[LostRange]:
         return [*self.lost, *(lost for each in self.results for lost in each.lost)]
 
 
-class Listener(Protocol):
+class IngestListener(Protocol):
     """Is told about the progress of a run."""
 
     def planned(self, plan: Plan) -> None:
@@ -91,12 +91,12 @@ class Listener(Protocol):
         """Splits have become part of the table."""
 
 
-class Silent(Listener):
+class Silent(IngestListener):
     """A listener that ignores everything."""
 
 
 @dataclass(frozen=True)
-class Job:
+class IngestJob:
     """A job. `start_runner` is called only when there are tasks to run."""
 
     stores: Sequence[Store]
@@ -106,7 +106,7 @@ class Job:
     wishes: Wishes = field(default_factory=Wishes)
     quarantines: bool = True
     rate: Rate | None = None
-    listener: Listener = field(default_factory=Silent)
+    listener: IngestListener = field(default_factory=Silent)
 
     def run(self) -> Iterator[Commit]:
         """Copies what is new; yields each commit once it is made.
@@ -135,10 +135,10 @@ class Job:
             there.check_equal(self.settings, self.table.name)
         return there
 
-    def _positions(self) -> dict[str, Position]:
+    def _positions(self) -> dict[str, CopiedRange]:
         return {} if self.table.settings() is None else self.table.positions()
 
-    def _plan(self, positions: Mapping[str, Position]) -> Plan | None:
+    def _plan(self, positions: Mapping[str, CopiedRange]) -> Plan | None:
         for store in self.stores:
             position = positions.get(store.key)
             if position is None:
@@ -147,7 +147,7 @@ class Job:
                 check_unchanged(store, position)
         return plan_run([bounds_of(store) for store in self.stores], positions, self.wishes)
 
-    def _take(self, plan: Plan, positions: Mapping[str, Position]) -> Iterator[Commit]:
+    def _take(self, plan: Plan, positions: Mapping[str, CopiedRange]) -> Iterator[Commit]:
         self.table.expect(store.key for store in self.stores)
         self.listener.planned(plan)
         taken = _Taken(plan, positions, {store.key: store for store in self.stores})
@@ -192,9 +192,9 @@ class _Taken:
     """Collects finished splits, and hands out those that follow the last commit without a gap."""
 
     def __init__(
-        self, plan: Plan, positions: Mapping[str, Position], stores: Mapping[str, Store]
+        self, plan: Plan, positions: Mapping[str, CopiedRange], stores: Mapping[str, Store]
     ) -> None:
-        self._splits: Sequence[Split] = plan.splits
+        self._splits: Sequence[IngestSplit] = plan.splits
         self._lost = plan.lost
         self._positions = dict(positions)
         self._stores = stores
@@ -222,7 +222,7 @@ class _Taken:
                 self._end = at
         return result
 
-    def whole(self) -> tuple[list[SplitResult], tuple[Lost, ...]]:
+    def whole(self) -> tuple[list[SplitResult], tuple[LostRange, ...]]:
         """Returns the results that can be committed, each once, and ranges lost before the run."""
         results = [self._done.pop(number) for number in range(self._first, self._end)]
         lost, self._lost = self._lost, ()
@@ -230,8 +230,8 @@ class _Taken:
         return results, lost
 
     def moved(
-        self, results: Sequence[SplitResult], lost: Sequence[Lost]
-    ) -> tuple[dict[str, Position], dict[str, Position]]:
+        self, results: Sequence[SplitResult], lost: Sequence[LostRange]
+    ) -> tuple[dict[str, CopiedRange], dict[str, CopiedRange]]:
         """Returns the positions of the brokers in these results, before them and after them."""
         ends = {each.broker: each.end for each in lost}
         ends |= {each.split.broker: each.split.end for each in results}
@@ -240,7 +240,9 @@ class _Taken:
         for broker, end in ends.items():
             before = self._positions.get(broker)
             start = starts.get(broker, end) if before is None else before.start
-            self._positions[broker] = Position(end, fingerprint(self._stores[broker], end), start)
+            self._positions[broker] = CopiedRange(
+                end, fingerprint(self._stores[broker], end), start
+            )
         return old, {broker: self._positions[broker] for broker in ends}
 
     def raise_first(self) -> None:
@@ -260,7 +262,7 @@ def bounds_of(store: Store) -> StoreBounds:
     return StoreBounds(store.uri, store.key, first, end_of_log(store), starts)
 
 
-def check_unchanged(store: Store, position: Position) -> None:
+def check_unchanged(store: Store, position: CopiedRange) -> None:
     """Raises StoreError if the log before the position is not the one that the table has."""
     if is_same_log(store, position.next, position.fingerprint):
         return
@@ -271,7 +273,7 @@ def check_unchanged(store: Store, position: Position) -> None:
     )
 
 
-def check_not_there(store: Store, positions: Mapping[str, Position]) -> None:
+def check_not_there(store: Store, positions: Mapping[str, CopiedRange]) -> None:
     """Raises StoreError if the table has the store's log under another broker name."""
     for name, position in positions.items():
         if position.fingerprint and fingerprint(store, position.next) == position.fingerprint:

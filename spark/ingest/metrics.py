@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import Position
 
 _PREFIX = "txrocketmq_ingest"
 
@@ -24,7 +24,7 @@ class State(NamedTuple):
     version: int
     rows: int
     committed_ms: int
-    positions: Mapping[str, Position]
+    positions: Mapping[str, CopiedRange]
 
 
 def write_metrics(

@@ -52,7 +52,7 @@ _YEARS_US: Final = 1_000 * 365 * 86_400 * 1_000_000
 """Times of broken clocks, beyond this bound, are left out of the statistics."""
 
 
-class Part(NamedTuple):
+class TableFile(NamedTuple):
     """A finished file."""
 
     path: str
@@ -67,7 +67,7 @@ class Part(NamedTuple):
     """Least and greatest values of numbers, and of times in microseconds, by column."""
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """How the files of a table are written."""
 
     folder: str
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
     partition_by: tuple[str, ...]
 
     @classmethod
-    def of_hive(cls, columns: pa.Schema, partition_by: Sequence[str]) -> Layout:
+    def of_hive(cls, columns: pa.Schema, partition_by: Sequence[str]) -> TableLayout:
         """Returns the layout in which the names of folders have the values of partitions."""
         kept = [name for name in columns.names if name not in partition_by]
         return cls("", pa.schema([columns.field(name) for name in kept]), tuple(partition_by))
@@ -141,7 +141,7 @@ class _Part:
 class Parts:
     """Writes the files of a split: `add` rows in the order of the log, then call `finish`."""
 
-    def __init__(self, place: Place, layout: Layout) -> None:
+    def __init__(self, place: Place, layout: TableLayout) -> None:
         self._place = place
         self._folder = layout.folder
         self._partition_by = layout.partition_by
@@ -150,7 +150,7 @@ class Parts:
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._open: OrderedDict[tuple[str, ...], _Part] = OrderedDict()
         self._waiting_bytes = 0
-        self._finished: list[Part] = []
+        self._finished: list[TableFile] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a batch, which has at least the columns of the table."""
@@ -167,7 +167,7 @@ class Parts:
         if self._waiting_bytes > WAITING_BYTES:
             self._make_room()
 
-    def finish(self) -> list[Part]:
+    def finish(self) -> list[TableFile]:
         """Writes the waiting rows and closes all files; returns the files."""
         for partition in list(self._parts):
             self._write(partition)
@@ -232,7 +232,7 @@ class Parts:
             "nullCount": {},
         }
         self._finished.append(
-            Part(
+            TableFile(
                 part.name, part.rows, self._place.settle(part.name), part.values,
                 time.time_ns() // 1_000_000, json.dumps(stats),
                 {name: (least, part.greatest[name]) for name, least in part.least.items()},

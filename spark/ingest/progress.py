@@ -18,8 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from txrocketmq.spark.ingest.copy_plan import Plan
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import Plan
 from txrocketmq.spark.ingest.task import SplitResult
 
 _TOPICS_SHOWN: Final = 5

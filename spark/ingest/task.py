@@ -19,12 +19,11 @@ from txrocketmq.spark.arrow.errors import BadRecordError, DataLossError
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.decode import BadRecord, Decoder
 from txrocketmq.spark.columns.selection import Selection
-from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
-from txrocketmq.spark.ingest.plan import Lost, Split
-from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
+from txrocketmq.spark.ingest.copy_plan import IngestSplit, LostRange
+from txrocketmq.spark.ingest.parts import Parts, Place, TableFile, TableLayout
+from txrocketmq.spark.ingest.quarantine_rows import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.log.log_reader import Found, read_log
-from txrocketmq.spark.log.log_reader import Lost as LostOfLog
+from txrocketmq.spark.log.log_reader import LogFinding, LostBytes, read_log
 from txrocketmq.spark.log.losses import loss_text
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.options.pace import Pace
@@ -39,15 +38,15 @@ BATCH_BYTES: Final = 8 << 20
 class SplitResult:
     """The result of copying a split."""
 
-    split: Split
-    parts: list[Part] = field(default_factory=list)
+    split: IngestSplit
+    parts: list[TableFile] = field(default_factory=list)
     records: int = 0
     """The number of records that were read."""
     rows: int = 0
     topics: Counter[str] = field(default_factory=Counter)
     damaged: Counter[str] = field(default_factory=Counter)
     """The number of damaged records by reason."""
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[LostRange] = field(default_factory=list)
     quarantine: list[pa.Table] = field(default_factory=list)
     """Rows of the table `quarantine`."""
 
@@ -59,8 +58,8 @@ class IngestTask:
     uri: str
     """The URI of the table."""
     settings: TableSettings
-    layout: Layout
-    split: Split
+    layout: TableLayout
+    split: IngestSplit
     store: Store
     check_crc: bool = False
     quarantines: bool = True
@@ -109,7 +108,7 @@ class _Taking:
         result.quarantine.append(self._quarantine.rows())
         return result
 
-    def _reading(self) -> Iterator[Found]:
+    def _reading(self) -> Iterator[LogFinding]:
         split = self._task.split
         reading = read_log(
             self._store,
@@ -136,7 +135,7 @@ class _Taking:
             return records.take(np.argsort(topics, kind="stable"))
         return records
 
-    def _tell(self, found: BadRecord | LostOfLog) -> None:
+    def _tell(self, found: BadRecord | LostBytes) -> None:
         if not isinstance(found, BadRecord):
             self._lost(found)
             return
@@ -149,10 +148,10 @@ class _Taking:
             )
         self._quarantine.add(file, found)
 
-    def _lost(self, lost: LostOfLog) -> None:
+    def _lost(self, lost: LostBytes) -> None:
         if not self._task.allow_data_loss:
             text = loss_text(self._store, lost.start, lost.end)
             raise DataLossError(f"{text}; with --allow-data-loss the run continues without them")
         name = self._task.split.broker
-        self._result.lost.append(Lost(name, lost.start, lost.end))
+        self._result.lost.append(LostRange(name, lost.start, lost.end))
         self._result.quarantine.append(gone(name, lost.start, lost.end))

@@ -16,8 +16,8 @@ from txrocketmq.spark.log.losses import lose
 from txrocketmq.spark.options.offsets import (
     EARLIEST,
     LATEST,
+    OffsetKey,
     Offsets,
-    QueueKey,
     of_queue,
     queue_text,
 )
@@ -90,7 +90,7 @@ def topics_named(options: SourceOptions) -> list[str]:
     return list(options.topics or ())
 
 
-def _check_named(queues: Sequence[MessageQueue], named: Iterable[QueueKey], option: str) -> None:
+def _check_named(queues: Sequence[MessageQueue], named: Iterable[OffsetKey], option: str) -> None:
     known = {_key(queue) for queue in queues}
     known |= {(topic, EVERY_BROKER, queue_id) for topic, _, queue_id in known}
     for topic, broker_name, queue_id in named:
@@ -125,7 +125,7 @@ def ends(
 def _by_time(
     cluster: Cluster,
     queues: Sequence[MessageQueue],
-    times: Mapping[QueueKey, int] | None,
+    times: Mapping[OffsetKey, int] | None,
     offsets: Offsets,
     options: SourceOptions,
 ) -> dict[MessageQueue, int]:
@@ -141,7 +141,7 @@ def _by_time(
     return found
 
 
-def _key(queue: MessageQueue) -> QueueKey:
+def _key(queue: MessageQueue) -> OffsetKey:
     return queue.topic, queue.broker_name, queue.queue_id
 
 

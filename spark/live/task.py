@@ -47,7 +47,7 @@ from txrocketmq.spark.live.wire.security import Security
 from txrocketmq.spark.log.losses import lose, names_all
 from txrocketmq.spark.options.conditions import Bounds
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.planning.scan import Rows, Scan
+from txrocketmq.spark.planning.scan import Scan, ScanRows
 
 ROUTE_S: Final = 30
 """How long the tasks of a worker use the same routes, in seconds (pollNameServerInterval)."""
@@ -123,7 +123,7 @@ class LiveScan:
                 lose(str(found), fail=options.fail_on_data_loss and not is_excused)
 
         answers = follow(part, joined(pulls, options.batch_bytes))
-        yield from Rows(self.scan, _origin(cluster, part, options), wanted, gone).of(
+        yield from ScanRows(self.scan, _origin(cluster, part, options), wanted, gone).of(
             wanted.apply(each) if isinstance(each, Records) else each for each in answers
         )
 
@@ -137,7 +137,7 @@ def _is_outside(cluster: Cluster, found: Gone) -> bool:
 
 Answers = Iterable[list[bytes] | Gone]
 Found = Records | BadRecord | Gone
-Offsets = NDArray[np.int64]
+QueueOffsets = NDArray[np.int64]
 
 
 def _as_they_are(_part: QueueRange, answers: Answers) -> Iterator[Found]:
@@ -172,13 +172,15 @@ def _followed(part: QueueRange, answers: Answers) -> Iterator[Found]:
         yield Gone(part.queue, after, part.end, LEFT_OUT)
 
 
-def _holes(part: QueueRange, after: int | None, offsets: Offsets, ends: Offsets) -> Iterator[Gone]:
+def _holes(
+    part: QueueRange, after: int | None, offsets: QueueOffsets, ends: QueueOffsets
+) -> Iterator[Gone]:
     before = np.append(offsets[0] if after is None else after, ends[:-1])
     for at in np.flatnonzero(offsets > before).tolist():
         yield Gone(part.queue, int(before[at]), int(offsets[at]), LEFT_OUT)
 
 
-def _ends(records: Records) -> Offsets | None:
+def _ends(records: Records) -> QueueOffsets | None:
     """Returns the queue offset after each record; None if an inner batch does not tell its size."""
     counts = np.ones(len(records), np.int64)
     inner = np.flatnonzero(records.sys_flag & MessageSysFlag.INNER_BATCH)

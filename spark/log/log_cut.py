@@ -14,7 +14,7 @@ import numpy as np
 
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.log.boundaries import Boundaries
-from txrocketmq.spark.log.log_reader import Found, Lost, read_log
+from txrocketmq.spark.log.log_reader import LogFinding, LostBytes, read_log
 from txrocketmq.spark.store.store import Store
 
 _WALKED_BYTES: Final = 64 << 20
@@ -44,7 +44,7 @@ def first_boundary(store: Store, at: int, end: int) -> int:
     for found in read_log(
         store, at, end, window_bytes=_FIRST_WINDOW_BYTES, first_is_boundary=False
     ):
-        if isinstance(found, Lost):
+        if isinstance(found, LostBytes):
             return at
         if not isinstance(found, Records):
             return max(at, found.physical_offset)
@@ -83,9 +83,9 @@ def _end_of_first(store: Store, start: int, end: int) -> int:
     return end
 
 
-def _ends(found: Found) -> list[int]:
+def _ends(found: LogFinding) -> list[int]:
     """Returns where the records end, or the damage or loss in their place."""
     if isinstance(found, Records):
         ends: list[int] = (found.physical_offset + found.total_size).tolist()
         return ends
-    return [found.end if isinstance(found, Lost) else found.physical_offset + found.length]
+    return [found.end if isinstance(found, LostBytes) else found.physical_offset + found.length]

@@ -50,14 +50,14 @@ _HEAD_BYTES: Final = 64
 _MOST_KNOWN: Final = 64
 
 
-class LastRecord(NamedTuple):
+class TailRecord(NamedTuple):
     """The last record that was found: where it starts, and its first bytes."""
 
     start: int
     head: bytes
 
 
-_known: dict[str, LastRecord] = {}
+_known: dict[str, TailRecord] = {}
 """The last record found, by store: a stream asks again and again, and goes on from there."""
 
 
@@ -81,7 +81,7 @@ def end_of_log(store: Store) -> int:
         end = starts.pop()
         is_torn = True
     if starts:
-        _keep(key, LastRecord(starts[-1], store.read(starts[-1], _HEAD_BYTES)))
+        _keep(key, TailRecord(starts[-1], store.read(starts[-1], _HEAD_BYTES)))
     if is_known and is_torn:
         dispatched = newest_units(store)
     for place, size in dispatched:
@@ -94,12 +94,12 @@ def end_of_log(store: Store) -> int:
     return end
 
 
-def last_record(store: Store) -> LastRecord | None:
+def last_record(store: Store) -> TailRecord | None:
     """Returns the last record that `end_of_log` has found in this process."""
     return _known.get(_key(store))
 
 
-def remember(store: Store, last: LastRecord | None) -> None:
+def remember(store: Store, last: TailRecord | None) -> None:
     """Lets `end_of_log` go on from a record that it has found in another process."""
     if last is not None and _key(store) not in _known:
         _keep(_key(store), last)
@@ -109,7 +109,7 @@ def _key(store: Store) -> str:
     return f"{store.uri}\0{store.files}"
 
 
-def _keep(key: str, last: LastRecord) -> None:
+def _keep(key: str, last: TailRecord) -> None:
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
     _known[key] = last
@@ -153,7 +153,7 @@ def _start(store: Store, segments: list[Segment], dispatched: list[tuple[int, in
     return first
 
 
-def _is_still(store: Store, segments: list[Segment], known: LastRecord) -> bool:
+def _is_still(store: Store, segments: list[Segment], known: TailRecord) -> bool:
     """Returns whether the known record is still there; a slave's log may have been written anew."""
     if not segments[0].first_offset <= known.start < segments[-1].end:
         return False

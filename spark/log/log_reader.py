@@ -49,14 +49,14 @@ _BLANK: Final = fixed(record.BLANK)
 _MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
 
 
-class Lost(NamedTuple):
+class LostBytes(NamedTuple):
     """Physical offsets of bytes that are in no file: from `start` up to, not including, `end`."""
 
     start: int
     end: int
 
 
-Found = Records | BadRecord | Lost
+LogFinding = Records | BadRecord | LostBytes
 
 
 def read_log(
@@ -67,7 +67,7 @@ def read_log(
     window_bytes: int = WINDOW_BYTES,
     first_is_boundary: bool,
     pace: Pace | None = None,
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     """Yields the records that start in [start, end), in order, and damage and losses in between.
 
     `end` is at most `end_of_log` of the store. With `first_is_boundary` a record is known to begin
@@ -88,7 +88,7 @@ class _Range:
         self._firsts = [each.first_offset for each in self._segments]
         self._boundaries = Boundaries(store)
 
-    def read(self, start: int, end: int, is_boundary: bool) -> Iterator[Found]:  # noqa: FBT001 - private
+    def read(self, start: int, end: int, is_boundary: bool) -> Iterator[LogFinding]:  # noqa: FBT001 - private
         at = start if is_boundary else self._boundary(start)
         while at < end:
             segment = self._segment_of(at)
@@ -96,7 +96,7 @@ class _Range:
                 upto = min(
                     (s.first_offset for s in self._segments if s.first_offset > at), default=end
                 )
-                yield Lost(at, min(upto, end))
+                yield LostBytes(at, min(upto, end))
                 at = upto
             else:
                 at = yield from self._read_segment(segment, at, end)
@@ -123,12 +123,14 @@ class _Range:
                 except StopIteration as stopped:
                     at = stopped.value
                     break
-                if isinstance(found, Lost):
+                if isinstance(found, LostBytes):
                     at = start  # reading it will report this
                     break
         return at
 
-    def _read_segment(self, segment: Segment, at: int, end: int) -> Generator[Found, None, int]:
+    def _read_segment(
+        self, segment: Segment, at: int, end: int
+    ) -> Generator[LogFinding, None, int]:
         """Reads a file from a boundary on; returns where the next record starts, there or later."""
         longer = 0
         while at < min(end, segment.end):
@@ -141,7 +143,9 @@ class _Range:
                 yield records
             at += found.stop
             if len(window) < length and found.reason in (Stop.END, Stop.PARTIAL):
-                yield Lost(at, min(segment.end, end))  # the file is gone, or shorter than it was
+                yield LostBytes(
+                    at, min(segment.end, end)
+                )  # the file is gone, or shorter than it was
                 return segment.end
             rest = window[found.stop :]
             longer = 0
@@ -222,7 +226,7 @@ def read_picks(
     *,
     window_bytes: int = WINDOW_BYTES,
     pace: Pace | None = None,
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     """Yields the records that units of consume queues name; they are sorted by `physical_offset`.
 
     `units` has the fields `physical_offset` and `size`, as `queue_files.UNITS` has. A unit gives a
@@ -242,7 +246,7 @@ class _Picks:
         self._max_record_bytes = store.max_record_bytes
         self._gap = _GAP_BYTES_REMOTE if store.files.is_remote else _GAP_BYTES
 
-    def read(self, units: NDArray[Any]) -> Iterator[Found]:
+    def read(self, units: NDArray[Any]) -> Iterator[LogFinding]:
         places = units["physical_offset"].astype(np.int64)
         sizes = units["size"].astype(np.int64)
         firsts = np.array([each.first_offset for each in self._segments], np.int64)
@@ -256,11 +260,11 @@ class _Picks:
 
     def _read_segment(
         self, segment: Segment | None, places: NDArray[np.int64], sizes: NDArray[np.int64]
-    ) -> Iterator[Found]:
+    ) -> Iterator[LogFinding]:
         is_there = places < (segment.end if segment else -1)
         if not is_there.all():
             gone = places[~is_there]
-            yield Lost(int(gone[0]), int(gone[-1] + sizes[~is_there][-1]))
+            yield LostBytes(int(gone[0]), int(gone[-1] + sizes[~is_there][-1]))
         if segment is None:
             return
         places, sizes = places[is_there], sizes[is_there]
@@ -277,7 +281,7 @@ class _Picks:
 
     def _read_run(
         self, segment: Segment, places: NDArray[np.int64], sizes: NDArray[np.int64]
-    ) -> Iterator[Found]:
+    ) -> Iterator[LogFinding]:
         """Reads picks of one file at once, those near each other with what is between them."""
         ends = np.maximum.accumulate(places + sizes)
         cuts = np.append(0, np.flatnonzero(places[1:] - ends[:-1] > self._gap) + 1)
@@ -292,7 +296,7 @@ class _Picks:
         starts = places - np.repeat(moved, np.diff(np.append(cuts, len(places))))
         is_there = starts + sizes <= len(window)
         if not is_there.all():
-            yield Lost(int(places[~is_there][0]), int(ends[-1]))
+            yield LostBytes(int(places[~is_there][0]), int(ends[-1]))
             places, sizes, starts = places[is_there], sizes[is_there], starts[is_there]
         if not len(places):
             return

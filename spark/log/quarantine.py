@@ -37,7 +37,7 @@ _MAX_ROWS: Final = 256
 """The most rows of a file, which are kept in memory with at most 64 KiB each."""
 
 
-class Broker(Protocol):
+class LogOwner(Protocol):
     """A broker in whose log damage was found."""
 
     @property
@@ -47,7 +47,7 @@ class Broker(Protocol):
     def cluster(self) -> str | None: ...
 
 
-def rows(broker: Broker, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
+def rows(broker: LogOwner, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
     """Makes rows of the table `quarantine` from damaged records and the names of their files."""
     values = [
         (
@@ -68,7 +68,7 @@ class Quarantine:
     In a local folder a file appears under its name only when it is complete.
     """
 
-    def __init__(self, path: str, broker: Broker) -> None:
+    def __init__(self, path: str, broker: LogOwner) -> None:
         self._broker = broker
         files, folder = files_of(path, option="badRecords=quarantine")
         if isinstance(files, ArrowFiles):

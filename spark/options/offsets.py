@@ -26,7 +26,7 @@ from txrocketmq.spark.options.option_values import EVERY_BROKER, json_object
 EARLIEST: Final = -2
 LATEST: Final = -1
 
-QueueKey = tuple[str, str, int]
+OffsetKey = tuple[str, str, int]
 """Topic, name of the broker or EVERY_BROKER, number of the queue."""
 
 _FORMS: Final = (
@@ -44,7 +44,7 @@ class Offsets:
     """Offsets of queues or of commit logs; `default` is EARLIEST or LATEST, for all others."""
 
     everywhere: int
-    queues: Mapping[QueueKey, int] = field(default_factory=dict)
+    queues: Mapping[OffsetKey, int] = field(default_factory=dict)
     logs: Mapping[str, int] = field(default_factory=dict)
     """Byte offsets in commit logs, by broker name."""
 
@@ -79,7 +79,7 @@ class Offsets:
         return frozenset((topic, number) for topic, name, number in self.queues if name in here)
 
 
-def of_queue(named: Mapping[QueueKey, int], queue: QueueKey) -> int | None:
+def of_queue(named: Mapping[OffsetKey, int], queue: OffsetKey) -> int | None:
     """Returns the number given for the queue, or else the one given for it on each broker."""
     topic, _, queue_id = queue
     return named.get(queue, named.get((topic, EVERY_BROKER, queue_id)))
@@ -120,7 +120,7 @@ def ending_offsets(option: str, text: str) -> Offsets:
     return offsets
 
 
-def queue_times(option: str, text: str) -> Mapping[QueueKey, int]:
+def queue_times(option: str, text: str) -> Mapping[OffsetKey, int]:
     """Parses times of queues, in ms since 1970. Raises OptionError for another form of text."""
     return _of_queues(option, json_object(option, text, _TIMES), _TIMES, _time)
 
@@ -145,8 +145,8 @@ def _has_objects(value: Mapping[str, Any]) -> bool:
 
 def _of_queues(
     option: str, value: Mapping[str, Any], forms: str, parse: Callable[[str, object, str], int]
-) -> dict[QueueKey, int]:
-    queues: dict[QueueKey, int] = {}
+) -> dict[OffsetKey, int]:
+    queues: dict[OffsetKey, int] = {}
     for topic, given in value.items():
         brokers = _object(option, given, topic, forms)
         short = {

@@ -19,8 +19,8 @@ from typing import Any, Final
 from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.options import option_values as values
 from txrocketmq.spark.options.offsets import (
+    OffsetKey,
     Offsets,
-    QueueKey,
     check_order,
     ending_offsets,
     queue_text,
@@ -91,8 +91,7 @@ class SourceOptions:
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
-    """Tags separated by `||`; `*` is all. For conditions on properties, use `where` of the
-    query."""
+    """Tags separated by `||`; `*` is all. Conditions on properties are for `where` of the query."""
     sql_expression: str | None = _option("sqlExpression", None, Use.LIVE)
     """An SQL92 expression over the properties of messages, by which brokers choose what they give:
     `a > 5 AND b = 'x'`. They need `enablePropertyFilter=true`. Not together with subExpression."""
@@ -117,14 +116,14 @@ class SourceOptions:
     startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
     """Only messages stored before this time are read. Overrides endingOffsets."""
-    starting_times: Mapping[QueueKey, int] | None = _option(
+    starting_times: Mapping[OffsetKey, int] | None = _option(
         "startingOffsetsByTimestamp", None, Use.LIVE, queue_times
     )
     """Where to begin in some queues: at the first message stored at a time or later, in
     milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}` or, on each broker,
     `{"topic": {"0": 1763600000000}}`; where there is none, at the end. Overrides startingOffsets,
     which count for all other queues."""
-    ending_times: Mapping[QueueKey, int] | None = _option(
+    ending_times: Mapping[OffsetKey, int] | None = _option(
         "endingOffsetsByTimestamp", None, Use.LIVE_BATCH, queue_times
     )
     """Likewise where to end: before that message. Overrides endingOffsets."""
@@ -154,8 +153,7 @@ class SourceOptions:
     and timestampType; headers with includeHeaders; and brokerName, as each broker has a partition
     0 of its own."""
     include_headers: bool = _option("includeHeaders", default=False, uses=Use.MESSAGES)
-    """Whether there is the column headers of Spark's Kafka source, with the properties. Needs
-    kafkaNames."""
+    """Whether there is Spark's Kafka column headers, with the properties. Needs kafkaNames."""
     where: tuple[Predicate, ...] = _option("where", (), Use.STORE, parse_where, shown="")
     """Conditions that all rows of this load fulfil, such as `topic = 'Orders' AND queueId IN (0,
     1)`; other messages are not decoded, and as far as possible not read. Columns are compared with

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.log.fingerprint import fingerprint, is_same_log
-from txrocketmq.spark.log.log_end import LastRecord, last_record, remember
+from txrocketmq.spark.log.log_end import TailRecord, last_record, remember
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.planning.plan import Extent, extent_of, splits
 from txrocketmq.spark.planning.split import QueuePicks, Split
@@ -28,7 +28,7 @@ class Growth(NamedTuple):
     start: int
     fingerprint: str
     """Of the log before it, by which it is seen whether a record begins there."""
-    last: LastRecord | None
+    last: TailRecord | None
     """The last record before it, so that the new end is found soon."""
 
     @classmethod

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
@@ -213,12 +212,6 @@ def _bounds(
 
 
 # ------------------------------------------------------------------------------------- splits
-
-
-def splits_of(extents: Sequence[Extent], options: SourceOptions) -> list[Split]:
-    """Returns the splits of all extents, in their order; brokers are looked at all at once."""
-    found = in_threads(lambda extent: splits(extent, options), extents)
-    return list(chain.from_iterable(found))
 
 
 def splits(extent: Extent, options: SourceOptions) -> list[Split]:

@@ -27,13 +27,12 @@ from txrocketmq.remoting.primitives.packing import dtype
 from txrocketmq.spark.arrow.threads import asked, in_threads
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.planning.picks import has_tag, tagged
-from txrocketmq.spark.store.queue_files import Queue, Span
+from txrocketmq.spark.store.queue_files import Queue, QueueSpan
 from txrocketmq.spark.store.store import Store
 
 _UNIT: Final = dtype(CONSUME_QUEUE_UNIT)
 _SAMPLE_UNITS: Final = 200
-"""The most units looked at in each queue, to guess the size of its messages and how many have the
-tags.
+"""The most units looked at in each queue, to guess its messages' size and how many have the tags.
 """
 _SAMPLES: Final = 100_000
 """Units looked at in all queues together, but at least one in each."""
@@ -72,7 +71,7 @@ def amount_of(queues: Sequence[Queue], part: LogPart) -> Amount:
 
 def _of_some(queues: Sequence[Queue], part: LogPart, most: int) -> Amount:
     found: list[Amount] = []
-    spans: list[Span] = []
+    spans: list[QueueSpan] = []
     for queue in queues:
         bounds = part.wanted.offsets(queue.topic, queue.queue_id)
         span = queue.span(part.start, part.end, bounds.low, bounds.high, most)
@@ -125,7 +124,7 @@ def _amount(queue: Queue, count: int, sample: NDArray[Any], wanted: RecordFilter
     return Amount(count, int(count * float(sizes.sum() / sample["count"].sum())) + 1)
 
 
-def _of_samples(spans: Sequence[Span], wanted: RecordFilter) -> list[Amount]:
+def _of_samples(spans: Sequence[QueueSpan], wanted: RecordFilter) -> list[Amount]:
     """Does what _amount does, for plain queues with raw samples, all of them at once."""
     if not spans:
         return []

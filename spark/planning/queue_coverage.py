@@ -30,7 +30,7 @@ from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.arrow.threads import asked
 from txrocketmq.spark.columns.decode import BadRecord
 from txrocketmq.spark.columns.selection import RecordFilter
-from txrocketmq.spark.log.log_reader import Found, read_log, read_picks
+from txrocketmq.spark.log.log_reader import LogFinding, read_log, read_picks
 from txrocketmq.spark.options.pace import Pace
 from txrocketmq.spark.planning.picks import tagged
 from txrocketmq.spark.planning.split import CoveredPicks
@@ -71,7 +71,7 @@ class _Piece(NamedTuple):
 
 def read_covered(
     split: CoveredPicks, wanted: RecordFilter, *, window_bytes: int, pace: Pace | None = None
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     """Yields the wanted records of the split in order, and damage and losses, as read_log does."""
     done = split.start
     for piece in _pieces(split, wanted):
@@ -87,7 +87,7 @@ def read_covered(
 
 def _read(
     store: Store, piece: _Piece, wanted: RecordFilter, window_bytes: int, pace: Pace | None
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     if piece.units is None:
         reading = read_log(
             store,
@@ -105,7 +105,7 @@ def _read(
 
 def _distrusting(
     split: CoveredPicks, wanted: RecordFilter, done: int, window_bytes: int, pace: Pace | None
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     """Reads everything from `done` on by the log alone, as a read without conditions does."""
     log = read_log(
         split.store,

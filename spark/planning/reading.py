@@ -30,7 +30,7 @@ from txrocketmq.spark.planning.scan import Scan
 from txrocketmq.spark.planning.split import Split
 
 
-class Part(NamedTuple):
+class MessagesPart(NamedTuple):
     """What one task reads."""
 
     split: Split | None
@@ -56,15 +56,15 @@ class Reading:
                 replace(each, wanted=each.wanted.at(self._options)) for each in self._extents
             ]
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[MessagesPart]:
         """Returns the parts, which can be read in any order and in any process."""
-        found: list[Part] = []
+        found: list[MessagesPart] = []
         of_each = in_threads(lambda each: splits(each, self._options), self._extents)
         for extent, its in zip(self._extents, of_each, strict=True):
             found += _parts(its, Growth.after(extent))
         return found
 
-    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: MessagesPart) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""
         is_old = is_later(self._planned_ms)
         if part.split is not None:
@@ -76,9 +76,9 @@ class Reading:
                 yield from self._scan.read(split, wanted)
 
 
-def _parts(found: Sequence[Split], growth: Growth | None) -> list[Part]:
+def _parts(found: Sequence[Split], growth: Growth | None) -> list[MessagesPart]:
     if growth is None:
-        return [Part(split) for split in found]
+        return [MessagesPart(split) for split in found]
     if not found:
-        return [Part(None, growth)]
-    return [*(Part(split) for split in found[:-1]), Part(found[-1], growth)]
+        return [MessagesPart(None, growth)]
+    return [*(MessagesPart(split) for split in found[:-1]), MessagesPart(found[-1], growth)]

@@ -25,18 +25,18 @@ from txrocketmq.spark.columns.decode import BadRecord, Decoder
 from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.columns.selection import RecordFilter
 from txrocketmq.spark.log.damage import Damage, Origin
-from txrocketmq.spark.log.log_reader import Found, Lost, pieces, read_log, read_picks
+from txrocketmq.spark.log.log_reader import LogFinding, LostBytes, pieces, read_log, read_picks
 from txrocketmq.spark.log.losses import is_outside, lose, loss_text, names_all
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.options.pace import Pace
 from txrocketmq.spark.planning.picks import still_stand, units_of
 from txrocketmq.spark.planning.queue_coverage import read_covered
 from txrocketmq.spark.planning.split import CoveredPicks, LogRange, QueuePicks, Split
-from txrocketmq.spark.planning.verify import StoreCheck
+from txrocketmq.spark.planning.store_verification import StoreCheck
 from txrocketmq.spark.store.files import files_of
 from txrocketmq.spark.store.store import Store
 
-Gone = TypeVar("Gone")
+Loss = TypeVar("Loss")
 """What stands in the place of messages that are lost."""
 _PLACE: Final = ("topic", "queueId", "queueOffset")
 
@@ -66,29 +66,31 @@ class Scan:
         options, store = self.options, split.store
         is_old = is_old and not names_all(options, store.broker_name, store.key)
 
-        def lost(found: Lost) -> None:
+        def lost(found: LostBytes) -> None:
             is_excused = is_old and is_outside(store, found.start, found.end)
             text = loss_text(store, found.start, found.end)
             lose(text, fail=options.fail_on_data_loss and not is_excused)
 
         found = _found(options, split, wanted, is_old=is_old)
-        yield from Rows(self, store, wanted, lost).of(_inside(found, store) if is_old else found)
+        yield from ScanRows(self, store, wanted, lost).of(
+            _inside(found, store) if is_old else found
+        )
 
 
-def _inside(reading: Iterable[Found], store: Store) -> Iterator[Found]:
+def _inside(reading: Iterable[LogFinding], store: Store) -> Iterator[LogFinding]:
     """Yields what is read, but as lost what a log no longer has that was cut off."""
     for each in reading:
         if isinstance(each, BadRecord):
             start, end = each.physical_offset, each.physical_offset + each.length
             if is_outside(store, start, end):
-                yield Lost(start, end)
+                yield LostBytes(start, end)
                 continue
         yield each
 
 
 def _found(
     options: SourceOptions, split: Split, wanted: RecordFilter, *, is_old: bool
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
@@ -120,7 +122,7 @@ def _picked(
     pace: Pace | None,
     *,
     is_old: bool,
-) -> Iterator[Found]:
+) -> Iterator[LogFinding]:
     light = split.light_queue
     for units in units_of(
         split, wanted, fail_on_data_loss=options.fail_on_data_loss, is_old=is_old
@@ -135,11 +137,11 @@ def _picked(
             yield wanted.apply(found)
 
 
-class Rows(Generic[Gone]):
+class ScanRows(Generic[Loss]):
     """Makes rows of what is read from one origin; `lost` is called for messages that are gone."""
 
     def __init__(
-        self, scan: Scan, origin: Origin, wanted: RecordFilter, lost: Callable[[Gone], None]
+        self, scan: Scan, origin: Origin, wanted: RecordFilter, lost: Callable[[Loss], None]
     ) -> None:
         options = scan.options
         self._batch_bytes = options.batch_bytes
@@ -165,7 +167,7 @@ class Rows(Generic[Gone]):
         self._tags = None if wanted.tags is None else of_texts(sorted(wanted.tags))
         self._damage = Damage(options.bad_records, origin)
 
-    def of(self, reading: Iterable[Records | BadRecord | Gone]) -> Iterator[pa.RecordBatch]:
+    def of(self, reading: Iterable[Records | BadRecord | Loss]) -> Iterator[pa.RecordBatch]:
         """Yields rows of the records, in batches of about batchBytes of log.
 
         Damaged records are treated as badRecords says.
@@ -181,7 +183,7 @@ class Rows(Generic[Gone]):
                 yield self._output.batch(chosen)
         self._damage.end()
 
-    def _tell(self, found: BadRecord | Gone) -> None:
+    def _tell(self, found: BadRecord | Loss) -> None:
         if isinstance(found, BadRecord):
             self._damage.add(found)
         else:
@@ -199,9 +201,9 @@ class Rows(Generic[Gone]):
 
 
 def decoded(
-    reading: Iterable[Records | BadRecord | Gone],
+    reading: Iterable[Records | BadRecord | Loss],
     decoder: Decoder,
-    tell: Callable[[BadRecord | Gone], None],
+    tell: Callable[[BadRecord | Loss], None],
     batch_bytes: int,
 ) -> Iterator[tuple[Records, pa.RecordBatch]]:
     """Yields messages in batches of about `batch_bytes` of log, with the records they are from.
@@ -220,7 +222,7 @@ def decoded(
                 yield records, batch
 
 
-def seen(reading: Iterable[Found], wanted: RecordFilter) -> Iterator[Found]:
+def seen(reading: Iterable[LogFinding], wanted: RecordFilter) -> Iterator[LogFinding]:
     """Yields what is read of the log, but only wanted records, in the form that consumers see."""
     for found in reading:
         if isinstance(found, Records):

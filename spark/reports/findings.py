@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.remoting.primitives.plain_text import plain
-from txrocketmq.spark.reports.report import Result, Row
+from txrocketmq.spark.reports.report import ReportRow, Result
 from txrocketmq.spark.reports.texts import cell, duration, size
 
 NO_FINDINGS: Final = "Nothing stands out in these reports."
@@ -59,7 +59,7 @@ def findings(results: Sequence[Result], now: datetime) -> list[Finding]:
 
 
 Said = Iterator[tuple[str, str]]
-Rule = Callable[[Sequence[Row]], Said]
+Rule = Callable[[Sequence[ReportRow]], Said]
 
 
 def _most(level: str, texts: Sequence[str], others: str) -> Said:
@@ -75,15 +75,15 @@ def _count(number: float, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _name(row: Row, column: str) -> str:
+def _name(row: ReportRow, column: str) -> str:
     return cell(column, row.get(column)) or "(none)"
 
 
-def _number(row: Row, column: str) -> Any:
+def _number(row: ReportRow, column: str) -> Any:
     return row.get(column) or 0
 
 
-def _overview(rows: Sequence[Row], now: datetime) -> Said:
+def _overview(rows: Sequence[ReportRow], now: datetime) -> Said:
     for row in rows:
         last = row.get("last")
         if not isinstance(last, datetime) or "brokerName" not in row:
@@ -98,7 +98,7 @@ def _overview(rows: Sequence[Row], now: datetime) -> Said:
             yield "note", text
 
 
-def _lag(rows: Sequence[Row]) -> Said:
+def _lag(rows: Sequence[ReportRow]) -> Said:
     lost = [
         f"Group {_name(row, 'group')} has lost {_count(row['gone'], 'message')} of topic"
         f" {_name(row, 'topic')}, deleted before the group read them."
@@ -122,7 +122,7 @@ def _lag(rows: Sequence[Row]) -> Said:
     yield from _most("warning", late, "groups are behind")
 
 
-def _throughput(rows: Sequence[Row]) -> Said:
+def _throughput(rows: Sequence[ReportRow]) -> Said:
     busiest = max(rows, key=lambda row: _number(row, "messages"), default=None)
     if busiest is None or len(rows) < 2 or "period" not in busiest:
         return
@@ -137,7 +137,7 @@ def _throughput(rows: Sequence[Row]) -> Said:
     yield "note", text
 
 
-def _queues(rows: Sequence[Row]) -> Said:
+def _queues(rows: Sequence[ReportRow]) -> Said:
     uneven = [
         f"Queue {row['queueId']} of topic {_name(row, 'topic')} on {_name(row, 'brokerName')} holds"
         f" {_count(row['messages'], 'message')}, {row['skew']:.3g} times the mean of the topic's"
@@ -148,7 +148,7 @@ def _queues(rows: Sequence[Row]) -> Said:
     yield from _most("warning", uneven, "queues are uneven")
 
 
-def _latency(rows: Sequence[Row]) -> Said:
+def _latency(rows: Sequence[ReportRow]) -> Said:
     ahead = [
         f"The clocks of a producer and of the broker differ: {_count(row['clockAhead'], 'message')}"
         f" of topic {_name(row, 'topic')} were stored before they were created."
@@ -165,12 +165,12 @@ def _latency(rows: Sequence[Row]) -> Said:
     yield from _most("warning", slow, "topics have slow messages")
 
 
-def _is_delayed(row: Row) -> bool:
+def _is_delayed(row: ReportRow) -> bool:
     """Returns whether half of the messages are late, as in a topic of delayed messages."""
     return bool(_number(row, "p50") >= SLOW_P99_MS)
 
 
-def _retries(rows: Sequence[Row]) -> Said:
+def _retries(rows: Sequence[ReportRow]) -> Said:
     dead = [
         f"Group {_name(row, 'group')} has given up"
         f" {_count(row['deadLetters'], 'message')} as dead letters."
@@ -188,7 +188,7 @@ def _retries(rows: Sequence[Row]) -> Said:
     yield from _most("warning", often, "groups retry often")
 
 
-def _transactions(rows: Sequence[Row]) -> Said:
+def _transactions(rows: Sequence[ReportRow]) -> Said:
     open_ = [
         f"Producer group {_name(row, 'producerGroup')} has neither committed nor rolled back"
         f" {_count(row['messages'], 'message')} that it prepared for topic {_name(row, 'topic')};"
@@ -199,7 +199,7 @@ def _transactions(rows: Sequence[Row]) -> Said:
     yield from _most("warning", open_, "groups have open transactions")
 
 
-def _scheduled(rows: Sequence[Row]) -> Said:
+def _scheduled(rows: Sequence[ReportRow]) -> Said:
     late = [
         f"{_count(row['overdue'], 'delayed message')} for topic {_name(row, 'topic')} should have"
         f" been delivered since {cell('nextDue', row['nextDue'])}."
@@ -209,7 +209,7 @@ def _scheduled(rows: Sequence[Row]) -> Said:
     yield from _most("warning", late, "topics wait for delayed messages")
 
 
-def _disk(rows: Sequence[Row]) -> Said:
+def _disk(rows: Sequence[ReportRow]) -> Said:
     named = [row for row in rows if "bytes" in row and "kind" in row]
     if not named:
         return
@@ -233,7 +233,7 @@ def _disk(rows: Sequence[Row]) -> Said:
         yield "note", f"Topics that brokers keep for themselves take {own:.3g} % of the log."
 
 
-def _retention(rows: Sequence[Row]) -> Said:
+def _retention(rows: Sequence[ReportRow]) -> Said:
     going = [row for row in rows if row.get("goesIn") is not None]
     threatened = [row for row in going if row["goesIn"] <= SOON_S and row["waiting"]]
     if threatened:

@@ -36,7 +36,7 @@ _IN_PROCESS_BYTES: Final = 1 << 30
 """A larger log, in bytes, is read by a process for each core."""
 
 
-class Listener(Protocol):
+class ReportListener(Protocol):
     """Is told about the progress of the work."""
 
     def reading(self, done: int, of: int) -> None:
@@ -47,7 +47,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Job:
+class ReportJob:
     """Which reports to make, and of which stores."""
 
     stores: Sequence[Store]
@@ -57,11 +57,11 @@ class Job:
     values: Mapping[str, Any]
     """The values of the queries' parameters."""
 
-    def results(self, listener: Listener) -> list[Result]:
+    def results(self, listener: ReportListener) -> list[Result]:
         """Makes the reports. Raises SparkSourceError if they cannot be made."""
         return self._of_spark(listener) if is_submitted() else self._of_duck(listener)
 
-    def _of_spark(self, listener: Listener) -> list[Result]:
+    def _of_spark(self, listener: ReportListener) -> list[Result]:
         from pyspark.errors import PySparkException  # noqa: PLC0415 - DuckDB needs none of it
 
         from txrocketmq.spark.reports import views  # noqa: PLC0415 - likewise
@@ -77,7 +77,7 @@ class Job:
         except PySparkException as error:
             raise SparkSourceError(cause(error)) from error
 
-    def _of_duck(self, listener: Listener) -> list[Result]:
+    def _of_duck(self, listener: ReportListener) -> list[Result]:
         log_bytes = sum(segment.size for store in self.stores for segment in store.segments())
         options = _divided(self.options, max(1, log_bytes // _PART_BYTES))
         planned: dict[str, tuple[AnyReading, Sequence[Any]]] = {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 """A row of a result: its values by column."""
 
 PARAMETERS: Final = {
@@ -103,7 +103,7 @@ class Result(NamedTuple):
 
     report: Report
     columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[ReportRow]
     problem: str | None = None
     """Why this store cannot tell, such as queues in RocksDB; there are no rows then."""
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from txrocketmq.remoting.primitives.plain_text import plain
-from txrocketmq.spark.reports.report import Row
+from txrocketmq.spark.reports.report import ReportRow
 
 BYTES_COLUMNS: Final = frozenset(
     {"bytes", "bodyBytes", "meanBody", "fromBytes", "bytesPerHour", "bytesPerSecond", "atRetention"}
@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
     return sign + " ".join(f"{count} {unit}" for count, unit in shown)
 
 
-def label(row: Row, columns: Sequence[str]) -> str:
+def label(row: ReportRow, columns: Sequence[str]) -> str:
     """Returns the label of a row: the values of some columns."""
     return " / ".join(cell(column, row[column]) or "(none)" for column in columns)
 

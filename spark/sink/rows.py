@@ -89,7 +89,7 @@ class Outgoing(NamedTuple):
     queue_id: int | None
 
 
-class Rows:
+class RowMessages:
     """Makes messages of the batches of one table.
 
     `fields` are the names and types of its columns, with types as Spark SQL writes them. `topic`

@@ -31,7 +31,7 @@ from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels
 from txrocketmq.spark.sink.replay import SentBefore
-from txrocketmq.spark.sink.rows import Outgoing, Rows, check_transactional, unwritable
+from txrocketmq.spark.sink.rows import Outgoing, RowMessages, check_transactional, unwritable
 from txrocketmq.spark.sink.sender import Sender
 from txrocketmq.spark.sink.targets import Targets
 
@@ -56,7 +56,7 @@ class Sink:
     """What tasks need to know; it is sent to them."""
 
     options: SourceOptions
-    rows: Rows
+    rows: RowMessages
     cluster: Cluster
 
     @classmethod
@@ -78,7 +78,7 @@ class Sink:
             attempts=options.send_retries + 1,
             security=Security.of(options),
         )
-        return cls(options, Rows(fields, topics[0]), cluster)
+        return cls(options, RowMessages(fields, topics[0]), cluster)
 
     def write(self, batches: Iterator[pa.RecordBatch], partition: int) -> Written:
         """Sends the rows of a task; returns when all are stored. Raises SparkSourceError."""

@@ -59,7 +59,7 @@ class _Search(NamedTuple):
     unwritten: int
 
 
-class Span(NamedTuple):
+class QueueSpan(NamedTuple):
     """The messages of a queue in a part of the log: [first, last) of its queue offsets."""
 
     first: int
@@ -90,7 +90,7 @@ class Queue:
 
     def span(
         self, start: int, end: int, low: int = 0, high: int = 1 << 63, sample: int = 0
-    ) -> Span:
+    ) -> QueueSpan:
         """Returns which messages with queue offsets in [low, high) start in this part of the log.
 
         With `sample`, so many of their last units come along if that costs nothing more. It asks
@@ -99,17 +99,17 @@ class Queue:
         listed = self._listed()
         if len(listed) != 1 or self.is_batch or self._local is None:
             first, last = max(self.min_index(start), low), min(self.min_index(end), high)
-            return Span(first, max(first, last), None)
+            return QueueSpan(first, max(first, last), None)
         try:
             search = UnitSearch(self._local, listed[0], self._unit.itemsize)
         except FileNotFoundError:
-            return Span(low, low, b"")
+            return QueueSpan(low, low, b"")
         base = listed[0].first_offset // self._unit.itemsize
         with search:
             first = max(base + search.first_in_log(start), low)
             last = max(first, min(base + search.first_in_log(end), high))
             from_place = max(first, last - sample) - base
-            return Span(first, last, search.raw(from_place, max(from_place, last - base)))
+            return QueueSpan(first, last, search.raw(from_place, max(from_place, last - base)))
 
     def file_count(self) -> int:
         """Returns how many files the queue has."""

@@ -11,14 +11,14 @@ from txrocketmq.spark.arrow.schema import Column
 from txrocketmq.spark.columns.decode import BadRecord, Decoder
 from txrocketmq.spark.log import quarantine
 from txrocketmq.spark.log.log_end import end_of_log
-from txrocketmq.spark.log.log_reader import Lost, read_log
+from txrocketmq.spark.log.log_reader import LostBytes, read_log
 from txrocketmq.spark.log.log_times import last_record
 from txrocketmq.spark.options.offsets import EARLIEST, LATEST
 from txrocketmq.spark.planning.plan import extent_of, log_ranges
 from txrocketmq.spark.planning.scan import decoded
 from txrocketmq.spark.planning.split import LogRange
-from txrocketmq.spark.planning.verify import StoreCheck
-from txrocketmq.spark.tables.table import BROKER_NAME, CLUSTER, Request, Row, Rows, Table
+from txrocketmq.spark.planning.store_verification import StoreCheck
+from txrocketmq.spark.tables.table import BROKER_NAME, CLUSTER, ColumnValues, Request, Row, Table
 
 
 def _segments(request: Request, _: Any) -> Iterator[Row]:
@@ -95,7 +95,7 @@ def _new_ranges(request: Request, planned: Sequence[LogRange]) -> Sequence[LogRa
     return log_ranges(replace(extent, start=start), request.options)
 
 
-def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
+def _damaged(request: Request, split: LogRange) -> Iterator[ColumnValues]:
     """Yields damaged records; looks at every record as a read of all columns does."""
     store, options = request.store, request.options
     decoder = Decoder(
@@ -113,7 +113,7 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
     )
     bad: list[BadRecord] = []
 
-    def tell(found: BadRecord | Lost) -> None:
+    def tell(found: BadRecord | LostBytes) -> None:
         if isinstance(found, BadRecord):
             bad.append(found)
         else:
@@ -127,7 +127,7 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
     yield _rows(request, bad)
 
 
-def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:
+def _rows(request: Request, bad: Sequence[BadRecord]) -> ColumnValues:
     store = request.store
     batch = quarantine.rows(store, [(store.file_of(each.physical_offset), each) for each in bad])
     return dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -15,9 +15,9 @@ from txrocketmq.spark.tables.table import (
     BROKER_NAME,
     CHOOSING_QUEUES,
     CLUSTER,
+    ColumnValues,
     Request,
     Row,
-    Rows,
     Table,
 )
 
@@ -84,7 +84,7 @@ QUEUES: Final = Table(
 )
 
 
-def _units(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
+def _units(request: Request, names: Sequence[QueueName]) -> Iterator[ColumnValues]:
     least = request.store.min_offset()
     for topic, queue_id in names:
         queue = request.store.queue(topic, queue_id)
@@ -123,7 +123,7 @@ CONSUME_QUEUE: Final = Table(
 )
 
 
-def _index(request: Request, name: str) -> Iterator[Rows]:
+def _index(request: Request, name: str) -> Iterator[ColumnValues]:
     for file in request.store.index_files():
         if file.name == name:
             with suppress(FileNotFoundError):  # deleted since it was listed

@@ -28,7 +28,7 @@ TABLES: Final[dict[str, Table]] = {
 }  # fmt: skip
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """What one task reads of a store's table."""
 
     store: Store
@@ -63,20 +63,20 @@ class TableReading:
         check_queues(self._stores, options)
         check_topics(self._stores, options)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[TablePart]:
         """Returns the parts, which can be read in any order and in any process."""
         table = TABLES[self._options.table]
-        found: list[Part] = []
+        found: list[TablePart] = []
         for store in self._stores:
             pieces = table.pieces(Request(store.at_once(), self._options))
-            parts = [Part(store, (piece,)) for piece in pieces]
+            parts = [TablePart(store, (piece,)) for piece in pieces]
             if table.since is not None:
-                last = parts.pop() if parts else Part(store, ())
+                last = parts.pop() if parts else TablePart(store, ())
                 parts.append(last._replace(planned=pieces))
             found += parts
         return found
 
-    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a part."""
         is_old = is_later(self._planned_ms)
         request = Request(part.store.at_once(), self._options, is_old)

@@ -15,7 +15,7 @@ from txrocketmq.spark.arrow.schema import Column, arrow_schema
 from txrocketmq.spark.columns.decode import BadRecord
 from txrocketmq.spark.columns.selection import RecordFilter, Selection
 from txrocketmq.spark.log.damage import Damage
-from txrocketmq.spark.log.log_reader import Lost
+from txrocketmq.spark.log.log_reader import LostBytes
 from txrocketmq.spark.log.losses import is_outside, lose, loss_text, names_all
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.options.pace import Pace
@@ -23,7 +23,7 @@ from txrocketmq.spark.store.store import Store
 
 Row = tuple[Any, ...]
 """The values of a row, in the order of its columns, but those of the store; times are in ms."""
-Rows = Mapping[str, Any]
+ColumnValues = Mapping[str, Any]
 """Rows by column: a sequence or numpy array of values, or one value for all; times are in ms."""
 
 OF_EVERY_TABLE: Final = frozenset({"storePath", "table", "columns", "brokerName", "cluster"})
@@ -63,7 +63,7 @@ class Request:
         """What happens to damaged records that this task finds."""
         return Damage(self.options.bad_records, self.store)
 
-    def tell(self, found: BadRecord | Lost) -> None:
+    def tell(self, found: BadRecord | LostBytes) -> None:
         """Treats lost or damaged records as failOnDataLoss and badRecords say."""
         if isinstance(found, BadRecord):
             self.damage.add(found)
@@ -91,7 +91,7 @@ class Table:
     name: str
     doc: str
     columns: tuple[Column, ...]
-    rows: Callable[[Request, Any], Iterable[Row | Rows]]
+    rows: Callable[[Request, Any], Iterable[Row | ColumnValues]]
     pieces: Callable[[Request], Sequence[Any]] = lambda _: [None]
     """Returns what each task reads, small and picklable; by default there is one task per store."""
     since: Callable[[Request, Sequence[Any]], Sequence[Any]] | None = None
@@ -125,7 +125,9 @@ class Table:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def gathered(columns: Sequence[Column], found: Iterable[Row | Rows]) -> Iterator[Rows]:
+def gathered(
+    columns: Sequence[Column], found: Iterable[Row | ColumnValues]
+) -> Iterator[ColumnValues]:
     """Joins single rows into groups; passes on rows that come in groups."""
     names = [column.name for column in columns if column.name not in _OF_STORE]
     pending: list[Row] = []
@@ -141,7 +143,7 @@ def gathered(columns: Sequence[Column], found: Iterable[Row | Rows]) -> Iterator
         yield dict(zip(names, zip(*pending, strict=True), strict=True))
 
 
-def _count(rows: Rows) -> int:
+def _count(rows: ColumnValues) -> int:
     return max((len(values) for values in rows.values() if _is_column(values)), default=0)
 
 

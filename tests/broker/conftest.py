@@ -20,7 +20,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.broker.tables.clients import Client
-from txrocketmq.broker.work.saving import at_once
+from txrocketmq.broker.work.in_thread import at_once
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Life
 from txrocketmq.remoting.host.lives import Lives

@@ -301,8 +301,8 @@ def test_tags_and_bitmaps_of_ext_files_are_read_in_a_thread(with_ext: Scene) -> 
         assert found.count == 2
         assert {unit.tags_code for unit in seen} == wanted
         assert any("/consumequeue_ext/T/" in path for path in disk.read)
-        store._reader.memory.tick()
-        store._reader.memory.tick()
+        store._records.memory.tick()
+        store._records.memory.tick()
 
 
 def test_what_is_in_memory_is_given_though_an_ext_unit_behind_it_is_not(with_ext: Scene) -> None:
@@ -318,15 +318,15 @@ def test_what_is_in_memory_is_given_though_an_ext_unit_behind_it_is_not(with_ext
 
     def hide(code: int, check: Check = unchecked) -> int | None:
         if code == hidden[2]:
-            raise NotInMemory(ColdRead(OsFiles(), parts.store._reader.memory, []))
+            raise NotInMemory(ColdRead(OsFiles(), parts.store._records.memory, []))
         return tags_code_of(code, check)
 
     disk.patch.setattr(ConsumeQueue, "tags_code", lambda _, *of: hide(*of))
     wanted = frozenset([tags_code("B")])
-    found = parts.store.get("T", 0, 0, 8, 1 << 20, wanted, only_in_memory=True)
+    found = parts.store.get("T", 0, 0, 8, 1 << 20, wanted)
     assert (found.count, found.next_begin_offset) == (1, 3)
     with pytest.raises(NotInMemory):
-        parts.store.get("T", 0, 2, 8, 1 << 20, wanted, only_in_memory=True)
+        parts.store.get("T", 0, 2, 8, 1 << 20, wanted)
 
 
 def test_delayed_messages_are_read_in_a_thread(scene: Scene) -> None:
@@ -335,7 +335,7 @@ def test_delayed_messages_are_read_in_a_thread(scene: Scene) -> None:
 
     def deliver() -> None:
         for _ in range(4):
-            schedule.tick(LATER_MS)
+            schedule.tick(LATER_MS, LATER_MS)
 
     scene.disk.watch(deliver)
     assert store.max_offset("T", 0) == before + 1
@@ -455,7 +455,7 @@ def test_a_request_that_reads_the_log_from_the_disk_finds_what_has_changed_there
 
 
 WORK: dict[str, Callable[[Parts, int], object]] = {
-    "delays": lambda parts, _: parts.schedule.tick(LATER_MS),
+    "delays": lambda parts, _: parts.schedule.tick(LATER_MS, LATER_MS),
     "half messages": lambda parts, number: parts.transaction_check.tick(
         LATER_MS, number and parts.config.transaction_check_interval + number
     ),

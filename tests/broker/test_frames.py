@@ -28,8 +28,7 @@ from txrocketmq.remoting.frame.frame import FrameDecoder
 FRAME_BYTES = 4_000
 BODY_BYTES = 3_500
 REFUSED = {26, 38, 43, 202, 203, 204, 208, 222, 300, 303, 317, 321, 328, 343, 402}
-"""Requests whose whole answer does not fit here. Of all others a part is an answer, or it is
-short."""
+"""Requests whose whole answer does not fit. Of others a part is an answer, or it is short."""
 ASKED = {code: (code, fields) for code, fields in FIELDS.items()}
 ASKED |= {code: (code, fields) for code, fields in LOOKS.values()}
 PAGES = {

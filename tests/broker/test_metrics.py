@@ -88,7 +88,7 @@ def busy(parts: Parts) -> Parts:
 
 def _pop_and_wait(parts: Parts) -> None:
     """Two messages were popped, one of them came back; one timer message waits, one does not."""
-    key = records.Key("T", "g", 0, 0, NOW_MS, "broker")
+    key = records.MergeKey("T", "g", 0, 0, NOW_MS, "broker")
     assert parts.pop.check_points.add(key, 5_000, (0, 1), 2, 0, NOW_MS)
     parts.pop.revive.tick(NOW_MS, 0)
     parts.pop.metrics.wrote(key, ACK, "PUT_OK")

@@ -9,7 +9,7 @@ from tests.broker.conftest import Parts
 from tests.broker.test_turns import IN_TWENTY_YEARS_MS
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store_services import StoreServices
-from txrocketmq.broker.work.saving import Done
+from txrocketmq.broker.work.in_thread import Done
 
 
 class Threads:

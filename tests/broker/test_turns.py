@@ -26,7 +26,7 @@ from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import KnownAs, Parts
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -285,7 +285,7 @@ def test_deleting_a_topic_costs_the_same_beside_many_others(
     costs = []
     for each in (small, scene):
         each.turns(215, {"topic": "t0"})  # what is learned is learned
-        each.parts.pop.metrics.wrote(Key("t1", "g1", 0, 0, 0, ""), "CK", "PUT_OK")
+        each.parts.pop.metrics.wrote(MergeKey("t1", "g1", 0, 0, 0, ""), "CK", "PUT_OK")
         costs.append(sum(each.turns(215, {"topic": "t1"})))
         assert each.parts.topics.get("t1") is None
     small.parts.store.stop(NOW_MS)
@@ -476,6 +476,6 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
             soon = scene.later.pop(0)
             note(soon.__qualname__, soon)
     assert not parts.consumers.groups(), "they have all expired"
-    assert {"Slices.begin", "Walks._turn"} <= longest.keys()
+    assert {"Slices.begin", "Walks._go_on"} <= longest.keys()
     assert any("forgetting clients" in name for name in longest)
     assert not late, late

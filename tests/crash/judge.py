@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from tests.crash.ledger import Entry, Ledger
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.get.get_message import GetResult, QueryResult
+from txrocketmq.broker.store.get.get_result import GetResult, QueryResult
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,

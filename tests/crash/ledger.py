@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.broker.store.formats.put_message import Appended, PutMessage
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, Appended, PutMessage
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC

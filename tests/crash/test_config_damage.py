@@ -149,7 +149,7 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "topics.json": {topic for topic in parts.topics.all() if topic in parts.store.topics()},
         "subscriptionGroup.json": {"g", "g1", "g3"} & set(parts.groups.all()),
         "consumerOffset.json": parts.offsets.query("g", "T", 0),
-        "delayOffset.json": parts.schedule.progress(),
+        "delayOffset.json": parts.schedule.offsets.progress(),
         "consumerFilter.json": {g for g in ("g1", "g3") if filters.get("T", g) is not None},
         "messageRequestMode.json": {topic: set(groups) for topic, groups in parts.modes.entries()},
         "transactionMetrics": parts.transaction_metrics.count("T"),

@@ -38,10 +38,10 @@ class DelayBroker:
             self.parts = Parts(folder, now_ms=now_ms, store_settings=TINY)
         self.parts.topic("T")
         self.store, self.schedule = self.parts.store, self.parts.schedule
-        self.schedule.load()
-        self.schedule.correct()
+        self.schedule.offsets.load()
+        self.schedule.offsets.correct()
         self.wants_sync = False
-        self.schedule.on_wanted.append(self._wanted)
+        self.schedule.offsets.on_wanted.append(self._wanted)
         self.steady_ms = 0
         self.came: dict[int, int] = {}
         """By number: when the message came last in this life."""
@@ -116,7 +116,7 @@ def test_what_the_log_loses_is_told(
     broker = DelayBroker(tmp_path, MemoryFiles(), NOW_MS, monkeypatch)
     told: list[int] = []
     broker.store.jumps.listeners.append(lambda jump, _: told.append(jump.number))
-    broker.schedule.on_unreadable.append(lambda _, count, __: told.append(count))
+    broker.schedule.on_unreadable.append(lambda found: told.append(found.number))
     sent = 0
     for _ in range(random.randrange(20, 120)):
         sent += broker.put(sent)

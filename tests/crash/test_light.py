@@ -17,8 +17,7 @@ from tests.crash.test_damage import SETTINGS, STATES, Case, Made, MakeStore
 from tests.crash.test_power import CLOCK_STEPS_MS, LIVES, next_disk
 from tests.disk import NOW_MS, MemoryFiles
 from txrocketmq.broker.store.formats.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
 
 LIGHT: Final[dict[str, Any]] = {"enable_lmq": True, "enable_multi_dispatch": True}
 ONE: Final = "consumequeue/%LMQ%1/0"

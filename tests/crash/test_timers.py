@@ -31,7 +31,9 @@ from txrocketmq.broker.store.timers import timer_wheel
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.timers import Timers
+from txrocketmq.broker.work.in_thread import Done, InThread, Work, at_once
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
@@ -104,16 +106,19 @@ class Life:
         metrics = TimerMetrics(JsonFile(folder / "timermetrics"), lambda: self.now_ms)
         self._intake = intake
         # What syncs in a thread does so here and now, or when the machine has lost its power.
-        self._threads: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self._threads: list[tuple[Work, Done]] = []
         self._random = random
-        self.timers = Timers(disk, intake, metrics, lambda *work: self._threads.append(work))
+        in_thread: InThread = lambda *work: self._threads.append(work)  # noqa: E731
+        self.timers = Timers(disk, intake, metrics, in_thread, Patience(in_thread))
         self.skipped = 0
         """How many messages the log has lost before they were put into the wheel."""
         self.unread: list[tuple[int, int]] = []
         self.said = self.timers.open(now_ms)
         self.timers.on_warning.append(self.said.append)
         # Records that are gone, though the queue knows of them, were not durable: that may be said.
-        self.timers.delivery.on_unreadable.append(lambda *found: self.unread.append(found))
+        self.timers.on_unreadable.append(
+            lambda found: self.unread.append((found.number, found.offset))
+        )
 
     def send(self, number: int, delay_ms: int) -> None:
         message = InnerMessage(
@@ -127,9 +132,7 @@ class Life:
         self.store.tick(self.now_ms)
         self.timers.tick(self.now_ms, self.now_ms)
         while self._threads and self._random.random() < 0.7:
-            work, done = self._threads.pop(0)
-            work()
-            done()
+            at_once(*self._threads.pop(0))
 
     def flush(self) -> None:
         self.store.flush.flush_all()

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from tests.crash.ledger import Ledger
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
-from txrocketmq.broker.store.get.get_message import GetMessageStatus, GetResult, QueryResult
+from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult, QueryResult
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand

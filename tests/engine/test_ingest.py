@@ -22,11 +22,11 @@ from tests.spark.ingest.stores_and_tables import (
     store_of,
 )
 from txrocketmq.spark.arrow.errors import DataLossError, RunFailed
-from txrocketmq.spark.ingest.job import Job
-from txrocketmq.spark.ingest.plan import Plan, Split
+from txrocketmq.spark.ingest.copy_plan import IngestSplit, Plan
+from txrocketmq.spark.ingest.job import IngestJob
 from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here
 from txrocketmq.spark.ingest.runners.spark_runner import spark_runner
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.verification import verify
 
 
 def test_spark_writes_the_same_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -88,7 +88,9 @@ def test_errors_of_workers_are_told_in_a_line(spark: SparkSession, tmp_path: Pat
     assert commit.rows == 5
 
 
-def plan_of(job: Job) -> Plan:
+def plan_of(job: IngestJob) -> Plan:
     return Plan(
-        tuple(Split("DefaultCluster/broker-a", 0, 100, first_is_boundary=True) for _ in range(1))
+        tuple(
+            IngestSplit("DefaultCluster/broker-a", 0, 100, first_is_boundary=True) for _ in range(1)
+        )
     )

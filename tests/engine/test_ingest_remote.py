@@ -17,10 +17,10 @@ from pyarrow import fs
 
 from tests.spark.ingest.stores_and_tables import SETTINGS, keys_of, put_some, store_of
 from txrocketmq.spark.arrow.errors import TableBusy
-from txrocketmq.spark.ingest.job import Job
+from txrocketmq.spark.ingest.job import IngestJob
 from txrocketmq.spark.ingest.runners.runner import Outcome, Task, run_here
-from txrocketmq.spark.ingest.tables.table import Table, location
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable, location
+from txrocketmq.spark.ingest.verification import verify
 from txrocketmq.spark.store.store import Store
 
 SERVER = """
@@ -74,10 +74,10 @@ def run_elsewhere(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
     return run_here(pickle.loads(pickle.dumps(list(tasks))))  # noqa: S301
 
 
-def job_of(stores: Sequence[str], table: str) -> Job:
-    return Job(
+def job_of(stores: Sequence[str], table: str) -> IngestJob:
+    return IngestJob(
         stores=[Store.open(uri, broker_name="broker-a") for uri in stores],
-        table=Table(table),
+        table=DeltaLakeTable(table),
         settings=SETTINGS,
         start_runner=lambda: run_elsewhere,
     )
@@ -124,7 +124,7 @@ def test_killed_runs_are_taken_up(
         def killed(*_: object) -> None:
             raise Killed
 
-        patch.setattr(Table, step, killed)
+        patch.setattr(DeltaLakeTable, step, killed)
         with pytest.raises(Killed):
             list(job_of([str(store.root)], bucket("table")).run())
     put_some(store, 5)

@@ -18,7 +18,7 @@ from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.arrow.errors import NotAStore, StoreError
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.log.log_end import end_of_log
-from txrocketmq.spark.log.log_reader import WINDOW_BYTES, Lost, read_log, read_picks
+from txrocketmq.spark.log.log_reader import WINDOW_BYTES, LostBytes, read_log, read_picks
 from txrocketmq.spark.store.files import files_of
 from txrocketmq.spark.store.store import Store, resolve
 
@@ -122,7 +122,7 @@ def test_objects_that_are_deleted_while_they_are_read(
     next(reading)
     files, path = fs.FileSystem.from_uri(uri)
     files.delete_file(f"{path}/commitlog/{4096:020d}")
-    assert next(reading) == Lost(4096, 8192)
+    assert next(reading) == LostBytes(4096, 8192)
     assert isinstance(next(reading), Records)
     assert not list(reading)
 

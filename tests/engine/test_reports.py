@@ -23,7 +23,7 @@ from tests.spark.reports.messages import START, after, messages, offsets, table
 from txrocketmq.spark.reports import catalog, views
 from txrocketmq.spark.reports.duck import database
 from txrocketmq.spark.reports.frames import messages_sql
-from txrocketmq.spark.reports.job import Job
+from txrocketmq.spark.reports.job import ReportJob
 from txrocketmq.spark.reports.page.plot import svg
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
@@ -49,7 +49,7 @@ class Deaf:
 def _of_duck(store: Path, reports: Sequence[Report], values: Mapping[str, Any]) -> list[Result]:
     """What the command finds."""
     options = {"storePath": str(store)}
-    return Job(resolve(str(store)), options, reports, values).results(Deaf())
+    return ReportJob(resolve(str(store)), options, reports, values).results(Deaf())
 
 
 def _made_up(chance: random.Random, count: int) -> dict[str, pa.Table]:

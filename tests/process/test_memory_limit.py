@@ -124,5 +124,5 @@ def test_a_server_under_load_lives_on_without_address_space_and_loses_nothing(
             answer = peer.ask(frame(offset.GET_MAX_OFFSET, header))
             assert int((answer.ext_fields or {})["offset"]) >= count
         assert server.log_path.read_text("utf-8").count("there is no memory for some requests") < 20
-        process = server._process
+        process = server._process._process
     assert process.returncode == 0

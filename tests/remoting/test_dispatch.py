@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from tests.fakes import FakePeer
 from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry, Run, serves, serves_run
+from txrocketmq.remoting.dispatch import (
+    Binding,
+    Dispatcher,
+    Guard,
+    Registry,
+    Run,
+    run_bindings,
+    serves,
+)
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame import frame
 from txrocketmq.remoting.frame.frame import FrameDecoder
@@ -69,7 +78,10 @@ class Runs:
         self.error: Exception | None = None
         self.later: list[Run] = []
 
-    @serves_run(SEARCH, EARLIEST)
+    @property
+    def bindings(self) -> list[Binding]:
+        return run_bindings(self.take, SEARCH, EARLIEST)
+
     def take(self, run: Run) -> list[Buffer]:
         self.seen.append([command.opaque for command in run.commands])
         if self.error is not None:
@@ -364,13 +376,9 @@ def test_the_vip_port_serves_a_part() -> None:
 
 
 def test_a_code_is_served_one_by_one_or_in_runs() -> None:
-    class Both:
-        @serves_run(MAX)
-        def take(self, run: Run) -> list[Buffer]:
-            return []
-
-    with pytest.raises(ValueError, match=r"GET_MAX_OFFSET is served twice, again by Both\.take"):
-        Registry(Processor(), Both())
+    runs = SimpleNamespace(bindings=run_bindings(lambda _: [], MAX))
+    with pytest.raises(ValueError, match="GET_MAX_OFFSET is served twice"):
+        Registry(Processor(), runs)
 
 
 def test_a_code_bound_twice_is_an_error() -> None:
@@ -409,7 +417,10 @@ def test_whose_request_is_being_served_is_known(scene: Scene) -> None:
         def max_offset(self, request: Request[GetMaxOffsetRequestHeader]) -> None:
             served.append(dispatcher.served)
 
-        @serves_run(MIN)
+        @property
+        def bindings(self) -> list[Binding]:
+            return run_bindings(self.min_offset, MIN)
+
         def min_offset(self, run: Run) -> list[Buffer]:
             served.append(dispatcher.served)
             return []
@@ -446,14 +457,8 @@ def test_requests_are_timed_where_that_is_wanted() -> None:
 
 
 def test_requests_that_are_answered_together_are_timed_together() -> None:
-    class Together:
-        """Gives one answer for all."""
-
-        @serves_run(SEARCH)
-        def take(self, run: Run) -> list[Buffer]:
-            return [b"all"]
-
-    scene = Scene(Together())
+    one_for_all = run_bindings(lambda _: [b"all"], SEARCH)
+    scene = Scene(SimpleNamespace(bindings=one_for_all))
     times = scene.dispatcher.times = RpcTimes()
     scene.dispatcher.serve(scene.peer, [request(SEARCH.code)] * 3)
     assert counted(times) == {(SEARCH.code, 0, False, False): (3, 0)}

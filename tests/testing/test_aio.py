@@ -65,7 +65,10 @@ def test_each_call_is_the_servers(name: str) -> None:
 
 def test_it_has_what_the_server_has() -> None:
     public = {name for name in dir(Server) if not name.startswith("_")}
-    of_a_process = {"start", "stop", "pid", "ask", "aio", "why_not_consumed"}
+    of_a_process = {"start", "stop", "pid", "ask", "aio", "why_not_consumed"} | {
+        "has_clients",
+        "shut_down_clients",
+    }
     settings = {"client_settings", "consumer_settings"}
     missing = public - of_a_process - settings - set(dir(AioServer))
     assert missing == set()

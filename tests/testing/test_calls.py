@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,13 @@ from txrocketmq.client import ConsumeFrom
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.testing import calls
 from txrocketmq.testing.calls import ServerCalls
-from txrocketmq.testing.process import ServerProcess
 
 
 class Asked(ServerCalls):
     """Gives prepared answers, and notes what was asked."""
 
     def __init__(self, **answers: Any) -> None:
-        super().__init__(Path("nowhere"), {})
+        super().__init__()
         self.namesrv_addr = "n:1"
         self.answers = answers
         self.asked: list[tuple[Any, ...]] = []
@@ -31,6 +29,11 @@ class Asked(ServerCalls):
         if isinstance(answer, Exception):
             raise answer
         return answer(*arguments) if callable(answer) else answer
+
+    def advance(self, ms: int) -> None:
+        raise NotImplementedError
+
+    kill = pause = reset = restart = resume = lambda _: None  # type: ignore[assignment]
 
 
 LAG = {"T": [[0, 3, 5], [1, 2, 2]], "U": [[0, 0, 4]]}
@@ -129,12 +132,10 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     Client.made = []
     for name in ("StartedProducer", "StartedPushConsumer", "StartedLitePullConsumer"):
         monkeypatch.setattr(calls, name, type(name, (Client,), {}))
-    monkeypatch.setattr(ServerProcess, "stop", lambda _: None)
-    monkeypatch.setattr(ServerProcess, "reset", lambda _: None)
     return Client.made
 
 
-def test_clients_find_the_server_and_end_with_it(clients: list[Client]) -> None:
+def test_clients_find_the_server_and_are_shut_down_once(clients: list[Client]) -> None:
     it = Asked()
     it.producer("p", retry_times=1)
     it.consumer("T", group="g", poll_timeout_ms=1)
@@ -150,17 +151,19 @@ def test_clients_find_the_server_and_end_with_it(clients: list[Client]) -> None:
     assert push.arguments[:2] == ("testing", {"T": "a || b"})
     assert push.settings == {**own, "persist_interval_ms": 5}
     assert it.asked == [("ensure_topic", "T")] * 2
-    it.stop()
+    assert it.has_clients
+    it.shut_down_clients()
+    assert not it.has_clients
     assert [each.happened for each in clients] == [["start", "shutdown"]] * 3
-    it.stop()
+    it.shut_down_clients()
     assert [each.happened for each in clients] == [["start", "shutdown"]] * 3
 
 
-def test_one_producer_sends_until_a_reset(clients: list[Client]) -> None:
+def test_one_producer_sends_until_it_is_shut_down(clients: list[Client]) -> None:
     it = Asked()
     assert it.send("T", "one", tags="a") == "sent"
     it.send("T")
-    it.reset()
+    it.shut_down_clients()
     it.send("T", b"two")
     first, second = clients
     assert first.happened == ["start", ("T", b"one", "a"), ("T", b"", None), "shutdown"]

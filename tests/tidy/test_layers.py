@@ -124,3 +124,30 @@ def test_the_bare_names_are_refused(root: Path) -> None:
     said = done.stdout.splitlines()
     for part, line in zip(sorted(PARTS), said, strict=True):
         assert f"import txrocketmq.{part}, not {part}" in line
+
+
+MAY_CATCH_WHAT_IS_COLD = ("broker/store/", "broker/work/patience.py")
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute):
+            yield each.attr
+
+
+def test_one_module_waits_for_the_disk(
+    trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
+) -> None:
+    """Whoever else caught it would need a loop, a limit and a sentence of its own."""
+    found = [
+        f"{module}:{node.lineno} catches {name}"
+        for module in modules
+        if not str(module).startswith(MAY_CATCH_WHAT_IS_COLD)
+        for node in ast.walk(trees[module])
+        if isinstance(node, ast.ExceptHandler) and node.type is not None
+        for name in _named(node.type)
+        if name in ("NotInMemory", "NotYet")
+    ]
+    assert not found, listed(found)

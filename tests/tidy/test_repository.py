@@ -88,9 +88,7 @@ def test_links_of_the_pages_resolve(
 def test_modules_that_pages_name_exist(
     root: Path, repository_files: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
-    """A path in backticks, as in `broker/tables/topic.py`, is a file or folder of the
-    repository.
-    """
+    """A path in backticks, as in `broker/tables/topic.py`, is in the repository."""
     pages = [path for path in repository_files if path.suffix == ".md"]
     gone = [
         f"{page.relative_to(root)}: {name}"

@@ -12,7 +12,7 @@ PLACES = ("remoting", "namesrv", "broker", "client")
 BY_HAND = {
     "remoting/primitives/packing.py": (6, "the one place that makes layouts of declarations"),
     "remoting/settings/config_file.py": (1, "units of UTF-16 in an escape"),
-    "remoting/message/allocate.py": (1, "a number out of a digest"),
+    "remoting/message/allocation.py": (1, "a number out of a digest"),
     "remoting/message/tags.py": (4, "arithmetic on many hashes at once, in wide integers"),
     "remoting/protocol/body/pop.py": (3, "a set of bits as Java's BitSet writes it"),
     "broker/store/log/long_run.py": (1, "places of records of one length, with what lies between"),

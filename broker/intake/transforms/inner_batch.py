@@ -47,9 +47,7 @@ class InnerBatch:
         self._attributes_of = attributes_of
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Refuses a batch to a topic of plain queues, and one that does not tell its number of
-        messages.
-        """
+        """Refuses a batch to a topic of plain queues, and one that does not tell its length."""
         attributes = self._attributes_of(message.topic)
         why = why_nothing_is_taken(attributes)
         if why:

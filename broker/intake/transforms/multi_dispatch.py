@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH, is_light, listed
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
+from txrocketmq.broker.store.queues.light_queues import is_light, listed
 from txrocketmq.broker.tables.topic import validate_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -24,9 +25,7 @@ from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, may_enter_light
 
 
 class MultiDispatch:
-    """Marks such messages for the store. This is the last of all transforms, as it needs the final
-    topic.
-    """
+    """Marks such messages for the store. It is the last transform, as it needs the final topic."""
 
     acts_on = ActsOn(properties=frozenset({names.INNER_MULTI_DISPATCH}), ways=ALL_WAYS & ~Way.BATCH)
 

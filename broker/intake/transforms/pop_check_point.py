@@ -11,7 +11,7 @@ from txrocketmq.broker.intake.transform import ActsOn
 from txrocketmq.remoting.message import properties as names
 
 
-class PopCheckPoint:
+class PopCheckPointProperty:
     """Removes the property POP_CK."""
 
     acts_on = ActsOn(properties=frozenset({names.POP_CK}), ways=Way.SEND)

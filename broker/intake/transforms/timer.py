@@ -74,9 +74,7 @@ class Timer:
 
 
 def _deliver_ms(message: InnerMessage, now_ms: int) -> int | None:
-    """Returns when the message is to be delivered, in ms; None when its property is not a
-    number.
-    """
+    """Returns when the message is due, in ms; None when its property is not a number."""
     properties = message.properties
     if names.TIMER_DELAY_SEC in properties:
         delay = _long(properties[names.TIMER_DELAY_SEC])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from txrocketmq.broker.processors.admin.paging import Page
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.attributes import AttributeChangeError
@@ -18,7 +19,6 @@ from txrocketmq.broker.tables.clients import Consumers
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import validate_group
-from txrocketmq.broker.work.paging import Page
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -82,9 +82,7 @@ class AdminGroupProcessor:
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
     def update_list(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Creates or changes several groups; all names are checked before the first group is
-        created.
-        """
+        """Creates or changes several groups; all names are checked before the first is made."""
         return self._walks.soon(self._update_list(request.body))
 
     def _update_list(self, body: bytes) -> Walk:
@@ -207,9 +205,7 @@ class AdminGroupProcessor:
     def subscription(
         self, request: Request[QuerySubscriptionByConsumerRequestHeader]
     ) -> Reply[NoHeader]:
-        """Returns the subscription of a group's consumers to a topic; nothing when none is
-        connected.
-        """
+        """Returns the subscription of a group's consumers to a topic; none without consumers."""
         header = request.header
         group = self._consumers.group(header.group)
         wanted = group.subscriptions.get(header.topic or "") if group is not None else None

@@ -71,9 +71,7 @@ class AdminOffsetProcessor:
 
     @serves(calls.INVOKE_BROKER_TO_RESET_OFFSET)
     def reset(self, request: Request[ResetOffsetRequestHeader]) -> Reply[NoHeader] | PendingReply:
-        """Moves a group's offsets to a time (negative: to the end) or, in one queue, to an
-        offset.
-        """
+        """Moves a group's offsets to a time (negative: the end) or, in one queue, to an offset."""
         return self._walks.answer(self._reset(request))
 
     def _reset(self, request: Request[ResetOffsetRequestHeader]) -> Walk:

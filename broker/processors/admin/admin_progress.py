@@ -74,9 +74,7 @@ class AdminProgressProcessor:
     def group(
         self, request: Request[GetConsumeStatsRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Returns the progress of one group, in one topic, in some, or in all that it has offsets
-        of.
-        """
+        """Returns the progress of a group in one topic, in some, or in all it has offsets of."""
         return self._walks.answer(self._group(request.header))
 
     def _group(self, header: GetConsumeStatsRequestHeader) -> Walk:
@@ -104,9 +102,7 @@ class AdminProgressProcessor:
     def everything(
         self, request: Request[GetConsumeStatsInBrokerHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Returns the progress of all groups in all topics, or only in order topics, and the total
-        lag.
-        """
+        """Returns the progress of all groups in all or in order topics, and the total lag."""
         return self._walks.answer(self._everything(only_order=request.header.is_order))
 
     def _everything(self, *, only_order: bool) -> Walk:
@@ -144,9 +140,7 @@ class AdminProgressProcessor:
     def time_span(
         self, request: Request[QueryConsumeTimeSpanRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Returns when the messages of a topic's queues were stored, and those that a group has
-        reached.
-        """
+        """Returns when the messages of a topic were stored, and those a group has reached."""
         return self._walks.answer(self._time_span(request.header, request.now_ms))
 
     def _time_span(self, header: QueryConsumeTimeSpanRequestHeader, now_ms: int) -> Walk:
@@ -164,11 +158,9 @@ class AdminProgressProcessor:
             yield
         return Reply(body=body.end())
 
-    def _span(
-        self, topic: str, group: str, queue_id: int, now_ms: int, *, only_in_memory: bool
-    ) -> QueueTimeSpan:
+    def _span(self, topic: str, group: str, queue_id: int, now_ms: int) -> QueueTimeSpan:
         store = self._store
-        stored_ms = partial(store.store_time_at, topic, queue_id, only_in_memory=only_in_memory)
+        stored_ms = partial(store.store_time_at, topic, queue_id)
         top = store.max_offset(topic, queue_id)
         first_ms = stored_ms(store.min_offset(topic, queue_id))
         offset = self._offsets.query(group, topic, queue_id)

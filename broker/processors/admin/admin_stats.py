@@ -29,7 +29,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.base import Body
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
@@ -116,7 +116,7 @@ class AdminStatsProcessor:
             **store.runtime_info(steady_ms),
             **{
                 f"scheduleMessageOffset_{level}": f"{offset},{top}"
-                for level, (offset, top) in self._schedule.progress().items()
+                for level, (offset, top) in self._schedule.offsets.progress().items()
             },
             **_IDLE,
             **self._timers.runtime_info(self._now_ms()),
@@ -236,7 +236,7 @@ def _connections(content: Body, members: list[Client]) -> Walk:
     """Fills a body with the connections of these members, and answers with it."""
     body = BodyPieces({**content.to_json(), "connectionSet": HOLE}, "[]")
     for each in members:
-        connection = Connection(
+        connection = ClientConnection(
             client_id=each.client_id,
             client_addr=each.peer.remote_address,
             language=each.language,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from txrocketmq.broker.processors.admin.paging import Page
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
@@ -26,7 +27,6 @@ from txrocketmq.broker.tables.attributes import (
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics, validate_topic
-from txrocketmq.broker.work.paging import Page
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -55,8 +55,7 @@ from txrocketmq.remoting.protocol.topic import (
 )
 from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
-"""How many queues a topic may have. The original has no limit, and fails when there are too
-many."""
+"""How many queues a topic may have. The original has no limit, and fails with too many."""
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 

@@ -20,7 +20,7 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.clients import Client, Consumers
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
@@ -53,7 +53,7 @@ class CallClientProcessor:
         groups: SubscriptionGroups,
         consumers: Consumers,
         store: MessageStore,
-        cold_reads: ColdReads,
+        patience: Patience,
         walks: Walks,
     ) -> None:
         self._config = config
@@ -61,7 +61,7 @@ class CallClientProcessor:
         self._groups = groups
         self._consumers = consumers
         self._store = store
-        self._cold_reads = cold_reads
+        self._patience = patience
         self._walks = walks
 
     @serves(admin.GET_CONSUMER_RUNNING_INFO)
@@ -77,11 +77,9 @@ class CallClientProcessor:
         self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
     ) -> Reply[Any] | PendingReply:
         """Has a consumer consume a stored message now."""
-        return self._cold_reads.answer(request.peer, partial(self._consume, request.header))
+        return self._patience.answer(request.peer, partial(self._consume, request.header))
 
-    def _consume(
-        self, header: ConsumeMessageDirectlyResultRequestHeader, *, only_in_memory: bool
-    ) -> PendingReply:
+    def _consume(self, header: ConsumeMessageDirectlyResultRequestHeader) -> PendingReply:
         topic = self._topics.get(header.topic or "")
         group = self._groups.expected(header.consumer_group)
         told = dataclasses.replace(
@@ -93,17 +91,17 @@ class CallClientProcessor:
         return self._call(
             admin.CONSUME_MESSAGE_DIRECTLY,
             told,
-            self._record(header.msg_id or "", only_in_memory=only_in_memory),
+            self._record(header.msg_id or ""),
             header.consumer_group,
             header.client_id or "",
         )
 
-    def _record(self, msg_id: str, *, only_in_memory: bool) -> bytes:
+    def _record(self, msg_id: str) -> bytes:
         try:
             at = decode_message_id(msg_id).commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        record = self._store.message_at(at, only_in_memory=only_in_memory)
+        record = self._store.message_at(at)
         if record is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {at}"

@@ -17,12 +17,10 @@ ClientManageProcessor, ConsumerManageProcessor.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
-from txrocketmq.broker.filter.expression import ExpressionError, NotCompiled
+from txrocketmq.broker.filter.expression import ExpressionError
 from txrocketmq.broker.tables.clients import (
     CLUSTERING,
     CONSUME_PASSIVELY,
@@ -106,7 +104,7 @@ class HeartbeatProcessor:
                 is_first = False
             return self._walks.soon(self._take(request, data))
 
-        return _when_compiled(request, take)
+        return self._walks.patience.answer(request.peer, take)
 
     def _take(self, request: Request[HeartbeatRequestHeader], data: HeartbeatData) -> Walk:
         """Registers consumers, their filters and producers, while their client is there."""
@@ -179,8 +177,7 @@ class HeartbeatProcessor:
         return True
 
     def _misses_subscriptions(self, group_name: str) -> bool:
-        """Whether the group is known without subscriptions: the broker was started after its
-        clients.
+        """Whether the group has no subscriptions: the broker was started after its clients.
 
         The original asks for subscriptions only when a fingerprint changes, so it never gets them.
         """
@@ -225,7 +222,7 @@ class HeartbeatProcessor:
         wanted = body.subscription_data
         if wanted is None or wanted.expression_type in (TAG, ""):
             return Reply()
-        return _when_compiled(request, lambda: self._check(wanted))
+        return self._walks.patience.answer(request.peer, lambda: self._check(wanted))
 
     def _check(self, wanted: SubscriptionData) -> Reply[NoHeader]:
         if not self._filters.is_enabled:
@@ -241,33 +238,6 @@ class HeartbeatProcessor:
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
             ) from None
         return Reply()
-
-
-def _when_compiled(
-    request: Request[Any], answer: Callable[[], Reply[NoHeader] | PendingReply]
-) -> Reply[NoHeader] | PendingReply:
-    """Returns the answer, or the promise of it while expressions that it needs are compiled."""
-    try:
-        return answer()
-    except NotCompiled as found:
-        waiting = found
-    pending = PendingReply()
-
-    def again() -> None:
-        try:
-            outcome = answer()
-        except NotCompiled as more:
-            more.then(request.peer, again)
-        except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
-            pending.resolve(error)
-        else:
-            if isinstance(outcome, PendingReply):
-                outcome.then(pending.resolve)
-            else:
-                pending.resolve(outcome)
-
-    waiting.then(request.peer, again)
-    return pending
 
 
 def _ids(group: ConsumerGroup) -> Walk:

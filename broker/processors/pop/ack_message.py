@@ -16,23 +16,26 @@ Java: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.pop.metrics import ACK, CK
 from txrocketmq.broker.pop.order_info import NOT_FOUND
 from txrocketmq.broker.pop.pop import Pop
-from txrocketmq.broker.pop.records import MAX_MESSAGES, Key, check_point
+from txrocketmq.broker.pop.records import MAX_MESSAGES, MergeKey, check_point
 from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pop.pop_checks import PopChecks
+from txrocketmq.broker.processors.send.writes import Outcome, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.work.walks import Walk, Walks
-from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
+from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Run, serves, serves_run
+from txrocketmq.remoting.dispatch import Run, serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.pop import (
@@ -51,10 +54,23 @@ from txrocketmq.remoting.protocol.pop import (
 
 _LONG_MAX = 2**63 - 1
 _AHEAD_MS = 1_000
-_MOST_ACKS = 100
-"""How many messages are acknowledged in one run, with one write; others then have their turn."""
 _NOT_DURABLE = "too many check points wait to be durable: the disk does not keep up"
 _NOTHING = "the body names no messages that are acknowledged"
+
+
+class Ack:
+    """An acknowledgement of which a record is to be written, with the name of its check point."""
+
+    __slots__ = ("_key", "_processor", "record")
+
+    def __init__(self, processor: AckMessageProcessor, key: MergeKey, record: InnerMessage) -> None:
+        self._processor = processor
+        self._key = key
+        self.record = record
+
+    def settled(self, status: PutStatus) -> Reply[NoHeader] | ResponseError:
+        """Counts if its record was stored."""
+        return self._processor.acked(self._key, status)
 
 
 class AckMessageProcessor:
@@ -77,42 +93,46 @@ class AckMessageProcessor:
         self._pop = parts
         self._walks = walks
 
-    @serves_run(pop.ACK_MESSAGE)
-    def ack(self, run: Run) -> list[Buffer]:
-        """Acknowledges one message for each request; the records of a whole run are written at
-        once.
-        """
-        records: list[InnerMessage] = []
-        outcomes: list[Key | Exception | None] = []
-        for command in run.commands:
-            if len(outcomes) >= _MOST_ACKS:
-                run.end_before(command)
-                break
-            try:
-                outcomes.append(self._ack_one(run, command, records))
-            except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
-                outcomes.append(error)
-        statuses = iter(self._intake.take(records, run.now_ms) if records else ())
-        out: list[Buffer] = []
-        for command, outcome in zip(run.commands, outcomes, strict=True):
-            reply: Reply[NoHeader] | Exception = Reply()
-            if isinstance(outcome, Exception):
-                reply = outcome
-            elif outcome is not None:
-                try:
-                    self._written(outcome, ACK, next(statuses))
-                    self._pop.in_flight.add(outcome.topic, outcome.group, outcome.queue_id, -1)
-                except ResponseError as error:
-                    reply = error
-            out += run.answer(command, reply)
-        return out
+    @writes(pop.ACK_MESSAGE)
+    def read_ack(
+        self,
+        run: Run,
+        commands: Sequence[RemotingCommand],
+        messages: list[PutMessage],
+        outcomes: list[Outcome],
+    ) -> int:
+        """Acknowledges one message."""
+        command = commands[0]
+        run.work += 1
+        ack: Ack | None = None
+        outcome: Any = None
+        try:
+            ack = self._ack_one(run, command)
+            if ack is not None:
+                self._intake.admit(ack.record, run.now_ms)
+                put = ack.record.to_put()
+                # A plain tuple costs less than an Outcome.
+                outcome = command, len(messages), 1, b"", None, False, ack, None
+                messages.append(put)
+        except NotTaken as reason:
+            instead = ack.settled(reason.status) if ack is not None else reason
+            outcome = Outcome(command, 0, 0, instead=instead)
+        except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
+            outcome = Outcome(command, 0, 0, instead=error)
+        outcomes.append(outcome or Outcome(command, 0, 0, instead=Reply()))
+        return 1
 
-    def _ack_one(
-        self, run: Run, command: RemotingCommand, records: list[InnerMessage]
-    ) -> Key | None:
-        """Takes an acknowledgement; adds its record if one is needed, and then returns its check
-        point's name.
-        """
+    def acked(self, key: MergeKey, status: PutStatus) -> Reply[NoHeader] | ResponseError:
+        """Notes that the record of an acknowledgement was stored, or not; returns the answer."""
+        try:
+            self._written(key, ACK, status)
+        except ResponseError as error:
+            return error
+        self._pop.in_flight.add(key.topic, key.group, key.queue_id, -1)
+        return Reply()
+
+    def _ack_one(self, run: Run, command: RemotingCommand) -> Ack | None:
+        """Takes an acknowledgement; returns it if a record of it is needed."""
         header = AckMessageRequestHeader.decode(command.ext_fields)
         check_no_lite_topic(header.lite_topic)
         topic, queue_id, offset = header.topic, header.queue_id, header.offset
@@ -127,7 +147,7 @@ class AckMessageProcessor:
                 f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{least}~{most}",
             )
         handle = _parsed(header.extra_info)
-        key = Key(
+        key = MergeKey(
             topic, header.consumer_group, queue_id, handle.start_offset, handle.pop_time,
             handle.broker_name,
         )  # fmt: skip
@@ -141,8 +161,8 @@ class AckMessageProcessor:
         self._check_revive_queue(revive_queue_id)
         revive_ms = handle.pop_time + handle.invisible_time
         revive_topic = self._pop.revive_topic
-        records.append(revive_topic.ack(key, offset, revive_ms, revive_queue_id, run.now_ms))
-        return key
+        record = revive_topic.ack(key, offset, revive_ms, revive_queue_id, run.now_ms)
+        return Ack(self, key, record)
 
     @serves(pop.BATCH_ACK_MESSAGE)
     def batch_ack(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
@@ -187,7 +207,7 @@ class AckMessageProcessor:
         if not distances:
             return
         offsets = ack.offsets(distances)
-        key = Key(topic, group, queue_id, ack.start_offset, ack.pop_time, broker_name)
+        key = MergeKey(topic, group, queue_id, ack.start_offset, ack.pop_time, broker_name)
         if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
             for offset in offsets:
                 self._ack_in_order(key, offset, ack.invisible_time, peer)
@@ -222,7 +242,7 @@ class AckMessageProcessor:
         if handle.revive_queue_id == ORDER_REVIVE_QUEUE:
             return self._change_in_order(header, handle, now_ms)
         pop_time = _later(handle.pop_time, now_ms)
-        key = Key(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
+        key = MergeKey(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
         old = key._replace(start_offset=handle.start_offset, pop_time=handle.pop_time)
         has_batches = self._store.has_batches(topic)
         point = check_point(
@@ -249,7 +269,7 @@ class AckMessageProcessor:
 
     def _ack(
         self,
-        key: Key,
+        key: MergeKey,
         offsets: Sequence[int],
         revive_ms: int,
         revive_queue_id: int,
@@ -271,18 +291,18 @@ class AckMessageProcessor:
                 f" {self._config.revive_queue_num}",
             )
 
-    def _put(self, record: InnerMessage, key: Key, kind: str, now_ms: int) -> None:
+    def _put(self, record: InnerMessage, key: MergeKey, kind: str, now_ms: int) -> None:
         (status,) = self._intake.take([record], now_ms)
         self._written(key, kind, status)
 
-    def _written(self, key: Key, kind: str, status: PutStatus) -> None:
+    def _written(self, key: MergeKey, kind: str, status: PutStatus) -> None:
         self._pop.metrics.wrote(key, kind, status.name)
         if status is not PutStatus.PUT_OK:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"it cannot be written now: {status.name}"
             )
 
-    def _ack_in_order(self, key: Key, offset: int, invisible_ms: int, peer: Peer) -> None:
+    def _ack_in_order(self, key: MergeKey, offset: int, invisible_ms: int, peer: Peer) -> None:
         topic, group, queue_id = key.topic, key.group, key.queue_id
         committed = self._offsets.query(group, topic, queue_id)
         if offset < committed:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from txrocketmq.broker.cluster.topic_routes import Queues, TopicRoutes
+from txrocketmq.broker.cluster.topic_routes import QueueList, TopicRoutes
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
@@ -27,7 +27,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.allocate import (
+from txrocketmq.remoting.message.allocation import (
     STRATEGIES,
     Strategy,
     consistent_hash,
@@ -78,7 +78,7 @@ class AssignmentProcessor:
         wanted = QueryAssignmentRequestBody.decode(request.body, SHORT_BYTES)
         pending = PendingReply()
 
-        def found(queues: Queues | None) -> None:
+        def found(queues: QueueList | None) -> None:
             self._walks.begin(self._assigned(wanted, queues), pending.resolve)
 
         topic = wanted.topic or ""
@@ -90,7 +90,7 @@ class AssignmentProcessor:
         return pending
 
     def _assigned(
-        self, wanted: QueryAssignmentRequestBody, queues: Queues | None
+        self, wanted: QueryAssignmentRequestBody, queues: QueueList | None
     ) -> Steps[Reply[NoHeader]]:
         mode = self._mode(wanted.topic or "", wanted.consumer_group or "")
         shared = None if queues is None else (yield from self._shared(wanted, queues, mode))
@@ -119,9 +119,9 @@ class AssignmentProcessor:
     def _shared(
         self,
         wanted: QueryAssignmentRequestBody,
-        queues: Queues,
+        queues: QueueList,
         mode: SetMessageRequestModeRequestBody,
-    ) -> Steps[Queues | None]:
+    ) -> Steps[QueueList | None]:
         if wanted.message_model == BROADCASTING or not self._config.server_load_balancer_enable:
             return queues
         group = self._consumers.group(wanted.consumer_group or "")
@@ -170,8 +170,8 @@ class AssignmentProcessor:
 
 
 def _shared_for_pop(
-    strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str], share: int
-) -> Steps[Queues]:
+    strategy: Strategy, client_id: str, queues: QueueList, client_ids: list[str], share: int
+) -> Steps[QueueList]:
     """The queues of a client that pops, and those of `share` other clients (allocate4Pop)."""
     if share <= 0 or share >= len(client_ids) - 1:
         return [replace(queue, queue_id=-1) for queue in queues]
@@ -189,7 +189,7 @@ def _shared_for_pop(
 
 
 def _allocated(
-    strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str]
+    strategy: Strategy, client_id: str, queues: QueueList, client_ids: list[str]
 ) -> Steps[list[MessageQueue]]:
     """The queues of a client; the only strategy with much to do takes small steps."""
     if strategy is consistent_hash:

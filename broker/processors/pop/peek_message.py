@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from txrocketmq.broker.pop.messages import one_by_one
 from txrocketmq.broker.pop.queues import PopQueues
@@ -68,15 +69,11 @@ class PeekMessageProcessor:
     def peek(self, request: Request[PeekMessageRequestHeader]) -> PendingReply:
         """Answers with messages, or with none."""
         pending = PendingReply()
-
-        def attempt(only_in_memory: bool) -> Steps[Reply[PopMessageResponseHeader]]:  # noqa: FBT001
-            return self._peek(request, only_in_memory=only_in_memory)
-
-        self._attempts.begin(request.peer, attempt, pending)
+        self._attempts.begin(request.peer, partial(self._peek, request), pending)
         return pending
 
     def _peek(
-        self, request: Request[PeekMessageRequestHeader], *, only_in_memory: bool
+        self, request: Request[PeekMessageRequestHeader]
     ) -> Steps[Reply[PopMessageResponseHeader]]:
         header = request.header
         self._checks.broker("peeking")
@@ -103,7 +100,6 @@ class PeekMessageProcessor:
                         each.topic_name or "",
                         at if queue_id >= 0 else (first + at) % count,
                         found,
-                        only_in_memory=only_in_memory,
                     )
                     yield
         code, status = ResponseCode.PULL_NOT_FOUND, GetMessageStatus.NO_MESSAGE_IN_QUEUE
@@ -116,13 +112,7 @@ class PeekMessageProcessor:
         return Reply(answer, found.buffers, code, status.name)
 
     def _peek_queue(
-        self,
-        header: PeekMessageRequestHeader,
-        topic: str,
-        queue_id: int,
-        found: _Found,
-        *,
-        only_in_memory: bool,
+        self, header: PeekMessageRequestHeader, topic: str, queue_id: int, found: _Found
     ) -> None:
         offset = self._queues.offset(topic, header.consumer_group, queue_id)
         found.rest += self._store.max_offset(topic, queue_id) - offset
@@ -130,9 +120,7 @@ class PeekMessageProcessor:
         if left <= 0 or found.size_bytes >= _MOST_BYTES:
             return
         for _ in range(2):
-            result = self._store.get(
-                topic, queue_id, offset, left, _MOST_BYTES, only_in_memory=only_in_memory
-            )
+            result = self._store.get(topic, queue_id, offset, left, _MOST_BYTES)
             if result.status not in _MOVED:
                 break
             offset = result.next_begin_offset

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.pop.polling import PopPolling, Watch
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
-from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.disk.steps import Steps, patient
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import ColdReads
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -30,10 +27,9 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 MAX_INVISIBLE_MS = 2**40
 """The longest invisible time in ms, some 34 years; a greater number is refused."""
-_MOST_COLD_READS = 16
 
-Attempt = Callable[[bool], Steps[Reply[Any] | None]]
-"""The steps of an attempt, which is told whether it is to look only at what is in memory."""
+Attempt = Callable[[], Steps[Reply[Any] | None]]
+"""Makes the steps of an attempt."""
 
 
 class PopChecks:
@@ -132,15 +128,12 @@ def _no_queue(code: ResponseCode, topic: TopicConfig, queue_id: int, peer: Peer)
 class Attempts:
     """Runs the attempts of requests, in slices, until they have an outcome.
 
-    An attempt that would have to wait for the disk raises NotInMemory, and is repeated after a
-    thread has read what is missing. After many reads it is called with False: it has to wait for
-    the disk then. An attempt that needs an expression that is still being compiled raises
-    NotCompiled, and is repeated after that. One whose peer has gone ends where it is.
+    An attempt that needs what is not there yet, messages from the disk or an expression that is
+    still being compiled, is repeated when that is there. One whose peer has gone ends where it is.
     """
 
-    def __init__(self, walks: Walks, cold_reads: ColdReads) -> None:
+    def __init__(self, walks: Walks) -> None:
         self._walks = walks
-        self._cold_reads = cold_reads
 
     def begin(
         self, peer: Peer, attempt: Attempt, pending: PendingReply, held: Held | None = None
@@ -148,36 +141,16 @@ class Attempts:
         """Resolves `pending` with the result of an attempt, unless that is None: then the request
         is held, at `held`.
         """
-        self._begin(peer, attempt if held is None else held.attempt(attempt), pending, held, 0)
-
-    def _begin(
-        self, peer: Peer, attempt: Attempt, pending: PendingReply, held: Held | None, reads: int
-    ) -> None:
-        def after(cold: NotInMemory) -> None:
-            if cold.read.error is None:
-                self._begin(peer, attempt, pending, held, reads + 1)
-            else:
-                remark = f"messages could not be read from the disk: {cold.read.error}"
-                pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
 
         def ended(outcome: Reply[Any] | Exception | None) -> None:
-            if isinstance(outcome, NotInMemory):
-                if not self._cold_reads.add(peer, outcome.read, lambda: after(outcome)):
-                    remark = (
-                        "too many pulls wait for messages that are not in memory: the disk is too"
-                        " slow"
-                    )
-                    pending.resolve(ResponseError(ResponseCode.SYSTEM_BUSY, remark))
-            elif isinstance(outcome, NotCompiled):
-                outcome.then(peer, lambda: self._begin(peer, attempt, pending, held, reads))
-            elif outcome is not None:
+            if outcome is not None:
                 pending.resolve(outcome)
 
-        steps = _while_connected(peer, attempt(reads < _MOST_COLD_READS))
-        if not self._walks.begin(steps, ended):
-            pending.is_work = True
-            if held is not None:
-                held.pause()
+        steps = patient(attempt)
+        begun = self._walks.begin(steps if held is None else held.watched(steps), ended, peer)
+        pending.is_work |= begun.is_in_turns
+        if held is not None and not begun.has_ended:
+            held.pause()
 
 
 class Held:
@@ -196,31 +169,14 @@ class Held:
         """Begins to watch for arrivals: the attempt goes on in a later turn."""
         self._watch = self._polling.watch(*self._place[:2])
 
-    def attempt(self, attempt: Attempt) -> Attempt:
-        """Makes the attempt that also ends the watch."""
-
-        def watched(only_in_memory: bool) -> Steps[Reply[Any] | None]:  # noqa: FBT001
-            try:
-                found = yield from attempt(only_in_memory)
-            finally:
-                watch, self._watch = self._watch, None
-                if watch is not None:
-                    watch.end()
-            if found is None and watch is not None and watch.has_missed:
-                self._polling.notify(*self._place)
-            return found
-
-        return watched
-
-
-def _while_connected(peer: Peer, steps: Steps[Reply[Any] | None]) -> Steps[Reply[Any] | None]:
-    while True:
+    def watched(self, steps: Steps[Reply[Any] | None]) -> Steps[Reply[Any] | None]:
+        """Takes the steps, and ends the watch with them."""
         try:
-            next(steps)
-        except StopIteration as end:
-            result: Reply[Any] | None = end.value
-            return result
-        if not peer.connected:
-            steps.close()
-            return None
-        yield
+            found = yield from steps
+        finally:
+            watch, self._watch = self._watch, None
+            if watch is not None:
+                watch.end()
+        if found is None and watch is not None and watch.has_missed:
+            self._polling.notify(*self._place)
+        return found

@@ -16,10 +16,11 @@ Java: PopMessageProcessor.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError
-from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopPolling, Waiting
+from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopPolling, PopRequest
 from txrocketmq.broker.pop.queues import Popped, PopQueues, Wanted
 from txrocketmq.broker.processors.pop.pop_checks import Attempts, Held, PopChecks
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter, filter_by, filter_of
@@ -82,20 +83,12 @@ class PopMessageProcessor:
         self, request: Request[PopMessageRequestHeader], born_ms: int, pending: PendingReply
     ) -> None:
         header = request.header
-
-        def attempt(only_in_memory: bool) -> Steps[PopReply | None]:  # noqa: FBT001
-            return self._pop(request, born_ms, pending, only_in_memory=only_in_memory)
-
+        attempt = partial(self._pop, request, born_ms, pending)
         place = Held(self._polling, header.topic, header.consumer_group, header.queue_id)
         self._attempts.begin(request.peer, attempt, pending, place)
 
     def _pop(
-        self,
-        request: Request[PopMessageRequestHeader],
-        born_ms: int,
-        pending: PendingReply,
-        *,
-        only_in_memory: bool,
+        self, request: Request[PopMessageRequestHeader], born_ms: int, pending: PendingReply
     ) -> Steps[PopReply | None]:
         """Pops for a request; returns None when the answer comes later."""
         header, now_ms = request.header, self._now_ms()
@@ -127,7 +120,7 @@ class PopMessageProcessor:
             priority_factor(group.attributes),
         )
         self._checks.make_group(header.consumer_group)
-        popped = yield from self._queues.pop(wanted, topic, now_ms, only_in_memory=only_in_memory)
+        popped = yield from self._queues.pop(wanted, topic, now_ms)
         if popped.count:
             if popped.rest > 0:
                 self._polling.notify(wanted.topic, wanted.group, wanted.queue_id)
@@ -142,7 +135,7 @@ class PopMessageProcessor:
         popped: Popped,
         wanted: Wanted,
     ) -> PopReply | None:
-        waiting = Waiting(
+        waiting = PopRequest(
             request.peer, wanted.topic, wanted.group, wanted.queue_id, 0,
             lambda: self._attempt(request, born_ms, pending),
         )  # fmt: skip

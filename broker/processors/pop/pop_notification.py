@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
-from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, Waiting
+from txrocketmq.broker.pop.polling import ANY_QUEUE, PollingResult, PopRequest
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.processors.pop.pop_checks import Attempts, Held, PopChecks
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -69,10 +70,7 @@ class PopNotificationProcessor:
         self, request: Request[NotificationRequestHeader], born_ms: int, pending: PendingReply
     ) -> None:
         header = request.header
-
-        def attempt(_: bool) -> Steps[Reply[NotificationResponseHeader] | None]:  # noqa: FBT001
-            return self._look(request, born_ms, pending)
-
+        attempt = partial(self._look, request, born_ms, pending)
         place = Held(self._pop.notifications, header.topic, header.consumer_group, header.queue_id)
         self._attempts.begin(request.peer, attempt, pending, place)
 
@@ -87,7 +85,7 @@ class PopNotificationProcessor:
         has_message = yield from self._has_message(header, topic)
         is_full = False
         if not has_message:
-            waiting = Waiting(
+            waiting = PopRequest(
                 request.peer, header.topic, header.consumer_group,
                 max(header.queue_id, ANY_QUEUE), 0,
                 lambda: self._attempt(request, born_ms, pending),

@@ -19,7 +19,7 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -54,7 +54,7 @@ class OffsetProcessor:
         store: MessageStore,
         schedule: Schedule,
         walks: Walks,
-        cold_reads: ColdReads,
+        patience: Patience,
     ) -> None:
         self._offsets = offsets
         self._groups = groups
@@ -62,7 +62,7 @@ class OffsetProcessor:
         self._store = store
         self._schedule = schedule
         self._walks = walks
-        self._cold_reads = cold_reads
+        self._patience = patience
 
     @serves(calls.QUERY_CONSUMER_OFFSET)
     def query(
@@ -72,22 +72,20 @@ class OffsetProcessor:
         header = request.header
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset == NOT_FOUND:
-            return self._cold_reads.answer(request.peer, partial(self._first_offset, header))
+            return self._patience.answer(request.peer, partial(self._first_offset, header))
         return Reply(QueryConsumerOffsetResponseHeader(offset=offset))
 
     def _first_offset(
-        self, header: QueryConsumerOffsetRequestHeader, *, only_in_memory: bool
+        self, header: QueryConsumerOffsetRequestHeader
     ) -> Reply[QueryConsumerOffsetResponseHeader]:
-        """Answers 0 if the queue's first message is in memory or has yet to come; otherwise
-        refuses.
-        """
+        """Answers 0 if the queue's first message is in memory or yet to come, or refuses."""
         store = self._store
         if (
             header.set_zero_if_not_found is not False
             and store.min_offset(header.topic, header.queue_id) <= 0
             and (
                 store.max_offset(header.topic, header.queue_id) == 0
-                or store.is_recent(header.topic, header.queue_id, 0, only_in_memory=only_in_memory)
+                or store.is_recent(header.topic, header.queue_id, 0)
             )
         ):
             return Reply(QueryConsumerOffsetResponseHeader(offset=0))
@@ -128,7 +126,7 @@ class OffsetProcessor:
     @serves(calls.GET_ALL_DELAY_OFFSET)
     def delay_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Returns how far each delay level is delivered."""
-        return Reply(body=encode_body(self._schedule.table()))
+        return Reply(body=encode_body(self._schedule.offsets.table()))
 
     @serves(calls.GET_MAX_OFFSET)
     def max_offset(
@@ -158,23 +156,20 @@ class OffsetProcessor:
     def search(
         self, request: Request[SearchOffsetRequestHeader]
     ) -> Reply[SearchOffsetResponseHeader] | PendingReply:
-        """Returns the offset of the first message stored at a time or later; or of the last one
-        before.
-        """
+        """Returns the offset of the first message stored at a time or later, or of the last."""
         header = request.header
         check_no_lite_topic(header.lite_topic)
 
-        def found(*, only_in_memory: bool) -> Reply[SearchOffsetResponseHeader]:
+        def found() -> Reply[SearchOffsetResponseHeader]:
             offset = self._store.offset_by_time(
                 header.topic,
                 header.queue_id,
                 header.timestamp,
                 upper=(header.boundary_type or "").lower() == "upper",
-                only_in_memory=only_in_memory,
             )
             return Reply(SearchOffsetResponseHeader(offset=offset))
 
-        return self._cold_reads.answer(request.peer, found)
+        return self._patience.answer(request.peer, found)
 
     @serves(calls.GET_EARLIEST_MSG_STORETIME)
     def earliest(
@@ -183,10 +178,8 @@ class OffsetProcessor:
         """Returns when the oldest message of a queue was stored; -1 if there is none."""
         header = request.header
 
-        def found(*, only_in_memory: bool) -> Reply[GetEarliestMsgStoretimeResponseHeader]:
-            stored_ms = self._store.earliest_store_time(
-                header.topic, header.queue_id, only_in_memory=only_in_memory
-            )
+        def found() -> Reply[GetEarliestMsgStoretimeResponseHeader]:
+            stored_ms = self._store.earliest_store_time(header.topic, header.queue_id)
             return Reply(GetEarliestMsgStoretimeResponseHeader(timestamp=stored_ms))
 
-        return self._cold_reads.answer(request.peer, found)
+        return self._patience.answer(request.peer, found)

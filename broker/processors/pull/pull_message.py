@@ -17,15 +17,15 @@ Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from txrocketmq.broker.filter.expression import NotCompiled
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import HeldRequest, LongPolling
 from txrocketmq.broker.pulls.message_filter import MessageFilter
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
 from txrocketmq.broker.store.get.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
@@ -36,7 +36,7 @@ from txrocketmq.broker.tables.attributes import has_batch_queues
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -49,9 +49,7 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
 _NO_BYTE_LIMIT = 2**31 - 1
-_MOST_COLD_READS = 16
-"""How many reads one pull may cause: queue units and records take one each. If more is missing, the
-pull waits for the disk in this thread, so that it ends at all."""
+_FOUND = GetMessageStatus.FOUND.name
 
 BROKER_FORBIDDEN = 1
 TOPIC_FORBIDDEN = 3
@@ -81,7 +79,7 @@ class PullMessageProcessor:
         store: MessageStore,
         stats: BrokerStats,
         polling: LongPolling,
-        cold_reads: ColdReads,
+        patience: Patience,
         broadcast_offsets: BroadcastOffsets,
     ) -> None:
         self._config = config
@@ -91,7 +89,7 @@ class PullMessageProcessor:
         self._store = store
         self._stats = stats
         self._polling = polling
-        self._cold_reads = cold_reads
+        self._patience = patience
         self._broadcast_offsets = broadcast_offsets
 
     @serves(pull.PULL_MESSAGE, pull.LITE_PULL_MESSAGE, vip=False)
@@ -101,68 +99,39 @@ class PullMessageProcessor:
         """Answers with messages, or with the reason for none; may wait for suspendTimeoutMillis."""
         header = request.header
         check_no_lite_topic(header.lite_topic)
-        found = self._run(request)
-        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
+        found = self._patience.answer(request.peer, partial(self._found_or_held, request))
+        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and Role(self._store.config).writes:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        if isinstance(found, NotInMemory | NotCompiled) or self._may_be_held(request, found):
-            pending = PendingReply()
-            self._wait(request, pending, found)
-            return pending
+        if isinstance(found, PendingReply):
+            # The body is dropped, so that a large one is not kept while the request waits.
+            request.command.body, request.command.ext_fields = b"", None
         return found
 
-    def _may_be_held(
-        self,
-        request: Request[PullMessageRequestHeader],
-        reply: Reply[PullMessageResponseHeader],
-    ) -> bool:
-        return reply.code == ResponseCode.PULL_NOT_FOUND and bool(
+    def _found_or_held(
+        self, request: Request[PullMessageRequestHeader]
+    ) -> Reply[PullMessageResponseHeader] | PendingReply:
+        """Runs a pull; holds it if there is no message yet, and it may be held."""
+        found = self._run(request)
+        if found.code == ResponseCode.PULL_NOT_FOUND and (
             request.header.sys_flag & PullSysFlag.SUSPEND
-        )
-
-    def _wait(
-        self,
-        request: Request[PullMessageRequestHeader],
-        pending: PendingReply,
-        found: Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled,
-        reads: int = 1,
-        *,
-        again: bool = True,
-    ) -> None:
-        """Resolves `pending` with the answer, after the disk read, the expression or the message
-        that it waits for.
-
-        `reads` counts the reads of this pull; with `again` it may be held until messages come.
-        """
-        # The body is dropped, so that a large one is not kept while the request waits.
-        request.command.body, request.command.ext_fields = b"", None
-
-        def go_on(reads: int, *, again: bool) -> None:
-            try:
-                found = self._run(request, only_in_memory=reads < _MOST_COLD_READS)
-                self._wait(request, pending, found, reads + 1, again=again)
-            except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
-                pending.resolve(error)
-
-        def after(read: ColdRead) -> None:
-            if read.error is None:
-                go_on(reads, again=again)
-            else:
-                remark = f"messages could not be read from the disk: {read.error}"
-                pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
-
-        if isinstance(found, NotInMemory):
-            read = found.read
-            if not self._cold_reads.add(request.peer, read, lambda: after(read)):
-                pending.resolve(_busy())
-        elif isinstance(found, NotCompiled):
-            found.then(request.peer, lambda: go_on(reads, again=again))
-        elif not (
-            again
-            and self._may_be_held(request, found)
-            and self._hold(request, lambda: go_on(1, again=False))
         ):
+            pending = PendingReply()
+            if self._hold(request, partial(self._resume, request, pending)):
+                return pending
+        return found
+
+    def _resume(self, request: Request[PullMessageRequestHeader], pending: PendingReply) -> None:
+        """Runs a pull that was held once more."""
+        try:
+            found = self._patience.answer(request.peer, partial(self._run, request))
+        except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
+            pending.resolve(error)
+            return
+        if isinstance(found, PendingReply):
+            found.then(pending.resolve)
+        else:
             pending.resolve(found)
 
     def _hold(self, request: Request[PullMessageRequestHeader], resume: Callable[[], None]) -> bool:
@@ -182,23 +151,19 @@ class PullMessageProcessor:
             )
         )
 
-    def _run(
-        self, request: Request[PullMessageRequestHeader], *, only_in_memory: bool = True
-    ) -> Reply[PullMessageResponseHeader] | NotInMemory | NotCompiled:
+    def _run(self, request: Request[PullMessageRequestHeader]) -> Reply[PullMessageResponseHeader]:
+        """Serves a pull by what there is now; raises NotYet."""
         header = request.header
         group = self._subscriptions.group(header)
         topic = self._topic(request)
-        try:
-            wanted = self._subscriptions.wanted(header, group)
-            member = self._broadcast_offsets.client_of(header, request.peer)
-            result = self._get(header, member, wanted, only_in_memory=only_in_memory)
-        except (NotInMemory, NotCompiled) as wait:
-            return wait
+        wanted = self._subscriptions.wanted(header, group)
+        member = self._broadcast_offsets.client_of(header, request.peer)
+        result = self._get(header, member, wanted)
         self._subscriptions.make_group(header)
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
-        code = _CODES.get(result.status)
+        code = ResponseCode.SUCCESS if result.count else _CODES.get(result.status)
         if code is None:  # nothing in the queue
             moved = header.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
@@ -216,14 +181,17 @@ class PullMessageProcessor:
         if not result.max_offset and has_batch_queues(topic.attributes):
             least = -1  # as by BatchConsumeQueue without any message
         answer = PullMessageResponseHeader(
-            suggest_which_broker_id=self._suggested_broker(group, result),
+            suggest_which_broker_id=(
+                self._suggested_broker(group, result) if self._config.slave_read_enable else 0
+            ),
             next_begin_offset=result.next_begin_offset,
             min_offset=least,
             max_offset=result.max_offset,
             topic_sys_flag=topic.topic_sys_flag,
             group_sys_flag=group.group_sys_flag,
         )
-        return Reply(answer, result.buffers, code, result.status.name)
+        remark = _FOUND if result.count else result.status.name
+        return Reply(answer, result.buffers, code, remark)
 
     def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
         """Notes that a group has missed messages; not of one that is new to the queue, unless this
@@ -236,18 +204,11 @@ class PullMessageProcessor:
             self._store.jumps.found(Jump(GROUP, topic, queue_id, at, to, to - at, group, is_known))
 
     def _get(
-        self,
-        header: PullMessageRequestHeader,
-        member: str | None,
-        wanted: MessageFilter,
-        *,
-        only_in_memory: bool,
+        self, header: PullMessageRequestHeader, member: str | None, wanted: MessageFilter
     ) -> GetResult:
         reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is None and member is not None:
-            reset = self._broadcast_offsets.first_offset(
-                header, member, only_in_memory=only_in_memory
-            )
+            reset = self._broadcast_offsets.first_offset(header, member)
         if reset is not None:
             return GetResult(
                 GetMessageStatus.OFFSET_RESET,
@@ -264,12 +225,9 @@ class PullMessageProcessor:
             wanted.tag_codes,
             wanted.by_properties,
             wanted.wants_ext,
-            only_in_memory=only_in_memory,
         )
 
     def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
-        if not self._config.slave_read_enable:
-            return 0
         return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
 
     # ---------------------------------------------------------------- checks
@@ -305,10 +263,3 @@ class PullMessageProcessor:
                 f" consumer:[{request.peer.remote_address}]",
             )
         return topic
-
-
-def _busy() -> ResponseError:
-    return ResponseError(
-        ResponseCode.SYSTEM_BUSY,
-        "too many pulls wait for messages that are not in memory: the disk is too slow",
-    )

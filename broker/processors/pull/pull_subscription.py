@@ -80,9 +80,7 @@ class PullSubscriptions:
     def wanted(
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> MessageFilter:
-        """Returns the filter for the messages of a pull; raises ResponseError if there is no valid
-        one.
-        """
+        """Returns the filter for the messages of a pull; or raises ResponseError."""
         is_registered = not header.sys_flag & PullSysFlag.SUBSCRIPTION
         if is_registered:
             subscription = self._registered_subscription(header, group)

@@ -14,7 +14,7 @@ from functools import partial
 from txrocketmq.broker.store.disk.steps import when_in_memory
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.clients import Consumers
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -41,12 +41,12 @@ class QueryMessageProcessor:
     """Finds messages."""
 
     def __init__(
-        self, store: MessageStore, consumers: Consumers, walks: Walks, cold_reads: ColdReads
+        self, store: MessageStore, consumers: Consumers, walks: Walks, patience: Patience
     ) -> None:
         self._store = store
         self._consumers = consumers
         self._walks = walks
-        self._cold_reads = cold_reads
+        self._patience = patience
 
     @serves(query.QUERY_MESSAGE)
     def by_key(
@@ -82,10 +82,10 @@ class QueryMessageProcessor:
     @serves(query.VIEW_MESSAGE_BY_ID)
     def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the message at an offset of the log, which its offset id contains."""
-        return self._cold_reads.answer(request.peer, partial(self._by_id, request.header.offset))
+        return self._patience.answer(request.peer, partial(self._by_id, request.header.offset))
 
-    def _by_id(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
-        record = self._store.message_at(offset, only_in_memory=only_in_memory)
+    def _by_id(self, offset: int) -> Reply[NoHeader]:
+        record = self._store.message_at(offset)
         if record is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"

@@ -14,7 +14,7 @@ messages into the log while it appends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -25,17 +25,17 @@ from txrocketmq.broker.intake.transforms.inner_batch import Counted
 from txrocketmq.broker.processors.send.send_answers import (
     BATCH_KEY,
     CODES,
-    BinaryAnswers,
-    JsonAnswers,
+    SendAnswers,
     Stored,
     message_ids,
 )
 from txrocketmq.broker.processors.send.send_batch import entries_of
 from txrocketmq.broker.processors.send.send_checks import SendChecks
+from txrocketmq.broker.processors.send.writes import ends_runs
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.log.long_run import LongRun
-from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
+from txrocketmq.broker.store.message_store import PutMessage, PutStatus, QueueBatch
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -43,7 +43,7 @@ from txrocketmq.remoting.dispatch import Run
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.protocol.send import SENDS, SendMessageRequestHeader
 
 MAX_BATCH: Final = 65_536
 """How many messages a batch may have. Clients give each a key, so that no more than 55,000 fit into
@@ -75,8 +75,7 @@ class LongBatch(NamedTuple):
 class Batches:
     """Makes the messages of short batches, and stores the long ones, which are under way.
 
-    `answers` returns the answers by status, `cluster` is what messages say of theirs, and `now_ms`
-    is the time.
+    `cluster` is what messages say of theirs, and `now_ms` is the time.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Batches:
         checks: SendChecks,
         intake: Intake,
         walks: Walks,
-        answers: Callable[[], Mapping[PutStatus, JsonAnswers | BinaryAnswers]],
+        answers: SendAnswers,
         cluster: str,
         now_ms: Callable[[], int],
     ) -> None:
@@ -107,7 +106,7 @@ class Batches:
     ) -> tuple[list[PutMessage], str | None]:
         """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set.
 
-        There are none of a long batch: `go_on` begins with it, and the run ends before the next
+        There are none of a long batch: `end_run` begins with it, and the run ends before the next
         command. Raises ResponseError or NotTaken for a batch that is refused.
         """
         self._checks.check_batch(batch)
@@ -155,8 +154,9 @@ class Batches:
         peer.begin_work()
         peer.begin_work()  # with two of these, nothing else of it is served
 
-    def go_on(self) -> None:
-        """Begins with what waits, after what came before it has been put."""
+    @ends_runs(*SENDS)
+    def end_run(self, _: Container[int] | None, __: int) -> None:
+        """Begins with what waits, after what came before it in its run has been put."""
         if self._waiting and not self._is_under_way:
             self._is_under_way = True
             self._walks.run(self._all(), self._failed)
@@ -225,7 +225,7 @@ class Batches:
         yield
         offsets = [place[0] for place in stored.places[:1]]
         more: list[bytes] = []
-        answers = self._answers()[PutStatus.PUT_OK]
+        answers = self._answers.stored
         for first in range(1, len(run), _AT_ONCE * 8):
             places = stored.places[first : first + _AT_ONCE * 8]
             more.append(message_ids(answers.host, [place[0] for place in places]))
@@ -252,7 +252,7 @@ class Batches:
             (BATCH_KEY, key),
         ))  # fmt: skip
 
-    def _put(self, batch: LongBatch, messages: LongRun | list[PutMessage]) -> Batch:
+    def _put(self, batch: LongBatch, messages: LongRun | list[PutMessage]) -> QueueBatch:
         """Puts the messages at once, for a topic that may have gone meanwhile, or be a new one."""
         drafts, now_ms = self._checks.topics.drafts, self._now_ms()
         if not self._intake.store.writeable:
@@ -267,7 +267,7 @@ class Batches:
             raise NotTaken(stored.refused[0])
         return stored
 
-    def _answer(self, batch: LongBatch, stored: Batch, answer: Stored) -> None:
+    def _answer(self, batch: LongBatch, stored: QueueBatch, answer: Stored) -> None:
         """Answers once the messages are confirmed, or at once if the producer does not wait."""
         run, commit = batch.run, self._intake.store.commit
         outcome: PutStatus | Ticket = PutStatus.PUT_OK
@@ -275,10 +275,10 @@ class Batches:
             outcome = commit.outcome(stored.end_offset)
         if batch.command.is_oneway:
             return
-        answers = self._answers()
+        of = self._answers.of
 
         def write(status: PutStatus) -> None:
-            run.write_later([answers[status].frames([answer])], CODES[status])
+            run.write_later([of[status].frames([answer])], CODES[status])
 
         if isinstance(outcome, Ticket):
             outcome.then(write)

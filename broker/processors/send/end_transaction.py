@@ -2,12 +2,12 @@
 """END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: commits, rolls back or resumes half messages.
 
 A commit puts the message for the queue it was sent to, and the op message that ends the half one; a
-rollback only the latter. Ends come between sends, in one run with them (`send_message.py`): the
-messages of one read go into one write, and the op messages into later ones, when what they end is
-durable. Until then the check knows of it in memory. An undecided end (0) is not answered and
-changes nothing: the check asks again. The half message is found by its offset in the log; producer
-group, queue offset and log offset have to be its own. An end that is no answer to a question comes
-too late when the producer itself has said when it is to be asked (604). A transaction ends once: a
+rollback only the latter. Ends come between sends, in one run with them (writes.py): the messages of
+one read go into one write, and the op messages into later ones, when what they end is durable.
+Until then the check knows of it in memory. An undecided end (0) is not answered and changes
+nothing: the check asks again. The half message is found by its offset in the log; producer group,
+queue offset and log offset have to be its own. An end that is no answer to a question comes too
+late when the producer itself has said when it is to be asked (604). A transaction ends once: a
 second end is refused (1) while the broker remembers the first. It remembers the latest 100,000, in
 memory only; after that, and in the original always, a second commit delivers the message again.
 
@@ -19,25 +19,28 @@ Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.intake.usual_record import UsualRecord, usual_record
 from txrocketmq.broker.processors.send.send_checks import SendChecks
+from txrocketmq.broker.processors.send.writes import GoOn, Later, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.broker.store.disk.in_memory import ColdRead
+from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience, attempt
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.dispatch import Run, serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message import properties as names
@@ -83,13 +86,21 @@ class RememberedEnds:
         self._ended[place] = is_commit
 
 
-class End(NamedTuple):
-    """An end that is valid: its half message, and the message that is to be put (None:
-    rollback).
-    """
+class End:
+    """A valid end: its half message, and the message to be put (None: rollback)."""
 
-    half: Half
-    message: PutMessage | None
+    __slots__ = ("_processor", "half", "message")
+
+    def __init__(
+        self, processor: EndTransactionProcessor, half: Half, message: PutMessage | None
+    ) -> None:
+        self._processor = processor
+        self.half = half
+        self.message = message
+
+    def settled(self, status: PutStatus) -> Reply[Any] | Exception:
+        """Takes effect if its message was stored."""
+        return self._processor.ended(self, status)
 
 
 class EndTransactionProcessor:
@@ -104,7 +115,7 @@ class EndTransactionProcessor:
         after_durable: AfterDurable,
         metrics: TransactionMetrics,
         clock: Callable[[], int],
-        cold_reads: ColdReads,
+        patience: Patience,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -114,58 +125,74 @@ class EndTransactionProcessor:
         self._after_durable = after_durable
         self._metrics = metrics
         self._now_ms = clock
-        self._cold_reads = cold_reads
+        self._patience = patience
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
+        self._ended: list[End] = []
+        """Those that have taken effect."""
         self._read_bytes = 0
         """How long the half messages are that were read in this run."""
 
-    @property
-    def work(self) -> int:
-        """How much work this run had with half messages, which are longer than their ends."""
-        return self._read_bytes // _BYTES_OF_WORK
+    @writes(transaction.END_TRANSACTION)
+    def read_end(
+        self,
+        run: Run,
+        commands: Sequence[RemotingCommand],
+        messages: list[PutMessage],
+        outcomes: list[Outcome],
+    ) -> int:
+        """Reads one end of a transaction."""
+        command = commands[0]
+        run.work += 1
+        # What was read before counts, too: an end that is refused may have had much to do.
+        run.work = max(run.work, self._read_bytes // _BYTES_OF_WORK)
+        try:
+            end = attempt(partial(self._read, command, run.now_ms))
+        except NotTaken as reason:
+            refusal = self._checks.refusal_of(reason.status)
+            outcomes.append(Outcome(command, 0, 0, instead=refusal))
+        except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
+            outcomes.append(Outcome(command, 0, 0, instead=error))
+        else:
+            if isinstance(end, ColdRead):
+                later = Later(partial(self._when_in_memory, end))
+                outcomes.append(Outcome(command, 0, 0, instead=later))
+            elif end is not None:
+                made = [end.message] if end.message is not None else []
+                outcomes.append(Outcome(command, len(messages), len(made), instead=end))
+                messages += made
+        return 1
 
-    def begin(self) -> None:
-        """Begins a run of requests, whose ends are put together."""
+    def ended(self, end: End, status: PutStatus) -> Reply[Any] | Exception:
+        """Notes an end that takes effect; returns its answer."""
+        if status is not PutStatus.PUT_OK:
+            return self._checks.refusal_of(status)
+        self._ended.append(end)
+        return Reply()
+
+    @ends_runs(transaction.END_TRANSACTION)
+    def end_run(self, _: Container[int] | None, now_ms: int) -> None:
+        """Has op messages put for the ends of a run."""
+        ended, self._ended = self._ended, []
         self._in_run.clear()
         self._read_bytes = 0
+        if ended:
+            self._close(ended, now_ms)
 
-    def when_in_memory(
-        self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
-    ) -> None:
-        """Calls `go_on` with the time, and a reply when the half message has been read or the
-        error.
-
-        Raises ResponseError when too many reads wait. `go_on` is called even if the producer has
-        disconnected.
+    def _when_in_memory(self, read: ColdRead, go_on: GoOn) -> None:
+        """Calls `go_on` with the time when a half message has been read, and the error if it could
+        not be; even if the producer has disconnected.
         """
-        offset = EndTransactionRequestHeader.decode(command.ext_fields).commit_log_offset
+        self._patience.wait(self, read, lambda error: go_on(self._now_ms(), error))
 
-        def look(*, only_in_memory: bool) -> Reply[NoHeader]:
-            self._store.message_at(offset, only_in_memory=only_in_memory)
-            return Reply()
-
-        outcome = self._cold_reads.answer(self, look)
-        if isinstance(outcome, PendingReply):
-            outcome.then(lambda reply: go_on(self._now_ms(), reply))
-        else:
-            go_on(self._now_ms(), outcome)
-
-    def read(
-        self, command: RemotingCommand, now_ms: int, *, only_in_memory: bool = True
-    ) -> End | None:
+    def _read(self, command: RemotingCommand, now_ms: int) -> End | None:
         """Checks an END_TRANSACTION; returns None when the producer is undecided.
 
-        Raises ResponseError when it is refused; with `only_in_memory`, NotInMemory when the half
-        message would have to be read from the disk.
+        Raises ResponseError when it is refused, and NotInMemory when the half message has to be
+        read from the disk.
         """
         header = EndTransactionRequestHeader.decode(command.ext_fields)
-        if self._store.config.is_slave:
-            raise ResponseError(
-                ResponseCode.SLAVE_NOT_AVAILABLE,
-                "this broker is a slave: transactions are ended at its master",
-            )
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             return None
         if header.commit_or_rollback not in _ENDS:
@@ -180,7 +207,7 @@ class EndTransactionProcessor:
                 "too many ends of transactions wait to be durable: the disk does not keep up; the"
                 " producer will be asked about this one later",
             )
-        record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        record = self._half_record(header.commit_log_offset)
         self._read_bytes += len(record)
         half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
@@ -199,7 +226,7 @@ class EndTransactionProcessor:
         before = self._in_run.get(place, self._remembered.was_committed(place))
         if before is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, COMMITTED if before else ROLLED_BACK)
-        end = End(half, None)
+        end = End(self, half, None)
         if header.commit_or_rollback == _COMMIT:
             end = self._commit(half, record, now_ms)
         self._in_run[place] = end.message is not None
@@ -210,7 +237,7 @@ class EndTransactionProcessor:
         if isinstance(half, UsualRecord):
             put = half_message.committed_as_it_is(half, self._intake.transforms)
             if put is not None:
-                return End(half, put)
+                return End(self, half, put)
         message = half_message.committed(_decoded(record))
         if message is None:
             raise ResponseError(
@@ -218,12 +245,12 @@ class EndTransactionProcessor:
                 "the half message does not say which queue it is for (REAL_TOPIC, REAL_QID)",
             )
         self._intake.admit(message, now_ms)
-        return End(half, message.to_put())
+        return End(self, half, message.to_put())
 
-    def _half_record(self, offset: int, *, only_in_memory: bool) -> memoryview:
+    def _half_record(self, offset: int) -> memoryview:
         record = None
         if offset >= 0:
-            record = self._store.message_at(offset, only_in_memory=only_in_memory)
+            record = self._store.message_at(offset)
         if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         return record
@@ -234,10 +261,8 @@ class EndTransactionProcessor:
             return False
         return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
 
-    def close(self, ends: Sequence[End], now_ms: int) -> None:
-        """Has op messages put for these ends once their messages are durable: see
-        after_durable.py.
-        """
+    def _close(self, ends: Sequence[End], now_ms: int) -> None:
+        """Has op messages put for these ends once they are durable: see after_durable.py."""
         halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
         for end, places in zip(ends, self._check.end(halves, now_ms), strict=True):
             for place in places:
@@ -256,10 +281,10 @@ class EndTransactionProcessor:
             offset = decode_message_id(request.header.msg_id or "").commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return self._cold_reads.answer(request.peer, partial(self._resume, offset))
+        return self._patience.answer(request.peer, partial(self._resume, offset))
 
-    def _resume(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
-        record = self._store.message_at(offset, only_in_memory=only_in_memory)
+    def _resume(self, offset: int) -> Reply[NoHeader]:
+        record = self._store.message_at(offset)
         try:
             stored = None if record is None else decode_message(record, decompress_body=False)[0]
         except MessageDecodeError:

@@ -82,8 +82,6 @@ class RecallMessageProcessor:
         config = self._config
         if not config.recall_message_enable:
             raise ResponseError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
-        if self._intake.store.config.is_slave:
-            raise ResponseError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_NOW)
         if now_ms < config.start_accept_send_request_time_stamp or not (
             is_writable(config.broker_permission) or config.allow_recall_when_broker_not_writeable
         ):

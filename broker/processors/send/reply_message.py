@@ -42,9 +42,7 @@ _TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class ReplyMessageProcessor:
-    """Hands replies on; `address` and `store_host` are the broker's address, as text and as in
-    records.
-    """
+    """Hands replies on; `address` and `store_host` are the broker's address, as text and packed."""
 
     def __init__(
         self,
@@ -140,9 +138,7 @@ class ReplyMessageProcessor:
         queue_id: int,
         properties: dict[str, str],
     ) -> SendMessageResponseHeader:
-        """Stores the reply if that is enabled; returns where it is, with an id of 0 if it is not
-        stored.
-        """
+        """Stores the reply if that is enabled; returns where it is, with an id of 0 if not."""
         header = request.header
         nowhere = SendMessageResponseHeader(msg_id="0", queue_id=queue_id, queue_offset=0)
         if not self._config.store_reply_message_enable:

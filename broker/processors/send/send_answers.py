@@ -25,8 +25,7 @@ _EXTRA_MARK: Final = "@4@"
 RECALL_HANDLE: Final = "recallHandle"
 """The field of an answer to a timer message."""
 BATCH_KEY: Final = "batchUniqId"
-"""The field of an answer to a batch stored as one record, by which the producer knows that it is
-one."""
+"""The field of an answer by which a producer knows that its batch is stored as one record."""
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _INT: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
 _pack_name_length: Final = fixed(formats.BINARY_NAME_LENGTH).struct.pack
@@ -184,3 +183,17 @@ def prepared_answers(
     """Prepares the answers for each status of a stored message, in the server's form of headers."""
     form = BinaryAnswers if serialize_type == SerializeType.ROCKETMQ else JsonAnswers
     return {status: form(code, ext_fields, store_host) for status, code in CODES.items()}
+
+
+class SendAnswers:
+    """The prepared answers of a broker: `of` each status, and those to what was `stored`."""
+
+    def __init__(self, store_host: bytes, serialize_type: int = SerializeType.JSON) -> None:
+        self._store_host = store_host
+        self._serialize_type = serialize_type
+        self.prepare({})
+
+    def prepare(self, ext_fields: dict[str, str]) -> None:
+        """Prepares them anew, with other fields that all answers have."""
+        self.of = prepared_answers(ext_fields, self._store_host, self._serialize_type)
+        self.stored = self.of[PutStatus.PUT_OK]

@@ -21,7 +21,7 @@ from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -52,7 +52,7 @@ class SendBackProcessor:
         stats: BrokerStats,
         store_host: bytes,
         clock: Callable[[], int],
-        cold_reads: ColdReads,
+        patience: Patience,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -61,18 +61,16 @@ class SendBackProcessor:
         self._stats = stats
         self._store_host = store_host
         self._now_ms = clock
-        self._cold_reads = cold_reads
+        self._patience = patience
 
     @serves(send.CONSUMER_SEND_MSG_BACK)
     def send_back(
         self, request: Request[ConsumerSendMsgBackRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
         """Puts a copy of a message where its group gets it again, or among the dead letters."""
-        return self._cold_reads.answer(request.peer, partial(self._send_back, request))
+        return self._patience.answer(request.peer, partial(self._send_back, request))
 
-    def _send_back(
-        self, request: Request[ConsumerSendMsgBackRequestHeader], *, only_in_memory: bool
-    ) -> Reply[NoHeader]:
+    def _send_back(self, request: Request[ConsumerSendMsgBackRequestHeader]) -> Reply[NoHeader]:
         header = request.header
         drafts = self._topics.drafts
         drafts.clear()
@@ -85,7 +83,7 @@ class SendBackProcessor:
             group.retry_queue_nums,
             sys_flag=TopicSysFlag.UNIT_SUB if header.unit_mode else 0,
         )
-        stored = self._stored(header.offset, only_in_memory=only_in_memory)
+        stored = self._stored(header.offset)
         origin = stored.properties.get(names.RETRY_TOPIC, stored.topic)
         message = self._copy(stored, origin)
         is_dead = header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group)
@@ -135,8 +133,8 @@ class SendBackProcessor:
                 ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"
             )
 
-    def _stored(self, offset: int, *, only_in_memory: bool) -> MessageExt:
-        record = self._intake.store.message_at(offset, only_in_memory=only_in_memory)
+    def _stored(self, offset: int) -> MessageExt:
+        record = self._intake.store.message_at(offset)
         try:
             if record is not None:
                 return decode_message(record, decompress_body=False)[0]
@@ -158,9 +156,7 @@ class SendBackProcessor:
     def _limit(
         request: Request[ConsumerSendMsgBackRequestHeader], group: SubscriptionGroupConfig
     ) -> int:
-        """How often a message may be tried: the consumer's limit, or else the one configured for
-        the group.
-        """
+        """How often a message may be tried: the consumer's limit, or else that of the group."""
         wanted = request.header.max_reconsume_times
         if wanted is not None and request.command.version >= MQVersion.V3_4_9:
             return wanted

@@ -48,7 +48,8 @@ def entries_of(
     touches_all = transforms.touches_topic(Way.ENTRY, batch.topic, batch.sys_flag)
     head, length, head_bytes = _HEAD.unpack_from, _LENGTH.unpack_from, _HEAD.size
     topic, queue_id, sys_flag = batch.topic, batch.queue_id, batch.sys_flag
-    born_ms, born_host, store_host = batch.born_timestamp_ms, batch.born_host, batch.store_host
+    born_timestamp_ms = batch.born_timestamp_ms
+    born_host, store_host = batch.born_host, batch.store_host
     reconsume_times = batch.reconsume_times
     body, end = batch.body, len(batch.body)
     while at < end and len(made) < most:
@@ -65,21 +66,21 @@ def entries_of(
         at = text_at + properties_bytes
         if properties_bytes < 0 or at > end:
             raise _broken(body_end, f"{properties_bytes} bytes of properties do not fit")
-        encoded = body[text_at:at]
-        text = encoded.decode("utf-8", "replace")
+        properties = body[text_at:at]
+        text = properties.decode("utf-8", "replace")
         found = plain(text)
         if found is None or touches_all:
-            properties = decode_properties(text)
-            if touches_all or not touched.isdisjoint(properties):
+            pairs = decode_properties(text)
+            if touches_all or not touched.isdisjoint(pairs):
                 entry = body[body_at:body_end]
-                made.append(_admitted(batch, entry, flag, properties, encoded, admit))
+                made.append(_admitted(batch, entry, flag, pairs, properties, admit))
                 continue
-            get = properties.get
+            get = pairs.get
             found = get(names.UNIQ_KEY), get(names.KEYS), get(names.TAGS), None
         uniq_key, keys, tags, _ = found
         put: Any = (
-            topic, queue_id, body[body_at:body_end], encoded, tags_code(tags) if tags else 0,
-            born_ms, born_host, store_host, uniq_key, keys, tags, flag, sys_flag,
+            topic, queue_id, body[body_at:body_end], properties, tags_code(tags) if tags else 0,
+            born_timestamp_ms, born_host, store_host, uniq_key, keys, tags, flag, sys_flag,
             reconsume_times, 0,
         )  # fmt: skip
         made.append(put)

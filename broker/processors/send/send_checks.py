@@ -10,7 +10,7 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import NotTaken
-from txrocketmq.broker.intake.transforms.check import check_topic
+from txrocketmq.broker.intake.transforms.record_limits import check_topic
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.broker.tables.attributes import why_nothing_is_taken
@@ -106,9 +106,7 @@ class SendChecks:
             )
 
     def topic_of(self, header: SendMessageRequestHeader, peer: Peer) -> TopicConfig:
-        """Returns the topic of a send, drafted on demand; raises ResponseError if it is refused
-        (msgCheck).
-        """
+        """Returns the topic of a send, drafted on demand, or raises ResponseError (msgCheck)."""
         name = header.topic
         if not is_writable(self._config.broker_permission) and self.topics.is_order_topic(name):
             raise ResponseError(

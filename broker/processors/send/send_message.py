@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, END_TRANSACTION: one write for each read.
+"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE: takes messages from producers.
 
-Ends of transactions come between sends (`end_transaction.py` explains them) and share their writes:
-if each kind was put by itself, every message of a transactional producer would be written alone.
-Checked in the original's order: broker and topic permission, topic name, forbidden topics, topic
-existence, queue id, start time; a topic that is missing is created when a message for it has been
-stored (drafts.py). Then each message goes through the intake, whose transforms do the rest. Added
-are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON, CLUSTER; nothing to the messages of a
-batch, as in 5.4 (4.9 adds the batch's properties). The answer to a timer message has the handle by
-which it can be withdrawn (recall_message.py). Codes: 0, 1, 2, 10, 11, 12, 13, 14, 16, 17, 26, 29.
-Not done: static topics.
+The messages of one read share one write, also with other requests that write (writes.py). Checked
+in the original's order: broker and topic permission, topic name, forbidden topics, topic existence,
+queue id, start time; a topic that is missing is created when a message for it has been stored
+(drafts.py). Then each message goes through the intake, whose transforms do the rest. Added are:
+UNIQ_KEY where there is none, MSG_REGION, TRACE_ON, CLUSTER; nothing to the messages of a batch, as
+in 5.4 (4.9 adds the batch's properties). The answer to a timer message has the handle by which it
+can be withdrawn (recall_message.py). Codes: 0, 1, 2, 10, 11, 12, 13, 14, 16, 17, 26, 29. Not done:
+static topics.
 
 A message whose header was seen before, and that no transform touches, is stored without being
-decoded (`_collect`); any other becomes an InnerMessage. Both end in the same run.
+decoded (plain_sends.py); any other becomes an InnerMessage. Both end in the same run.
 
 Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 """
@@ -20,224 +19,137 @@ Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Container, Sequence
+from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.intake.transforms.own_properties import own_properties
 from txrocketmq.broker.processors.send.batches import Batches
-from txrocketmq.broker.processors.send.end_transaction import End, EndTransactionProcessor
-from txrocketmq.broker.processors.send.send_answers import (
-    BATCH_KEY,
-    CODES,
-    RECALL_HANDLE,
-    Stored,
-    prepared_answers,
-)
+from txrocketmq.broker.processors.send.plain_sends import ALL, NEW, PlainSends
+from txrocketmq.broker.processors.send.send_answers import BATCH_KEY, RECALL_HANDLE, SendAnswers
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
-from txrocketmq.broker.processors.send.send_places import NO_SHAPE, Place, Shape, Shapes
+from txrocketmq.broker.processors.send.send_places import Place
+from txrocketmq.broker.processors.send.writes import MOST_WORK, Outcome, ends_runs, writes
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
-from txrocketmq.broker.store.log.commit_point import Ticket
-from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
-from txrocketmq.broker.work.walks import Walks
-from txrocketmq.remoting.call import WAITING_BYTES, Buffer, Peer, Reply
-from txrocketmq.remoting.codes import MQVersion, SerializeType
-from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Run, serves_run
+from txrocketmq.broker.store.formats.put_message import PutMessage
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.codes import MQVersion
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Run
 from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
 from txrocketmq.remoting.message.recall_handle import RecallHandle
-from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import RETRY_PREFIX, TIMER_TOPIC
-from txrocketmq.remoting.protocol import send, transaction
+from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 from txrocketmq.remoting.settings.config_file import Configuration
 
-_PUT_OK: Final = PutStatus.PUT_OK
-_MISSING: Final[Any] = object()
-_END: Final = transaction.END_TRANSACTION.code
-_SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
 _WRITTEN: Final = frozenset({"regionId", "traceOn"})  # settings that messages and answers show
-_MOST_WORK: Final = 64
-"""How many messages that are not plain are served in one run; others then have their turn."""
 _WORK_OF_A_PLACE: Final = 8
-"""For how many of these a new place counts, since its topic and its queue may be new as well."""
-_MAX_DIGITS: Final = 18  # a number of so many digits certainly fits into a long
-
-
-class Sent(NamedTuple):
-    """The result of one command: it added `number` messages to the run, from index `first` on.
-
-    `queue_id` and `transaction_id` are for the answer; `waits` tells whether the answer waits until
-    the messages are confirmed. For a command without messages, `instead` is the error to answer;
-    for one that ends a transaction it is the End, with or without a message. A plain tuple will do,
-    too.
-    """
-
-    command: RemotingCommand
-    first: int
-    number: int
-    queue_id: bytes = b""
-    transaction_id: str | None = None
-    waits: bool = False
-    instead: Exception | End | None = None
-    extra: tuple[str, str] | None = None
-    """A field that only this answer has: name and value."""
+"""How much work a new place is, since its topic and its queue may be new as well; any message that
+is not plain is 1."""
 
 
 class SendMessageProcessor:
-    """Serves sends; `store_host` is the broker's advertised address, packed as in records."""
+    """Serves sends; `store_host` is the broker's advertised address, packed as in records.
+
+    `answers` are those that it prepares anew when settings change which they contain.
+    """
 
     def __init__(
         self,
         configuration: Configuration,
         checks: SendChecks,
         intake: Intake,
-        ends: EndTransactionProcessor,
+        answers: SendAnswers,
+        batches: Batches,
         store_host: bytes,
         unique_keys: UniqueKeys,
-        walks: Walks,
-        clock: Callable[[], int],
-        serialize_type: int = SerializeType.JSON,
     ) -> None:
         self._checks = checks
         self._topics = checks.topics
         self._intake = intake
-        self._ends = ends
+        self._answers = answers
+        self._batches = batches
         self._store_host = store_host
         self._unique_keys = unique_keys
         self._config = configuration.get(BrokerConfig)
-        self._serialize_type = serialize_type
+        self._plain = PlainSends(intake.transforms.plain(Way.SEND).of, store_host)
         self._prepare()
-        cluster = self._own[names.CLUSTER]
-        self._batches = Batches(checks, intake, walks, lambda: self._answers, cluster, clock)
         configuration.on_change.append(self._reconfigured)
-        self._plain = intake.transforms.plain(Way.SEND)
-        self._shapes = Shapes()
-        self._shape = NO_SHAPE
         self._known_of: DataVersion | None = None
         self._known_permission = -1
 
     def _prepare(self) -> None:
         """Prepares what contains the values of settings: properties of messages, and answers."""
         own = self._own = own_properties(self._config)
-        self._own_text = encode_properties(own).encode()
-        told = {name: own[name] for name in (names.MSG_REGION, names.TRACE_ON)}
-        self._answers = prepared_answers(told, self._store_host, self._serialize_type)
-        self._stored = self._answers[_PUT_OK]
+        self._plain.add_to_all(encode_properties(own).encode())
+        self._answers.prepare({name: own[name] for name in (names.MSG_REGION, names.TRACE_ON)})
 
     def _reconfigured(self, keys: Collection[str]) -> None:
         if not _WRITTEN.isdisjoint(keys):
             self._prepare()
 
-    @serves_run(
-        send.SEND_MESSAGE,
-        send.SEND_MESSAGE_V2,
-        send.SEND_BATCH_MESSAGE,
-        transaction.END_TRANSACTION,
-    )
-    def send(self, run: Run) -> list[Buffer]:
-        """Stores the messages of a run; returns the answers to those who want one."""
+    @writes(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
+    def read_sends(
+        self,
+        run: Run,
+        commands: Sequence[RemotingCommand],
+        messages: list[PutMessage],
+        outcomes: list[Outcome],
+    ) -> int:
+        """Reads all plain messages up to one that is not, and that one."""
         config, known_of = self._config, self._topics.data_version
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
-            self._shapes.forget_places()
-        messages: list[PutMessage] = []
-        sent: list[Sent] = []
-        if run.now_ms >= config.start_accept_send_request_time_stamp:
-            self._collect(run, messages, sent)
-        else:
-            for command in run.commands:
-                self._general(run, command, messages, sent)
-        batch = None
-        if messages:
-            batch = self._intake.put(messages, run.now_ms)
-            if run.work:
-                self._topics.drafts.make(batch.refused)
-        if run.work:
-            self._batches.go_on()
-        ended: list[End] = []
-        out = self._answered(run, batch, sent, ended)
-        if ended:
-            self._ends.close(ended, run.now_ms)
-        return out
+            self._plain.shapes.forget_places()
+        if run.now_ms < config.start_accept_send_request_time_stamp:
+            self._general(run, commands[0], messages, outcomes)
+            return 1
+        plain, born_host = self._plain, run.peer.remote_host
+        taken, place = plain.take(commands, born_host, messages, outcomes)
+        if place is ALL:
+            return taken
+        command = commands[taken]
+        if place is NEW:
+            place = self._learn(run, command)
+            if place is not None:
+                alone = commands[taken : taken + 1]
+                if plain.take(alone, born_host, messages, outcomes, place)[0]:
+                    return taken + 1
+        known = self._known(run.peer, command, place) if place is not None else None
+        self._general(run, command, messages, outcomes, known)
+        return taken + 1
 
-    def _count(self, run: Run, work: int) -> None:
-        """Counts work in a run; the first is followed by what may need drafts."""
-        if not run.work:
-            self._ends.begin()
+    @writes(send.SEND_BATCH_MESSAGE)
+    def read_batch(
+        self,
+        run: Run,
+        commands: Sequence[RemotingCommand],
+        messages: list[PutMessage],
+        outcomes: list[Outcome],
+    ) -> int:
+        """Reads one batch."""
+        self._general(run, commands[0], messages, outcomes)
+        return 1
+
+    @ends_runs(*send.SENDS)
+    def end_run(self, refused: Container[int] | None, _: int) -> None:
+        """Makes the topics and groups that messages needed, as far as these were stored."""
+        if refused is None:
             self._topics.drafts.clear()
-        run.work += work
+        else:
+            self._topics.drafts.make(refused)
 
-    # Every plain message passes here, so no call is made that can be avoided.
-    def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
-        """Collects the messages of the commands, or their errors, in order."""
-        shape, plain = self._shape, self._plain.of
-        own, own_behind = self._own_text, b"\x02" + self._own_text
-        born_name, text_name, rest_of, places, size = shape.parts
-        # Most messages in a run are born at the same time.
-        born_host, store_host, last_born, born_ms = run.peer.remote_host, self._store_host, None, 0
-        for command in run.commands:
-            if run.work >= _MOST_WORK:
-                run.end_before(command)
-                break
-            if command.code not in _SINGLE:
-                self._general(run, command, messages, sent)
-                continue
-            ext: Any = command.ext_fields
-            body = command.body
-            place: Any = None
-            try:
-                if len(ext) != size:
-                    raise KeyError  # noqa: TRY301 - as if a name were missing
-                key = "\0".join(rest_of(ext))
-            except (KeyError, TypeError):
-                shape = self._shape = self._shapes.of(ext) or NO_SHAPE
-                born_name, text_name, rest_of, places, size = shape.parts
-                key = "\0".join(rest_of(ext))
-            try:
-                place = places.get(key, _MISSING)
-                if place is _MISSING:
-                    place = self._learn(run, command, shape, key)
-                born, text = ext[born_name], ext[text_name]
-                found: Any = plain(text)
-                uniq_key, keys, tags, wait = found
-                topic, queue_id, queue_text, flag, sys_flag, reconsume_times, _ = place
-                if uniq_key is None or not body:
-                    raise ValueError  # noqa: TRY301 - as for what is wrong with the text
-                if born != last_born:
-                    if not born.isdecimal() or len(born) > _MAX_DIGITS:
-                        raise ValueError  # noqa: TRY301
-                    last_born, born_ms = born, int(born)
-                encoded = text.encode() + (own if text[-1] == "\x02" else own_behind)
-                put: Any = (
-                    topic, queue_id, body, encoded,
-                    tags_code(tags) if tags else 0, born_ms, born_host, store_host, uniq_key,
-                    keys, tags, flag, sys_flag, reconsume_times, 0,
-                )  # fmt: skip
-            except (ValueError, KeyError, TypeError):
-                known = None
-                if place is not None:
-                    known = self._known(
-                        run.peer, command, ext.get(born_name), ext.get(text_name), place
-                    )
-                self._general(run, command, messages, sent, known)
-                continue
-            waits = wait is None or wait == "true" or wait.lower() == "true"
-            one: Any = command, len(messages), 1, queue_text, uniq_key, waits, None, None
-            sent.append(one)
-            messages.append(put)
-
-    def _learn(self, run: Run, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
+    def _learn(self, run: Run, command: RemotingCommand) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
-        self._count(run, _WORK_OF_A_PLACE)
+        run.work += _WORK_OF_A_PLACE
         place = None
         try:
             header = SendMessageRequestHeader.decode(command.ext_fields)
@@ -262,23 +174,22 @@ class SendMessageProcessor:
                 header.reconsume_times or 0,
                 header.max_reconsume_times,
             )
-        shape.keep(key, place)
+        shape = self._plain.shape
+        shape.keep("\0".join(shape.rest(command.ext_fields or {})), place)
         return place
 
-    def _known(
-        self, peer: Peer, command: RemotingCommand, born: Any, text: Any, place: Place
-    ) -> InnerMessage | None:
+    def _known(self, peer: Peer, command: RemotingCommand, place: Place) -> InnerMessage | None:
         """Makes the message for a header whose place is known; None if it has to be decoded."""
-        if not (isinstance(born, str) and isinstance(text, str)):
+        varying = self._plain.varying(command)
+        if varying is None:
             return None
-        if not born.isdecimal() or len(born) > _MAX_DIGITS:
-            return None
+        born_ms, text = varying
         topic, queue_id, _, flag, sys_flag, reconsume_times, limit = place
         return InnerMessage(
             topic,
             queue_id,
             command.body,
-            int(born),
+            born_ms,
             peer.remote_host,
             self._store_host,
             decode_properties(text),
@@ -295,23 +206,14 @@ class SendMessageProcessor:
         run: Run,
         command: RemotingCommand,
         messages: list[PutMessage],
-        sent: list[Sent],
+        outcomes: list[Outcome],
         message: InnerMessage | None = None,
     ) -> None:
         """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
-        self._count(run, 1)
+        run.work += 1
         drafts.begin()
         try:
-            if command.code == _END:
-                # What was read before counts, too: an end that is refused may have had much to do.
-                run.work = max(run.work, self._ends.work)
-                end = self._ends.read(command, run.now_ms)
-                if end is not None:
-                    made = [end.message] if end.message is not None else []
-                    sent.append(Sent(command, len(messages), len(made), instead=end))
-                    messages += made
-                return
             is_batch = False
             if message is None:
                 header = SendMessageRequestHeader.decode(command.ext_fields)
@@ -322,51 +224,27 @@ class SendMessageProcessor:
             if is_batch:
                 made, transaction_id = self._batches.messages_of(run, command, header, message)
                 if not made:  # it is a long one, before which nothing else of the peer is served
-                    run.work += _MOST_WORK
+                    run.work += MOST_WORK
                     return
             else:
                 made = [self._single(message, run.now_ms)]
                 transaction_id = message.properties[names.UNIQ_KEY]
-        except NotInMemory:
-            self._wait(run, command, sent)
         except NotTaken as reason:
-            sent.append(Sent(command, 0, 0, instead=self._checks.refusal_of(reason.status)))
+            outcomes.append(Outcome(command, 0, 0, instead=self._checks.refusal_of(reason.status)))
         except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
-            sent.append(Sent(command, 0, 0, instead=error))
+            outcomes.append(Outcome(command, 0, 0, instead=error))
         else:
             queue_id = b"%d" % message.real_queue_id
             extra = self._extra(message)
             at, count, waits = len(messages), len(made), message.waits
-            sent.append(Sent(command, at, count, queue_id, transaction_id, waits, None, extra))
+            outcomes.append(
+                Outcome(command, at, count, queue_id, transaction_id, waits, None, extra)
+            )
             messages += made
             drafts.end(at, count)
 
-    def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
-        """Ends a transaction as soon as its old half message has been read from the disk."""
-
-        def go_on(now_ms: int, outcome: Reply[Any] | Exception) -> None:
-            messages: list[PutMessage] = []
-            its: list[Sent] = []
-            ended: list[End] = []
-            alone = run.alone(command, now_ms)
-            if isinstance(outcome, Exception):
-                its.append(Sent(command, 0, 0, instead=outcome))
-            else:
-                self._general(alone, command, messages, its)
-            batch = self._intake.put(messages, now_ms) if messages else None
-            out = self._answered(alone, batch, its, ended)
-            if ended:
-                self._ends.close(ended, now_ms)
-            alone.write_later(out)
-
-        try:
-            self._ends.when_in_memory(command, go_on)
-        except ResponseError as error:
-            sent.append(Sent(command, 0, 0, instead=error))
-
     def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
-        """The extra field of the answer: the key of an inner batch, or a timer message's recall
-        handle.
+        """The answer's extra field: the key of an inner batch, or a timer message's recall handle.
 
         Java: SendMessageProcessor.sendBatchMessage, attachRecallHandle.
         """
@@ -414,80 +292,3 @@ class SendMessageProcessor:
         self._intake.admit(message, now_ms)
         message.properties.update(self._own)
         return message.to_put()
-
-    # --------------------------------------------------------------------- answers
-
-    # Every message passes here, so no call is made that can be avoided.
-    def _answered(
-        self, run: Run, batch: Batch | None, sent: Sequence[Sent], ended: list[End]
-    ) -> list[Buffer]:
-        """Returns the answers that are ready, in order; answers that wait for confirmation come
-        later.
-
-        Adds to `ended` the ends of transactions that took effect.
-        """
-        out: list[Buffer] = []
-        ready: list[Stored] = []
-        late: list[Stored] = []
-        outcome: PutStatus | Ticket | None = None
-        places, refused = (batch.places, batch.refused) if batch is not None else ([], {})
-        for command, first, number, queue_id, transaction_id, waits, instead, extra in sent:
-            if refused:
-                instead = self._why_refused(refused, first, number) or instead  # noqa: PLW2901
-            if instead is not None:
-                if ready:
-                    out.append(self._stored.frames(ready))
-                    ready = []
-                if isinstance(instead, End):
-                    ended.append(instead)
-                    out += run.answer(command, Reply())
-                else:
-                    out += run.answer(command, instead)
-                continue
-            if waits and outcome is None and batch is not None:
-                outcome = self._intake.store.commit.outcome(batch.end_offset)
-            if command.flag & ONEWAY_FLAG:
-                continue
-            offset, _, queue_offset = places[first]
-            more: Sequence[int] = ()
-            if number > 1:
-                more = [place[0] for place in places[first + 1 : first + number]]
-            stored: Any = (
-                offset, queue_id, queue_offset, transaction_id, command.opaque, more, extra,
-            )  # fmt: skip
-            (late if waits and outcome is not _PUT_OK else ready).append(stored)
-        if ready:
-            out.append(self._stored.frames(ready))
-        if late and outcome is not None:
-            out += self._late(run, outcome, late)
-        return out
-
-    def _late(
-        self,
-        run: Run,
-        outcome: PutStatus | Ticket,
-        late: Sequence[Stored],
-    ) -> Sequence[Buffer]:
-        """Answers senders that wait for confirmation: at once if the outcome is known already."""
-        if not isinstance(outcome, Ticket):
-            return [self._answers[outcome].frames(late)]
-        if run.is_timed:
-            opaques = {each[4] for each in late}
-            run.later = [each for each in run.commands if each.opaque in opaques]
-        waiting_bytes = len(late) * WAITING_BYTES
-        run.peer.begin_wait(waiting_bytes)
-
-        def answer(status: PutStatus) -> None:
-            run.peer.end_wait(waiting_bytes)
-            run.write_later([self._answers[status].frames(late)], CODES[status])
-
-        outcome.then(answer)
-        return ()
-
-    def _why_refused(
-        self, refused: dict[int, PutStatus], first: int, number: int
-    ) -> Exception | None:
-        """Returns the error if the store refused a message of a command; None if it took all."""
-        places = range(first, first + number)
-        status = next((refused[at] for at in places if at in refused), None)
-        return None if status is None else self._checks.refusal_of(status)

@@ -64,9 +64,7 @@ class Shape:
         self._separators = len(others) - 1
 
     def keep(self, key: str, place: Place | None) -> None:
-        """Remembers a place, unless values contain NUL: other values could then have the same
-        key.
-        """
+        """Remembers a place, unless values contain NUL, when keys could be the same."""
         if key.count("\0") != self._separators:
             return
         if len(self.places) >= MAX_PLACES:
@@ -102,9 +100,7 @@ class Shapes:
 
 
 def _shape(names: tuple[str, ...]) -> Shape | None:
-    """Makes a shape; as in the header's own decoder, a letter takes precedence over the long
-    name.
-    """
+    """Makes a shape; as in the header's decoder, a letter takes precedence over the name."""
     varying = []
     for declared in SendMessageRequestHeader.fields:
         if declared.name in _VARYING:

@@ -41,8 +41,9 @@ from txrocketmq.broker.store.formats.opening_report import Recovered, messages
 from txrocketmq.broker.store.formats.scan import Record
 from txrocketmq.broker.store.index.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.log_walk import LogWalk, Run, record_at, runs_of
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.opening.index_comparison import has_keys_between
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
@@ -51,7 +52,7 @@ from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues, KindOf, kind_unknown
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, places_of
 from txrocketmq.broker.store.queues.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.reput import Reput
 from txrocketmq.remoting.primitives.packing import fixed
 
@@ -67,7 +68,7 @@ _UNITS_AT_ONCE: Final = 65_536
 _ITEMS_AT_ONCE: Final = 16_384
 _NONE: Final = -1
 
-QueueKey = tuple[bytes, int]
+TopicQueue = tuple[bytes, int]
 
 
 class Finding(NamedTuple):
@@ -104,7 +105,7 @@ class Looked:
     more: int = 0
     """The number of findings beyond those that are kept."""
     messages: int = 0
-    units: dict[QueueKey, int] = field(default_factory=dict)
+    units: dict[TopicQueue, int] = field(default_factory=dict)
     """By queue: how many messages have their units."""
     without_queue: int = 0
     """How many messages are of topics that have no queues, or were deleted."""
@@ -130,7 +131,7 @@ class Looked:
         else:
             self.more += 1
 
-    def has_units(self, key: QueueKey, count: int) -> None:
+    def has_units(self, key: TopicQueue, count: int) -> None:
         """Counts messages that have their units."""
         self.units[key] = self.units.get(key, 0) + count
 
@@ -154,7 +155,7 @@ class StoreCheck:
     def _build(self, extra: Collection[str]) -> None:
         config, root = self._config, self._config.store_path_root_dir
         self.files = DryFiles(extra)
-        self._marks = Marks(self.files, root)
+        self._marks = MarkerFiles(self.files, root)
         self._log = CommitLog(self.files, config)
         self._queues = ConsumeQueues(self.files, config)
         self._queues.kind_of = self._kind_of
@@ -165,8 +166,7 @@ class StoreCheck:
     def open(
         self, now_ms: int, topics: Collection[str] | None = None, *, trusts: bool = False
     ) -> bool:
-        """Opens the store on copies; returns whether that is possible, if need be with accepted
-        losses.
+        """Opens the store on copies; returns whether that works, if need be with accepted losses.
 
         With `trusts`, a log that was closed is taken to end where the inventory says. Raises
         StoreLocked when a broker is using the store.
@@ -193,7 +193,8 @@ class StoreCheck:
     def _open(self, now_ms: int, topics: Collection[str] | None, *, trusts: bool = False) -> None:
         config, root = self._config, self._config.store_path_root_dir
         checkpoint = Checkpoint(self.files, os.path.join(root, "checkpoint"))
-        reput = Reput(config, self._log, self._queues, self._index)
+        dispatchers = Dispatchers(config, self._index)
+        reput = Reput(config, self._log, self._queues, dispatchers)
         self._marks.lock()
         try:
             done = Recovery(
@@ -228,9 +229,7 @@ class StoreCheck:
     # --- the parts ---
 
     def parts(self, most_bytes: int | None = None) -> list[Part]:
-        """Returns the parts to examine, the log first, with its files in pieces of about
-        `most_bytes`.
-        """
+        """Returns the parts to examine: first the log, in pieces of about `most_bytes`."""
         found: list[Part] = []
         for number, file in enumerate(self._log.files.mapped_files):
             size_bytes = max(min(self.end - file.from_offset, file.size_bytes), 0)
@@ -272,9 +271,7 @@ class StoreCheck:
             looked.is_joined = walk.last_ms == self.recovered.last_store_timestamp_ms
 
     def _tell_damage(self, looked: Looked, start: int, end: int, path: str) -> None:
-        """Reports a stretch without sound records: wrong CRCs, or bytes that are no records at
-        all.
-        """
+        """Reports a stretch without sound records: wrong CRCs, or bytes that are no records."""
         at = start
         while at < end:
             record = record_at(self._log.files, at, check_crc=False)
@@ -382,7 +379,7 @@ class StoreCheck:
 
     def finish(self, looked: Collection[Looked]) -> Iterator[Finding]:
         """Returns findings that only show when all parts are known."""
-        with_units: dict[QueueKey, int] = {}
+        with_units: dict[TopicQueue, int] = {}
         for each in looked:
             for key, count in each.units.items():
                 with_units[key] = with_units.get(key, 0) + count
@@ -447,7 +444,7 @@ def _fastest_walk() -> type[LogWalk]:
 
 def _light_runs(records: Iterable[Record]) -> Iterator[Run]:
     """The same messages as runs of light queues."""
-    seen: dict[QueueKey, list[int]] = {}
+    seen: dict[TopicQueue, list[int]] = {}
     for found in records:
         for topic, queue_offset in places_of(found) if enters_queue(found.sys_flag) else ():
             rows = seen.setdefault((topic.encode("utf-8", "replace"), QUEUE_ID), [])

@@ -29,8 +29,8 @@ from txrocketmq.broker.store.formats.scan import (
     Record,
     is_torn,
 )
-from txrocketmq.broker.store.log.dispatch import enters_queue
-from txrocketmq.broker.store.log.log_walk import END, Batch, LogWalk, RecordBatch, Run
+from txrocketmq.broker.store.log.log_walk import END, LogWalk, RecordBatch, Run, SoundRecords
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import dtype, fixed, picked
@@ -40,8 +40,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _RECORDS_AT_ONCE: Final = 8_192
-"""How many records are checked together; all that is read of them fits into a processor's
-caches."""
+"""How many records are checked together: what is read of them fits into processors' caches."""
 _LANES: Final = 128
 _LANE_BYTES: Final = 64 * 1024
 """The distance in bytes of the places from which beginnings of records are searched in parallel."""
@@ -170,7 +169,7 @@ class StretchWalk(LogWalk):
     _at_once = _RECORDS_AT_ONCE
     """How many records are read for the next stretch; few where there is much damage."""
 
-    def batches(self, start: int, end: int = END) -> Iterator[Batch]:
+    def batches(self, start: int, end: int = END) -> Iterator[SoundRecords]:
         """Yields stretches, and single records where a stretch has ended."""
         self.position = start
         while self.position < end:
@@ -183,15 +182,11 @@ class StretchWalk(LogWalk):
                 return
 
     def pass_all(self, start: int) -> int:
-        """Walks from `start` to where nothing more is proven; returns how many records were
-        read.
-        """
+        """Walks from `start` to where nothing more is proven; returns the number of records."""
         return 0 if self._goes_to_known_end(start) else sum(map(len, self.batches(start)))
 
     def names_records(self, items: memoryview, start: int, end: int) -> bool:
-        """Whether all these items name records of one file of the log; otherwise each has to be
-        examined.
-        """
+        """Whether these items name records of one file of the log; or each is examined."""
         offsets = np.frombuffer(items, _ITEM)["physical_offset"].astype(np.int64)
         offsets = offsets[(offsets >= start) | (offsets < 0)]
         if not len(offsets):

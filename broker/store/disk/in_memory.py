@@ -2,9 +2,10 @@
 """Finds out which parts of mapped files are in memory, so that reading them need not wait.
 
 Touching a page that is not in memory stops the whole process until the disk has delivered it: the
-reactor's thread, and with it every producer, would wait for one consumer of old messages. So a get
-may ask first. What is not in memory becomes a ColdRead, which is run in a thread; then the get is
-repeated.
+reactor's thread, and with it every producer, would wait for one consumer of old messages. So
+whoever reads checks first. What is not in memory becomes a ColdRead, in a NotInMemory that is
+raised. It is run in a thread, and then the question is asked again: see steps.py, and patience.py
+of the broker. Only the last time, in `waiting`, the disk is waited for.
 
 Files are examined in chunks; what was found in memory is taken to stay there for a second or two
 (see `tick`), so that further reading costs nothing more. Where the system does not tell, everything
@@ -21,8 +22,8 @@ Java: MappedFile.isLoaded, ColdDataCheckService, which only slow consumers down.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.files import Files
@@ -55,6 +56,7 @@ class InMemory:
         self._log_directory = log_directory
         self._known: set[tuple[str, int]] = set()
         self._known_before: set[tuple[str, int]] = set()
+        self._is_waiting = False
         self._scrubbed: dict[tuple[str, int], None] = {}
         """The chunks of the log that have come from the disk."""
         self.wrong_bodies = DamagedRecords()
@@ -64,7 +66,7 @@ class InMemory:
         """The chunks between these positions of the file that have to be read from the disk."""
         known, path = self._known, file.path
         first = start >> _CHUNK_BITS
-        if end - 1 >> _CHUNK_BITS == first and (path, first) in known:
+        if (end - 1 >> _CHUNK_BITS == first and (path, first) in known) or self._is_waiting:
             return ()
         found: list[Chunk] = []
         for index in range(first, ((end - 1) >> _CHUNK_BITS) + 1):
@@ -83,6 +85,33 @@ class InMemory:
                 log_offset = file.from_offset + at if is_log else _ELSEWHERE
                 found.append(Chunk(path, at, length, log_offset))
         return found
+
+    def read_of(self, file: MappedFile, start: int, end: int) -> ColdRead | None:
+        """The read that loads what is between these positions; None if it is in memory."""
+        chunks = self.missing(file, start, end)
+        return ColdRead(self._files, self, chunks) if chunks else None
+
+    def check(self, file: MappedFile, start: int, end: int) -> None:
+        """Raises NotInMemory when a part of a file is not in memory; this is a Check."""
+        first = start >> _CHUNK_BITS
+        if end - 1 >> _CHUNK_BITS == first and (file.path, first) in self._known:
+            return
+        chunks = self.missing(file, start, end)
+        if chunks:
+            raise self.cold(chunks)
+
+    def cold(self, chunks: Iterable[Chunk]) -> NotInMemory:
+        """Makes the exception for chunks that have to be read from the disk."""
+        return NotInMemory(ColdRead(self._files, self, chunks))
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Takes everything to be in memory, so that reading waits for the disk."""
+        self._is_waiting = True
+        try:
+            yield
+        finally:
+            self._is_waiting = False
 
     def note(self, chunks: Iterable[Chunk]) -> None:
         """Takes chunks to be in memory for a while, since they were read."""
@@ -109,7 +138,7 @@ class ColdRead:
 
     def __init__(self, files: Files, memory: InMemory, chunks: Iterable[Chunk]) -> None:
         self._files = files
-        self._memory = memory
+        self.memory = memory
         self.chunks = tuple(dict.fromkeys(chunks))
         self.error: OSError | None = None
         """Why the chunks could not be read; None if they could."""
@@ -130,18 +159,9 @@ class ColdRead:
     def finish(self) -> None:
         """Notes, in the store's thread, that the chunks are read, and which bodies were wrong."""
         if self.error is None:
-            self._memory.note(self.chunks)
+            self.memory.note(self.chunks)
         for damage in self._scrub.wrong:
-            self._memory.wrong_bodies.found(damage)
-
-
-ColdPart = Callable[[MappedFile, int, int], ColdRead | None]
-"""Returns the read that loads a part of a file, given by position and size; None if it is in
-memory."""
-
-
-def nothing_cold(file: MappedFile, start: int, size_bytes: int) -> None:
-    """A ColdPart for callers that may wait for the disk."""
+            self.memory.wrong_bodies.found(damage)
 
 
 Check = Callable[[MappedFile, int, int], None]
@@ -152,9 +172,18 @@ def unchecked(file: MappedFile, start: int, end: int) -> None:
     """A Check for callers that may wait for the disk."""
 
 
-class NotInMemory(Exception):
-    """A get or a search would have to wait for the disk: run `read`, and repeat it."""
+class NotYet(Exception):
+    """Whoever asks has to wait, and then to ask again."""
+
+    def __init__(self, what: str, awaited: object) -> None:
+        super().__init__(what)
+        self.awaited = awaited
+        """What is waited for: a ColdRead that is to be done, or something of the broker's."""
+
+
+class NotInMemory(NotYet):
+    """Whoever asks would have to wait for the disk: run `read`, and ask again."""
 
     def __init__(self, read: ColdRead) -> None:
-        super().__init__(f"{len(read.chunks)} chunks are not in memory")
+        super().__init__(f"{len(read.chunks)} chunks are not in memory", read)
         self.read = read

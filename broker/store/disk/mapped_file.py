@@ -375,16 +375,16 @@ class MappedFileQueue:
 
     def find(self, offset: int) -> MappedFile | None:
         """The file that contains this offset, written or not."""
+        row = self.mapped_files
+        if row and 0 <= offset - row[-1].from_offset < self.file_bytes:
+            return row[-1]
         index = self.index_of(offset)
-        return self.mapped_files[index] if index >= 0 else None
+        return row[index] if index >= 0 else None
 
     def select(self, offset: int, size_bytes: int) -> memoryview | None:
         """A slice of one file; None when it is not all written, or would cross files."""
-        index = self.index_of(offset)
-        if index < 0:
-            return None
-        file = self.mapped_files[index]
-        return file.select(offset - file.from_offset, size_bytes)
+        file = self.find(offset)
+        return None if file is None else file.select(offset - file.from_offset, size_bytes)
 
     def prepare(self, index: int, end_bytes: int, first_offset: int = 0) -> MappedFile:
         """Prepares the file `index` + 1 places after the last one, with room up to there.

@@ -17,7 +17,7 @@ import mmap
 from typing import Final
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.packing import fixed, picked
 
@@ -49,14 +49,13 @@ def record_size(file: MappedFile, physical_offset: int) -> int | None:
     at = physical_offset - file.from_offset
     if not 0 <= at < file.wrote_bytes:
         return None
-    for found in Walk(file, at, check_crc=False):
+    for found in RecordWalk(file, at, check_crc=False):
         return found.size_bytes if found.end <= file.wrote_bytes else None
     return None
 
 
 def next_head(data: bytes | mmap.mmap, from_offset: int, start: int, end: int) -> int:
-    """The first position from `start` on, and before `end`, at which a record begins; -1 without
-    one.
+    """The first position from `start` to before `end` at which a record begins; -1 without one.
 
     `from_offset` is the log offset of the data. A magic with the offset of that very place is taken
     as proof. After many places that only look like a record the search gives up.

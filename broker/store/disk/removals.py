@@ -51,8 +51,7 @@ class RemovalJob:
         self.refused: list[MappedFile] = []
         """The files that could not be unlinked."""
         self.refused_directories: list[str] = []
-        """The directories that could not be removed, themselves or because of such a file in
-        them."""
+        """The directories that could not be removed, if only because of a file in them."""
         self.errors: list[OSError | MemoryError] = []
         self._stuck: set[str] = set()
         """Directories with a file that could not be unlinked; the files behind it have to wait."""
@@ -99,9 +98,7 @@ class RemovalJob:
         return True
 
     def settle(self, directory: str) -> None:
-        """Does what Removals.settle does for the rest of this job; waits if it is working there
-        now.
-        """
+        """Does what Removals.settle does, for the rest of this job; waits if it does so now."""
         parent = os.path.dirname(directory)
         with self._changed:
             self._directories.pop(directory, None)

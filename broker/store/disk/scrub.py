@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.record_head import HEAD, MAGICS, next_head
 from txrocketmq.broker.store.formats.damage import Damage
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.scan import RecordWalk
 
 _MOST_BYTES: Final = 32 * 1024 * 1024
 """A record that claims to be larger is taken to be damaged: a frame has half of that."""
@@ -73,17 +73,15 @@ class Scrub:
 
     def _pass_sound(self, part: _Part, at: int) -> int:
         """Skips sound records; returns where no sound record begins that ends in this part."""
-        walk = Walk(part, at, check_crc=True)
+        walk = RecordWalk(part, at, check_crc=True)
         for count, _ in enumerate(walk, 1):
             if count % _AT_ONCE == 0:
                 self._pause(_PAUSE_S)
         return walk.position
 
     def _pass_wrong(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Notes the record at `at`, which is not sound; returns its end, or `at` if it is no
-        record.
-        """
-        for record in Walk(part, at, check_crc=False):
+        """Notes the unsound record at `at`; returns its end, or `at` if it is no record."""
+        for record in RecordWalk(part, at, check_crc=False):
             queue = f"{str(record.topic, 'utf-8', 'replace')}/{record.queue_id}"
             self.wrong.append(
                 Damage(
@@ -95,9 +93,7 @@ class Scrub:
         return at
 
     def _pass_long(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Checks a record that begins at `at` and ends behind this part; returns its size, 0
-        without one.
-        """
+        """Checks a record that begins at `at` and ends behind this part; returns its size, or 0."""
         left = len(part.view) - at
         if left < HEAD.size:
             head = self._read(path, position + at, HEAD.size)

@@ -9,46 +9,91 @@ in a thread before it takes the next step.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
-from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory, NotInMemory, NotYet
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 Step = Any
-"""None, or a ColdRead that is to be done before the next step. (Type checkers want a value in every
-`yield` that may have one.)"""
+"""None, or what is to come before the next step: mostly a ColdRead. (Type checkers want a value in
+every `yield` that may have one.)"""
 Steps = Generator[Step, None, T]
-"""A generator that pauses after each small step and returns a T. What it works on may change while
-it pauses."""
+"""A generator that pauses after each small step and returns a T. Things may change meanwhile."""
 
 MOST_READS: Final = 64
 """How often one question may wait for the disk; a search in a queue waits for each of its steps."""
 
 
-class Ask(Protocol[T_co]):
-    """Looks something up; with `only_in_memory`, raises NotInMemory instead of waiting for the
-    disk.
-    """
-
-    def __call__(self, *, only_in_memory: bool) -> T_co: ...
-
-
-def when_in_memory(ask: Ask[T]) -> Steps[T]:
+def when_in_memory(ask: Callable[[], T]) -> Steps[T]:
     """Returns the result of `ask` as soon as all that it needs is in memory.
 
-    In the end it is asked without that condition: on a machine with too little memory, what was
-    read may be gone again.
+    It is asked again after each read. In the end the disk is waited for: on a machine with too
+    little memory, what was read may be gone again.
     """
-    for _ in range(MOST_READS):
+    return patient(lambda: _single(ask))
+
+
+def patient(ask: Callable[[], Steps[T]]) -> Steps[T]:
+    """Takes the steps that `ask` makes, and begins again with them whenever something had to be
+    awaited; at last as above.
+    """
+    read: ColdRead
+    left = MOST_READS
+    while left:
         try:
-            return ask(only_in_memory=True)
-        except NotInMemory as cold:
-            read = cold.read
-        yield read
-    return ask(only_in_memory=False)
+            return (yield from ask())
+        except NotYet as reason:
+            awaited = reason.awaited
+        if isinstance(awaited, ColdRead):
+            read = awaited
+            left -= 1
+        yield awaited
+    return (yield from _waiting(read.memory, ask()))
+
+
+def as_far_as_in_memory(steps: Steps[None], has_enough: Callable[[], object]) -> Steps[None]:
+    """Takes steps, but ends them where it would have to wait for the disk, if there is enough."""
+    try:
+        yield from steps
+    except NotInMemory:
+        if not has_enough():
+            raise
+
+
+def items_in_memory(items: Iterable[T]) -> Iterator[T]:
+    """Yields the items before the first one that is not in memory; raises NotInMemory if that is
+    the first of all.
+    """
+    is_first, following = True, iter(items)
+    while True:
+        try:
+            item = next(following)
+        except StopIteration:
+            return
+        except NotInMemory:
+            if is_first:
+                raise
+            return
+        is_first = False
+        yield item
+
+
+def _single(ask: Callable[[], T]) -> Steps[T]:
+    return ask()
+    yield
+
+
+def _waiting(memory: InMemory, steps: Steps[T]) -> Steps[T]:
+    while True:
+        with memory.waiting():
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+        yield step
 
 
 def finished(steps: Steps[T]) -> T:

@@ -51,13 +51,12 @@ class StoreConfig:
     mapped_file_size_commit_log: int = setting(1024 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
     """The size of a file of the commit log. It cannot be changed once the store exists."""
     mapped_file_size_consume_queue: int = setting(300_000 * _UNIT_BYTES, least=_UNIT_BYTES)
-    """The size of a file of a queue, rounded up to a multiple of 20. It cannot be changed once the
-    store exists."""
+    """The size of a queue's file, rounded up to a multiple of 20, for as long as the store exists.
+    """
     mapper_file_size_batch_consume_queue: int = setting(
         300_000 * _BATCH_UNIT_BYTES, least=_BATCH_UNIT_BYTES
     )
-    """The size of a file of a queue of batches, a multiple of 46. It cannot be changed once the
-    store exists."""
+    """The size of a batch queue's file, a multiple of 46, for as long as the store exists."""
     enable_consume_queue_ext: bool = setting(False)
     """Whether queues get ext files; existing ones are read in any case."""
     mapped_file_size_consume_queue_ext: int = setting(48 * 1024 * 1024, least=64)
@@ -71,15 +70,13 @@ class StoreConfig:
     max_message_size: int = setting(4 * 1024 * 1024, live=True, least=1)
     """The size of the largest body."""
     enable_lmq: bool = setting(False)
-    """Whether, together with enableMultiDispatch, messages enter the light queues (LMQ) that they
-    list."""
+    """Whether, with enableMultiDispatch, messages enter the light queues (LMQ) they list."""
     enable_multi_dispatch: bool = setting(False)
     """See enableLmq. Each of the two has an effect only with the other, and is refused alone."""
     max_lmq_consume_queue_num: int = setting(20_000, live=True)
     """How many light queues there may be; a message that would create one more is refused."""
     auto_message_version_on_topic_len: bool = setting(True, live=True)
-    """Whether messages to topics with names of more than 127 bytes are stored, in records that 4.9
-    cannot read."""
+    """Whether topics may have names of more than 127 bytes, in records that 4.9 cannot read."""
     message_index_enable: bool = setting(True, live=True)
     """Whether messages can be found by their keys."""
     message_delay_level: str = setting(DEFAULT_LEVELS)
@@ -99,8 +96,7 @@ class StoreConfig:
     that is due later is written to the log again on its way. A value below 2 or above 604740 means
     604740."""
     timer_stop_enqueue: bool = setting(False, live=True)
-    """Whether timer messages are only stored, and not put into the wheel, until this is switched
-    off again."""
+    """Whether timer messages are only stored, and not put into the wheel, while this is on."""
     timer_stop_dequeue: bool = setting(False, live=True)
     """Whether timer messages are not delivered until this is switched off again."""
     timer_congest_num_each_slot: int = setting(2_147_483_647, live=True, least=1)
@@ -111,8 +107,7 @@ class StoreConfig:
     mapped_file_size_timer_log: int = setting(100 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
     """The size of a file of the timer log; after a change the log is built anew."""
     append_topic_for_timer_delete_key: bool = setting(False, live=True)
-    """Whether the key by which a timer message is withdrawn contains its topic besides its unique
-    key."""
+    """Whether the key by which a timer message is withdrawn contains its topic."""
 
     # Getting.
     max_transfer_bytes_on_message_in_memory: int = setting(256 * 1024, live=True, least=1)
@@ -145,8 +140,7 @@ class StoreConfig:
     sync_flush_timeout: int = setting(5_000, live=True, least=1)
     """How long a send waits for its flush with SYNC_FLUSH."""
     flush_interval_consume_queue: int = setting(1_000, live=True, least=1)
-    """The period between two flushes of the queues that have flushConsumeQueueLeastPages new
-    pages."""
+    """The period of flushing the queues that have flushConsumeQueueLeastPages new pages."""
     flush_consume_queue_least_pages: int = setting(2, live=True)
     """See flushIntervalConsumeQueue; a page has 4096 bytes."""
     flush_consume_queue_thorough_interval: int = setting(60_000, live=True, least=1)
@@ -169,8 +163,7 @@ class StoreConfig:
     disk_max_used_space_ratio: int = setting(75, live=True, most=100)
     """When the disk is fuller than this, old files of the commit log are deleted at any hour."""
     disk_space_clean_forcibly_ratio: int = setting(85, live=True, most=100)
-    """When the disk is fuller than this, younger files of the commit log are deleted as well; 30 to
-    85."""
+    """On a disk fuller than this, younger files of the commit log are deleted as well; 30 to 85."""
     disk_space_warning_level_ratio: int = setting(90, live=True, most=100)
     """When the disk is fuller than this, nothing more is stored; 35 to 90."""
     clean_file_forcibly_enable: bool = setting(True, live=True)

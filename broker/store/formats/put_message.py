@@ -7,7 +7,11 @@ Java: MessageExtBrokerInner, PutMessageStatus, AppendMessageResult.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MULTI_DISPATCH: Final = 1 << 32
+"""A bit of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
+queues that its properties list."""
 
 
 class PutMessage(NamedTuple):
@@ -17,7 +21,11 @@ class PutMessage(NamedTuple):
     queue is to contain: the hash of the tag, or the delivery time of a delayed message. Hosts are
     addresses of 4 or 16 bytes followed by 4 bytes of port, as in records. `uniq_key`, `keys` (words
     separated by blanks) and `tags` are indexed; they are in the properties as well. `sys_flag` may
-    contain the mark MULTI_DISPATCH (light_queues.py).
+    contain the mark MULTI_DISPATCH.
+
+    This is where the order of the fields is written. Where one is made or read for each send, a
+    plain tuple stands for it, since that is quicker; its names have to be these, in this order
+    (tests/broker/store/formats/test_put_message.py).
     """
 
     topic: str
@@ -60,8 +68,7 @@ class PutStatus(Enum):
     WHEEL_TIMER_NOT_ENABLE = auto()
     """The message has a delivery time of its own, and this broker does not keep such messages."""
     WHEEL_TIMER_MSG_ILLEGAL = auto()
-    """Its delivery time is invalid or too far ahead; or it withdraws a message that is due
-    already."""
+    """Its delivery time is invalid or too far ahead; or it withdraws what is due already."""
     WHEEL_TIMER_FLOW_CONTROL = auto()
     """Too many messages are due at that time."""
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = auto()

@@ -19,8 +19,7 @@ _WAITING: Final = 64
 """How many findings may wait to be reported; of further ones only the number is reported."""
 _AT_ONCE: Final = 10
 _TICKS_EACH: Final = 6
-"""How many findings may be reported at once; one more is allowed after this many ticks (of a
-second)."""
+"""How many findings may be reported at once; one more may be after as many seconds."""
 
 
 class Reports(Generic[Finding]):

@@ -74,7 +74,7 @@ class Record(NamedTuple):
         return self.view[self.properties_at : self.end]
 
 
-class Stored(Protocol):
+class LogExtent(Protocol):
     """A file of the log, or a part of one: its bytes and their log offset."""
 
     @property
@@ -84,14 +84,14 @@ class Stored(Protocol):
     def from_offset(self) -> int: ...
 
 
-class Walk:
+class RecordWalk:
     """The records of one file, or of a part of one, from a position on; to be iterated once.
 
     During and after the iteration, `position` is where the next record would start;
     `ended_by_blank` tells that the file was ended on purpose.
     """
 
-    def __init__(self, file: Stored, position: int, *, check_crc: bool) -> None:
+    def __init__(self, file: LogExtent, position: int, *, check_crc: bool) -> None:
         self._view = file.view
         self._from_offset = file.from_offset
         self._check_crc = check_crc
@@ -179,9 +179,7 @@ def is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:
 
 
 def store_timestamp_ms(data: memoryview) -> int:
-    """When the message of this record, or of its beginning, was stored, in ms; -1 if it is too
-    short.
-    """
+    """When the message of this record or beginning was stored, in ms; -1 if it is too short."""
     if len(data) < _FIXED.size:
         return -1
     (sys_flag,) = _SYS_FLAG.unpack_from(data, _SYS_FLAG_AT)

@@ -55,9 +55,7 @@ class StoreStats:
         self.boot_ms, self._boot_steady_ms = now_ms, steady_ms
 
     def put(self, count: int, size_bytes: int, failed: int, elapsed_ms: int) -> None:
-        """Counts the messages of one batch: how many were stored, how many not, and how long it
-        took.
-        """
+        """Counts the messages of a batch: how many were stored or not, and how long it took."""
         self.put_messages += count
         self.put_bytes += size_bytes
         if failed:

@@ -9,39 +9,32 @@ a sound record, whether the log or the unit that names it is damaged; the next g
 status as if the log had lost the message. A message that the log really has lost, because its file
 has expired, is skipped silently.
 
-A caller that must not wait for the disk passes `only_in_memory`: the get then returns what it can
-without waiting, and raises NotInMemory if that is nothing. What this process has written lately is
-taken to be in memory.
+A get does not wait for the disk: it returns what it can without waiting, and raises NotInMemory if
+that is nothing. What this process has written lately is taken to be in memory.
 
-Java: DefaultMessageStore.getMessage, isTheBatchFull, GetMessageResult, GetMessageStatus.
+Java: DefaultMessageStore.getMessage, GetMessageResult, GetMessageStatus.
 """
 
 from __future__ import annotations
 
-import struct
-from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import accumulate
-from operator import add
 from typing import Final
 
 from txrocketmq.broker.store.disk.in_memory import Chunk, NotInMemory
-from txrocketmq.broker.store.disk.mapped_file import MappedFile
-from txrocketmq.broker.store.get.batch_search import BatchSearch
+from txrocketmq.broker.store.get.batch_search import search_batches
 from txrocketmq.broker.store.get.get_result import (
-    ExtFilter,
+    MOST_WORK,
     GetMessageStatus,
     GetResult,
+    Limits,
     PropertiesFilter,
-    QueryResult,
     Request,
-    Search,
-    StoreReader,
-    limits_of,
-    max_bytes,
+    elsewhere,
+    work_of,
 )
-from txrocketmq.broker.store.get.slices import one_slice, slices_of
+from txrocketmq.broker.store.get.log_slices import LogSlices
+from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
 from txrocketmq.broker.store.queues.consume_queue import (
     PRE_BLANK_SIZE,
@@ -51,16 +44,7 @@ from txrocketmq.broker.store.queues.consume_queue import (
     units_struct,
 )
 from txrocketmq.broker.store.queues.consume_queue_ext import is_ext_address
-
-__all__ = [
-    "ExtFilter",
-    "GetMessageStatus",
-    "GetResult",
-    "MessageReader",
-    "PropertiesFilter",
-    "QueryResult",
-    "Request",
-]
+from txrocketmq.remoting.message.message import record_properties
 
 _MOST_COUNT: Final = 1024
 """No push consumer asks for more messages at once (pullBatchSize), so a get examines no more units
@@ -73,222 +57,238 @@ _WIDE_BYTES: Final = 1024 * 1024
 _MOST_CHUNKS: Final = 64
 """How many chunks one ColdRead reads, unless a single message is larger."""
 
-
-class MessageReader(StoreReader):
-    """Serves the gets of one store."""
-
-    def get(self, queue: ConsumeQueue | None, request: Request) -> GetResult:
-        """Serves a request from a queue.
-
-        Raises NotInMemory only if the request is for `only_in_memory`.
-        """
-        if queue is None or queue.max_offset == 0:
-            return self.elsewhere(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
-        offset = request.offset
-        if offset < queue.min_offset:
-            status = GetMessageStatus.OFFSET_TOO_SMALL
-            return self.elsewhere(status, queue.min_offset, request, queue)
-        if offset == queue.max_offset:
-            return self.elsewhere(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue)
-        if offset > queue.max_offset:
-            status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
-            return self.elsewhere(status, queue.max_offset, request, queue)
-        if isinstance(queue, BatchQueue):
-            return BatchSearch(self, queue, request).run()
-        if request.tag_codes is None and request.by_properties is None:
-            found = self._recent_run(queue, request)
-            if found is not None:
-                return found
-        return _Search(self, queue, request).run()
-
-    def units(
-        self, queue: ConsumeQueue, offset: int, count: int, *, only_in_memory: bool
-    ) -> memoryview | None:
-        """Like ConsumeQueue.read; with `only_in_memory`, raises NotInMemory instead of waiting for
-        the disk.
-        """
-        if only_in_memory and queue.min_offset <= offset < queue.max_offset:
-            file = queue.files.find(offset * UNIT_BYTES)
-            if file is None:
-                return None
-            start = offset * UNIT_BYTES - file.from_offset
-            end = min(start + count * UNIT_BYTES, file.wrote_bytes)
-            if start >= end:
-                return None
-            cold = self.memory.missing(file, start, end)
-            if cold:
-                raise self.cold(cold)
-            return file.view[start:end]
-        return queue.read(offset, count)
-
-    def stored_ms(self, queue: ConsumeQueue, offset: int, *, only_in_memory: bool = False) -> int:
-        """When a message of a queue was stored, in ms; -1 when there is none. Raises like
-        `units`.
-        """
-        if only_in_memory:
-            self.check_units(queue, offset, 1)
-        unit = queue.stored(offset)
-        if unit is None:
-            return -1
-        start, size, _ = unit
-        file = self.log.files.find(start) if start < self.asked_before else None
-        if only_in_memory and file is not None:
-            cold = self._cold_records(file, (start,), (size,))
-            if cold:
-                raise self.cold(cold)
-        return self.log.store_time_ms(start, size)
-
-    def _recent_run(self, queue: ConsumeQueue, request: Request) -> GetResult | None:
-        """The most common case, done in a few steps: all messages are wanted, sound, recent, and in
-        one file.
-
-        Returns None if that is not so. Messages of other queues may lie between these, so there is
-        a slice for each one or a single slice for all.
-        """
-        config = self.config
-        count = max(min(request.max_count, config.max_transfer_count_on_message_in_memory), 1)
-        units = self.units(queue, request.offset, count, only_in_memory=request.only_in_memory)
-        if units is None:
-            return None
-        count = len(units) // UNIT_BYTES
-        fields = units_struct(count).unpack(units)
-        sizes = fields[1::_FIELDS]
-        total = sum(sizes)
-        most = min(max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
-        if total > most:
-            ends = list(accumulate(sizes))
-            count = max(bisect_right(ends, most), 1)
-            total, sizes = ends[count - 1], sizes[:count]
-        starts = fields[: _FIELDS * count : _FIELDS]
-        first, end = starts[0], starts[-1] + sizes[-1]
-        file = self.log.files.find(first)
-        if file is None or end > file.end_offset or self.log.max_offset - first > self.recent_bytes:
-            return None
-        if request.only_in_memory and first < self.asked_before:
-            cold = self._cold_records(file, starts, sizes)
-            if cold:
-                raise self.cold(cold)
-        try:
-            if end - first == total:
-                buffers = one_slice(file, starts, sizes, queue.magic)
-            else:
-                buffers = slices_of(file, starts, sizes, queue.magic)
-        except (struct.error, IndexError):  # a unit points beside the file
-            return None
-        if buffers is None:
-            return None
-        next_offset = request.offset + count
-        return GetResult(
-            GetMessageStatus.FOUND, next_offset, queue.min_offset, queue.max_offset,
-            buffers, count, total,
-        )  # fmt: skip
-
-    def _cold_records(
-        self, file: MappedFile, starts: Sequence[int], sizes: Sequence[int]
-    ) -> Sequence[Chunk]:
-        """The parts of these records that are not in memory; empty when one cannot be in this
-        file.
-        """
-        base, missing = file.from_offset, self.memory.missing
-        first, end = min(starts), max(map(add, starts, sizes))
-        if first < base or end > file.end_offset or min(sizes) <= 0:
-            return ()
-        if end - first <= _WIDE_BYTES:
-            return missing(file, first - base, end - base)
-        found: list[Chunk] = []
-        for start, size in zip(starts, sizes, strict=True):
-            found += missing(file, start - base, start - base + size)
-        return found
+Chosen = tuple[Sequence[int], Sequence[int], Sequence[int]]
+"""Messages: the places of their units among those that are examined, log offsets, sizes."""
 
 
-class _Search(Search[MessageReader, ConsumeQueue]):
-    """One get that examines unit by unit."""
+def get_message(records: Records, queue: ConsumeQueue | None, request: Request) -> GetResult:
+    """Serves a request from a queue."""
+    config = records.config
+    if queue is None or queue.max_offset == 0:
+        return elsewhere(config, GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
+    offset = request.offset
+    if offset < queue.min_offset:
+        status = GetMessageStatus.OFFSET_TOO_SMALL
+        return elsewhere(config, status, queue.min_offset, request, queue)
+    if offset == queue.max_offset:
+        return elsewhere(config, GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue)
+    if offset > queue.max_offset:
+        status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
+        return elsewhere(config, status, queue.max_offset, request, queue)
+    if isinstance(queue, BatchQueue):
+        return search_batches(records, queue, request)
+    return _Search(records, queue, request).run()
 
-    def __init__(self, reader: MessageReader, queue: ConsumeQueue, request: Request) -> None:
-        super().__init__(reader, queue, request)
-        self._log = reader.log
-        self._config = reader.config
-        self._recent = reader.recent_bytes
+
+class _Search:
+    """A get under way: what it has found so far, and where it continues."""
+
+    __slots__ = (
+        "_asked_before", "_count", "_has_ext", "_limits", "_next", "_queue", "_records", "_request",
+        "_size_bytes", "_slices", "_status", "_work_left",
+    )  # fmt: skip
+
+    def __init__(self, records: Records, queue: ConsumeQueue, request: Request) -> None:
+        self._records, self._queue, self._request = records, queue, request
+        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+        self._next = request.offset
+        self._slices = LogSlices(records.log, queue.magic)
+        self._count = self._size_bytes = 0
+        self._has_ext = request.filter_ext is not None and queue.ext is not None
+        self._work_left = MOST_WORK
+        recent_from, self._asked_before = records.marks()
+        self._limits = Limits(records.config, request, recent_from)
 
     def run(self) -> GetResult:
-        """Examines units until enough messages are found, or enough units were examined."""
-        queue, request = self._queue, self._request
-        config = self._config
-        most_count = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
-        count = min(request.max_count, most_count)
-        scan = max(config.max_filter_message_size, count * UNIT_BYTES)
-        end = request.offset - (-scan // UNIT_BYTES)
-        for _ in range(config.travel_cq_file_num_when_get_message):
-            if self._count or self._next >= min(queue.max_offset, end) or self._work_left <= 0:
-                break
-            units = self._reader.units(
-                queue, self._next, end - self._next, only_in_memory=request.only_in_memory
-            )
+        """Examines units until messages are found, or enough units were examined."""
+        queue, request, config = self._queue, self._request, self._records.config
+        limits, check = self._limits, self._records.memory.check
+        if request.tag_codes is None and request.by_properties is None:
+            # Mostly all messages are wanted and sound, so that these are enough.
+            count = max(min(request.max_count, limits.most_count), 1)
+        else:
+            count = self._units_left()
+        files_left, last_offset = config.travel_cq_file_num_when_get_message, 0
+        while files_left > 0:
+            units = queue.read(self._next, count, check)
             if units is None:
                 status = GetMessageStatus.OFFSET_FOUND_NULL
                 next_offset = queue.next_file_offset(self._next)
-                return self._reader.elsewhere(status, next_offset, request, queue)
-            self._look_through(units)
-        return self._result()
+                return elsewhere(config, status, next_offset, request, queue)
+            examined = self._look_through(units)
+            if examined:
+                last_offset = UNIT.unpack_from(units, (examined - 1) * UNIT_BYTES)[0]
+                self._next += examined
+            if self._count or self._work_left <= 0 or self._next >= queue.max_offset:
+                break
+            count = self._units_left()
+            if count <= 0:
+                break
+            files_left -= self._next * UNIT_BYTES % queue.files.file_bytes == 0
+        return GetResult(
+            GetMessageStatus.FOUND if self._count else self._status,
+            self._next, queue.min_offset, queue.max_offset,
+            self._slices.end(), self._count, self._size_bytes, last_offset < limits.recent_from,
+        )  # fmt: skip
 
-    def _look_through(self, units: memoryview) -> None:
-        wanted, by_properties = self._request.tag_codes, self._request.by_properties
-        has_ext = self._request.filter_ext is not None and self._queue.ext is not None
-        recent_from = self._log.max_offset - self._recent
-        recent_most, older_most = limits_of(self._config, self._request)
-        asked_before = self._reader.asked_before if self._request.only_in_memory else 0
-        slices = self._slices
-        count = total = passed = 0
+    def _units_left(self) -> int:
+        """How many more units may be examined."""
+        request, config = self._request, self._records.config
+        most = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
+        scan_bytes = max(config.max_filter_message_size, min(request.max_count, most) * UNIT_BYTES)
+        return request.offset - (-scan_bytes // UNIT_BYTES) - self._next
+
+    def _look_through(self, units: memoryview) -> int:
+        """Takes messages of these units that are wanted and fit; returns how many it examined."""
+        if self._request.by_properties is not None:
+            return self._pick(units, self._request.by_properties)
+        (numbers, starts, sizes), examined = self._chosen(units)
+        count = len(numbers)
+        if count and starts[0] < self._asked_before:
+            count = self._count_in_memory(starts, sizes)
+            if count < len(numbers):
+                examined = numbers[count]
+        taken = self._slices.take_all(starts[:count], sizes[:count])
+        self._count, self._size_bytes = taken, sum(sizes[:taken])
+        while taken < count:
+            # There is no sound record at the next place.
+            start, size = starts[taken], sizes[taken]
+            if self._count and not self._is_lost(start, size):
+                return numbers[taken]
+            self._pass_over(start, size, self._next + numbers[taken])
+            taken += 1
+            found = self._slices.take_all(starts[taken:count], sizes[taken:count])
+            self._count += found
+            self._size_bytes += sum(sizes[taken : taken + found])
+            taken += found
+        return examined
+
+    def _chosen(self, units: memoryview) -> tuple[Chosen, int]:
+        """The messages of these units that are wanted, as far as units can tell, and fit; returns
+        how many units were examined, too.
+        """
+        limits, wanted, count = self._limits, self._request.tag_codes, len(units) // UNIT_BYTES
+        if wanted is None and not self._has_ext:
+            fields = units_struct(count).unpack(units)
+            starts, sizes = fields[::_FIELDS], fields[1::_FIELDS]
+            if PRE_BLANK_SIZE not in sizes:
+                fit = limits.fit(starts, sizes)
+                return (range(fit), starts[:fit], sizes[:fit]), fit
+        chosen: list[tuple[int, int, int]] = []
+        number = total = 0
+        is_by_tags = wanted is not None and not self._has_ext
+        codes = wanted if wanted is not None and is_by_tags else frozenset[int]()
+        # As Limits.is_full, but without a call for each unit.
+        recent_from, recent_count = limits.recent_from, limits.recent_count
+        recent_bytes = limits.recent_bytes
         try:
-            for physical_offset, size, code in UNIT.iter_unpack(units):
-                if count:
-                    most_count, most = recent_most if physical_offset >= recent_from else older_most
-                    if count >= most_count or total + size > most:
-                        break
-                if (
-                    size == PRE_BLANK_SIZE
-                    or (
-                        wanted is not None
-                        and code not in wanted
-                        and not self._stands_for(code, wanted)
-                    )
-                    or (has_ext and not self._wants_ext(code))
+            for number, (start, size, code) in enumerate(UNIT.iter_unpack(units)):
+                if chosen and (
+                    len(chosen) >= recent_count or total + size > recent_bytes
+                    if start >= recent_from
+                    else limits.is_full(len(chosen), total, start, size)
                 ):
-                    passed += 1
-                    continue
-                if physical_offset < asked_before:
-                    self._check_record(units, passed, 0 if count else older_most[0])
-                if not slices.find(physical_offset, size):
-                    if count and not self._is_lost(physical_offset, size):
-                        break
-                    self._pass_over(physical_offset, size, self._next + passed)
-                elif by_properties is not None and not self._is_wanted(by_properties):
-                    self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-                else:
-                    slices.take()
-                    count += 1
-                    total += size
-                passed += 1
-                if self._work_left <= 0:
+                    count = number
                     break
-        except NotInMemory:  # of a record, or of an ext unit
-            if not count:
+                if (code not in codes or size == PRE_BLANK_SIZE) and (
+                    (is_by_tags and -_INT <= code < _INT) or self._is_unwanted(size, code)
+                ):
+                    continue
+                chosen.append((number, start, size))
+                total += size
+        except NotInMemory:  # of an ext unit
+            if not chosen:
                 raise
-        self._count, self._size_bytes = count, total
-        self._pass(units, passed)
+            count = number
+        numbers, starts, sizes = zip(*chosen, strict=True) if chosen else ((), (), ())
+        return (numbers, starts, sizes), count
 
-    def _pass(self, units: memoryview, count: int) -> None:
-        """Notes that so many of the units were looked at."""
-        if count:
-            self._last_physical_offset = UNIT.unpack_from(units, (count - 1) * UNIT_BYTES)[0]
-        self._next += count
+    def _is_unwanted(self, size: int, code: int) -> bool:
+        """Whether nothing or a message of no interest is at a unit; raises NotInMemory."""
+        wanted = self._request.tag_codes
+        return (
+            size == PRE_BLANK_SIZE
+            or (wanted is not None and code not in wanted and not self._stands_for(code, wanted))
+            or (self._has_ext and not self._wants_ext(code))
+        )
+
+    def _pick(self, units: memoryview, by_properties: PropertiesFilter) -> int:
+        """Takes the messages whose properties are wanted; returns how many units were examined."""
+        slices, number = self._slices, 0
+        try:
+            for number, (start, size, code) in enumerate(UNIT.iter_unpack(units)):
+                if self._count and self._limits.is_full(self._count, self._size_bytes, start, size):
+                    return number
+                if self._is_unwanted(size, code):
+                    continue
+                if start < self._asked_before and self._records.missing(start, size):
+                    raise self._cold(*self._wanted_from(units, number))
+                if not slices.find(start, size):
+                    if self._count and not self._is_lost(start, size):
+                        return number
+                    self._pass_over(start, size, self._next + number)
+                    continue
+                text = record_properties(slices.found())
+                self._work_left -= work_of(by_properties.terms, text)
+                if by_properties.wants(text):
+                    slices.take()
+                    self._count += 1
+                    self._size_bytes += size
+                else:
+                    self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+                if self._work_left <= 0:
+                    return number + 1
+        except NotInMemory:
+            if not self._count:
+                raise
+            return number
+        return len(units) // UNIT_BYTES
+
+    def _count_in_memory(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
+        """How many of the first messages are in memory; raises NotInMemory if the first is not."""
+        first, end, asked_before = starts[0], starts[-1] + sizes[-1], self._asked_before
+        records = self._records
+        file = records.log.files.find(first)
+        if file is not None and first < end <= file.end_offset and end - first <= _WIDE_BYTES:
+            base = file.from_offset
+            if not records.memory.missing(file, first - base, end - base):
+                return len(starts)
+        for count, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+            if start < asked_before and records.missing(start, size):
+                if count:
+                    return count
+                raise self._cold(starts, sizes)
+        return len(starts)
+
+    def _cold(self, starts: Sequence[int], sizes: Sequence[int]) -> NotInMemory:
+        """Makes the exception to read these messages: all chunks of the first one at least."""
+        found: list[Chunk] = []
+        for start, size in zip(starts, sizes, strict=True):
+            chunks = self._records.missing(start, size)
+            if found and len(found) + len(chunks) > _MOST_CHUNKS:
+                break
+            found += chunks
+        return self._records.memory.cold(found)
+
+    def _wanted_from(self, units: memoryview, number: int) -> tuple[list[int], list[int]]:
+        """As many messages as are given at once, from a unit on, that may be wanted."""
+        starts: list[int] = []
+        sizes: list[int] = []
+        with suppress(NotInMemory):  # whether the next is wanted cannot be told without waiting
+            for start, size, code in UNIT.iter_unpack(units[number * UNIT_BYTES :]):
+                if not self._is_unwanted(size, code):
+                    starts.append(start)
+                    sizes.append(size)
+                    if len(starts) >= self._limits.older_count:
+                        break
+        return starts, sizes
 
     def _wants_ext(self, stored_code: int) -> bool:
         """Whether the message may be wanted, judging by its ext unit; True if there is none."""
         ext, filter_ext = self._queue.ext, self._request.filter_ext
         if ext is None or filter_ext is None or not is_ext_address(stored_code):
             return True
-        unit = ext.get(stored_code, self._check)
+        unit = ext.get(stored_code, self._records.memory.check)
         if unit is None or filter_ext(unit):
             return True
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
@@ -296,54 +296,20 @@ class _Search(Search[MessageReader, ConsumeQueue]):
 
     def _is_lost(self, physical_offset: int, size: int) -> bool:
         """Whether the message may have been there before its file expired."""
-        return 0 <= physical_offset < self._log.min_offset and size > 0
+        return 0 <= physical_offset < self._records.log.min_offset and size > 0
 
     def _pass_over(self, physical_offset: int, size: int, queue_offset: int) -> None:
         """Skips a place without a record: the log has lost it, or log or unit are damaged."""
         self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
         if not self._is_lost(physical_offset, size):
             queue = self._queue
-            self._reader.note_damage(
+            self._records.note_damage(
                 physical_offset, size, f"{queue.topic}/{queue.queue_id}", queue_offset
             )
 
-    def _cold_record(self, physical_offset: int, size: int) -> Sequence[Chunk]:
-        """The parts of this record that are not in memory; empty when no record can be there."""
-        file = self._log.files.find(physical_offset)
-        if file is None or size <= 0 or physical_offset + size > file.end_offset:
-            return ()
-        start = physical_offset - file.from_offset
-        return self._reader.memory.missing(file, start, start + size)
-
-    def _check_record(self, units: memoryview, at: int, count: int) -> None:
-        """Raises NotInMemory, with the chunks for `count` messages, if its record is cold."""
-        if self._cold_record(*UNIT.unpack_from(units, at * UNIT_BYTES)[:2]):
-            raise self._reader.cold(self._cold_ahead(units, at, count))
-
-    def _cold_ahead(self, units: memoryview, at: int, count: int) -> list[Chunk]:
-        """The chunks to read for `count` messages from a unit on; all chunks of the first
-        message.
-        """
-        wanted = self._request.tag_codes
-        found: list[Chunk] = []
-        with suppress(NotInMemory):  # whether the next is wanted cannot be told without waiting
-            for physical_offset, size, code in UNIT.iter_unpack(units[at * UNIT_BYTES :]):
-                if size == PRE_BLANK_SIZE or (
-                    wanted is not None and code not in wanted and not self._stands_for(code, wanted)
-                ):
-                    continue
-                chunks = self._cold_record(physical_offset, size)
-                if count <= 0 or (found and len(found) + len(chunks) > _MOST_CHUNKS):
-                    break
-                count -= 1
-                found += chunks
-        return found
-
     def _stands_for(self, stored_code: int, wanted: frozenset[int]) -> bool:
-        """Whether a code that is not itself wanted stands for a wanted one; a lost code counts as
-        wanted.
-        """
+        """Whether a code that is not wanted stands for a wanted one, as a lost code does."""
         if -_INT <= stored_code < _INT:
             return False
-        code = self._queue.tags_code(stored_code, self._check)
+        code = self._queue.tags_code(stored_code, self._records.memory.check)
         return code is None or ((code + _INT) & _UINT) - _INT in wanted

@@ -6,25 +6,18 @@ Java: GetMessageResult, GetMessageStatus, DefaultMessageStore.isTheBatchFull.
 
 from __future__ import annotations
 
-import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol
 
-from txrocketmq.broker.store.disk.files import Files
-from txrocketmq.broker.store.disk.in_memory import unchecked
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
-from txrocketmq.broker.store.get.cold_parts import ColdParts
-from txrocketmq.broker.store.get.slices import Slices
-from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queue_ext import ExtUnit
 from txrocketmq.remoting.formats import MAX_BODY_BYTES
-from txrocketmq.remoting.message.message import record_properties
 
-_MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 _MAX_PULL_BYTES: Final = MAX_BODY_BYTES
 """The original allows 128 MiB, which none of its clients reads."""
 _LEAST_PULL_BYTES: Final = 100
@@ -78,8 +71,7 @@ class GetMessageStatus(Enum):
     NO_MATCHED_LOGIC_QUEUE = auto()
     NO_MESSAGE_IN_QUEUE = auto()
     OFFSET_RESET = auto()
-    """Never returned by the store, only by the broker when an administrator has moved the
-    offset."""
+    """Returned by the broker only, when an administrator has moved the offset."""
 
 
 class QueryResult(NamedTuple):
@@ -115,8 +107,7 @@ class Request(NamedTuple):
     """A request: at most `max_count` messages in `max_bytes` from `offset` on, but at least one.
 
     `tag_codes` are the hashes of the wanted tags, None for all; of those that pass, `filter_ext`
-    looks at the units in ext files, if there are any, then `by_properties` at the messages. With
-    `only_in_memory` the get does not wait for the disk.
+    looks at the units in ext files, if there are any, then `by_properties` at the messages.
     """
 
     offset: int
@@ -124,114 +115,88 @@ class Request(NamedTuple):
     max_bytes: int
     tag_codes: frozenset[int] | None
     by_properties: PropertiesFilter | None
-    only_in_memory: bool = False
     filter_ext: ExtFilter | None = None
 
 
-class StoreReader(ColdParts):
-    """What gets need of a store."""
+def elsewhere(
+    config: StoreConfig,
+    status: GetMessageStatus,
+    next_offset: int,
+    request: Request,
+    queue: ConsumeQueue | None,
+) -> GetResult:
+    """A result without messages; the consumer is to continue at `next_offset`.
 
-    def __init__(
-        self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
-    ) -> None:
-        super().__init__(files, log)
-        self._damaged = damaged
-        self.config = config
-        self.physical_bytes = _MEMORY_BYTES
-        """The size of the machine's memory, in bytes."""
+    On a slave it keeps its offset, unless offsetCheckInSlave is set.
+    """
+    if config.is_slave and not config.offset_check_in_slave:
+        next_offset = request.offset
+    if queue is None:
+        return GetResult(status, next_offset, 0, 0)
+    return GetResult(status, next_offset, queue.min_offset, queue.max_offset)
+
+
+class Limits:
+    """The most messages and bytes of a get. Of messages that are not recent there are fewer.
+
+    Messages are recent from the log offset `recent_from` on.
+    """
+
+    __slots__ = (
+        "_config",
+        "_count",
+        "_most_bytes",
+        "most_count",
+        "recent_bytes",
+        "recent_count",
+        "recent_from",
+    )
+
+    def __init__(self, config: StoreConfig, request: Request, recent_from: int) -> None:
+        # For each get, so without calls.
+        count, most_bytes = request.max_count, request.max_bytes
+        if not _LEAST_PULL_BYTES <= most_bytes <= _MAX_PULL_BYTES:
+            most_bytes = min(max(most_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
+        self._config, self._count, self._most_bytes = config, count, most_bytes
+        self.recent_from = recent_from
+        most = config.max_transfer_count_on_message_in_memory
+        self.most_count = most
+        if most < config.max_transfer_count_on_message_in_disk:
+            self.most_count = config.max_transfer_count_on_message_in_disk
+        self.recent_count = count if count < most else most  # noqa: FURB136 - as above
+        most = config.max_transfer_bytes_on_message_in_memory
+        self.recent_bytes = most_bytes if most_bytes < most else most  # noqa: FURB136 - as above
 
     @property
-    def recent_bytes(self) -> int:
-        """Messages are taken to be in memory when less than this was stored after them, in
-        bytes.
+    def older_count(self) -> int:
+        """The most messages, when the next one is not recent."""
+        return min(self._count, self._config.max_transfer_count_on_message_in_disk)
+
+    @property
+    def older_bytes(self) -> int:
+        """The most bytes, when the next message is not recent."""
+        return min(self._most_bytes, self._config.max_transfer_bytes_on_message_in_disk)
+
+    def fit(self, starts: Sequence[int], sizes: Sequence[int]) -> int:
+        """How many of these messages fit, given by their log offsets and sizes: at least one.
+
+        Java: DefaultMessageStore.isTheBatchFull.
         """
-        return self.physical_bytes * self.config.access_message_in_memory_max_ratio // 100
+        if starts[0] >= self.recent_from:
+            if len(sizes) > self.recent_count:
+                sizes = sizes[: max(self.recent_count, 1)]
+            if sum(sizes) <= self.recent_bytes:
+                return len(sizes)
+            return max(bisect_right([*accumulate(sizes)], self.recent_bytes), 1)
+        total = sizes[0]
+        for count in range(1, len(sizes)):
+            if self.is_full(count, total, starts[count], sizes[count]):
+                return count
+            total += sizes[count]
+        return len(sizes)
 
-    def note_damage(
-        self, physical_offset: int, size_bytes: int, queue: str = "", queue_offset: int = -1
-    ) -> None:
-        """Notes that no record, or none of this size, is at this log offset."""
-        file = self.log.files.find(physical_offset)
-        path, position = (
-            ("", -1) if file is None else (file.path, physical_offset - file.from_offset)
-        )
-        self._damaged.found(
-            Damage(physical_offset, size_bytes, path, position, queue, queue_offset)
-        )
-
-    def elsewhere(
-        self,
-        status: GetMessageStatus,
-        next_offset: int,
-        request: Request,
-        queue: ConsumeQueue | None,
-    ) -> GetResult:
-        """A result without messages; the consumer is to continue at `next_offset`.
-
-        On a slave it keeps its offset, unless offsetCheckInSlave is set.
-        """
-        if self.config.is_slave and not self.config.offset_check_in_slave:
-            next_offset = request.offset
-        min_offset = queue.min_offset if queue is not None else 0
-        max_offset = queue.max_offset if queue is not None else 0
-        return GetResult(status, next_offset, min_offset, max_offset)
-
-
-R = TypeVar("R", bound=StoreReader)
-Q = TypeVar("Q", bound=ConsumeQueue)
-
-
-class Search(Generic[R, Q]):
-    """A get under way: what it has found so far, and where it continues."""
-
-    def __init__(self, reader: R, queue: Q, request: Request) -> None:
-        self._reader, self._queue, self._request = reader, queue, request
-        self._check = reader.check_part if request.only_in_memory else unchecked
-        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-        self._next = request.offset
-        self._slices = Slices(reader.log)
-        self._count = 0
-        self._size_bytes = 0
-        self._last_physical_offset = 0
-        self._work_left = MOST_WORK
-
-    def _is_wanted(self, by_properties: PropertiesFilter) -> bool:
-        """Whether the message that was found last is wanted, judging by its properties."""
-        text = record_properties(self._slices.found())
-        wants = by_properties.wants(text)
-        self._work_left -= work_of(by_properties.terms, text)
-        return wants
-
-    def _result(self) -> GetResult:
-        """The result of the get at its end."""
-        behind = self._reader.log.max_offset - self._last_physical_offset
-        return GetResult(
-            GetMessageStatus.FOUND if self._count else self._status,
-            self._next,
-            self._queue.min_offset,
-            self._queue.max_offset,
-            self._slices.end(),
-            self._count,
-            self._size_bytes,
-            behind > self._reader.recent_bytes,
-        )
-
-
-def max_bytes(request: Request) -> int:
-    """The most bytes that the request may get."""
-    return min(max(request.max_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
-
-
-def limits_of(config: StoreConfig, request: Request) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The most messages and bytes, first for recent messages, then for older ones."""
-    most = max_bytes(request)
-    return (
-        (
-            min(request.max_count, config.max_transfer_count_on_message_in_memory),
-            min(most, config.max_transfer_bytes_on_message_in_memory),
-        ),
-        (
-            min(request.max_count, config.max_transfer_count_on_message_in_disk),
-            min(most, config.max_transfer_bytes_on_message_in_disk),
-        ),
-    )
+    def is_full(self, count: int, total_bytes: int, start: int, size: int) -> bool:
+        """Whether so many messages of so many bytes leave no room for one more."""
+        if start >= self.recent_from:
+            return count >= self.recent_count or total_bytes + size > self.recent_bytes
+        return count >= self.older_count or total_bytes + size > self.older_bytes

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of a store, with their places and times, for all code that reads.
 
-A caller that must not wait for the disk passes `only_in_memory`: instead of waiting, NotInMemory is
-raised, with the read that loads what is missing (see in_memory.py, and when_in_memory in steps.py).
-What this process has written lately is taken to be in memory.
+Nothing here waits for the disk: NotInMemory is raised instead, with the read that loads what is
+missing (see in_memory.py, and when_in_memory in steps.py). What this process has written lately is
+taken to be in memory.
 
 Java: the reading half of DefaultMessageStore.
 """
@@ -17,21 +17,21 @@ from time import perf_counter_ns
 from typing import Final
 
 from txrocketmq.broker.store.disk.files import Files
-from txrocketmq.broker.store.disk.in_memory import unchecked
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
 from txrocketmq.broker.store.formats.stats import StoreStats
-from txrocketmq.broker.store.get.get_message import (
+from txrocketmq.broker.store.get.get_message import get_message
+from txrocketmq.broker.store.get.get_result import (
     ExtFilter,
     GetResult,
-    MessageReader,
     PropertiesFilter,
     QueryResult,
     Request,
 )
 from txrocketmq.broker.store.get.jumps import Jumps
+from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk
@@ -55,9 +55,9 @@ class StoredMessages:
         self._queues = ConsumeQueues(files, config)
         self.damaged = DamagedRecords()
         self.jumps = Jumps()
-        self._reader = MessageReader(files, self._log, config, self.damaged)
-        self.wrong_bodies = self._reader.memory.wrong_bodies
-        self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
+        self._records = Records(files, self._log, config, self.damaged)
+        self.wrong_bodies = self._records.memory.wrong_bodies
+        self.check_records, self.check_part = self._records.check_all, self._records.memory.check
         root = config.store_path_root_dir
         slots, items = config.max_hash_slot_num, config.max_index_num
         self._index = Index(files, os.path.join(root, "index"), slots, items)
@@ -74,16 +74,12 @@ class StoredMessages:
         tag_codes: frozenset[int] | None = None,
         by_properties: PropertiesFilter | None = None,
         filter_ext: ExtFilter | None = None,
-        *,
-        only_in_memory: bool = False,
     ) -> GetResult:
         """Messages of a queue from an offset on; get_message.py explains the result."""
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
-        request = Request(
-            offset, max_count, max_bytes, tag_codes, by_properties, only_in_memory, filter_ext
-        )
-        result = self._reader.get(queue, request)
+        request = Request(offset, max_count, max_bytes, tag_codes, by_properties, filter_ext)
+        result = get_message(self._records, queue, request)
         stats = self.stats
         if result.count:
             stats.got_found += 1
@@ -104,96 +100,69 @@ class StoredMessages:
         return 0 if queue is None else queue.min_offset
 
     def offset_by_time(
-        self,
-        topic: str,
-        queue_id: int,
-        timestamp_ms: int,
-        *,
-        upper: bool = False,
-        only_in_memory: bool = False,
+        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
     ) -> int:
-        """The first message stored at this time or later; with `upper` the last at that time or
-        earlier.
+        """The first message stored at a time or later; with `upper` the last until then.
 
         The result is 0 when there is no such queue, and otherwise between min_offset and
-        max_offset. Raises NotInMemory only with `only_in_memory`.
+        max_offset.
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return 0
-        stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
+        stored_ms = partial(self._records.stored_ms, queue)
         if isinstance(queue, BatchQueue):
-            check = self._reader.check_part if only_in_memory else unchecked
+            check = self._records.memory.check
             return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper, check=check)
         return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
 
-    def earliest_store_time(
-        self, topic: str, queue_id: int, *, only_in_memory: bool = False
-    ) -> int:
+    def earliest_store_time(self, topic: str, queue_id: int) -> int:
         """When the queue's first message was stored, in ms; -1 when there is none."""
-        first = self.min_offset(topic, queue_id)
-        return self.store_time_at(topic, queue_id, first, only_in_memory=only_in_memory)
+        return self.store_time_at(topic, queue_id, self.min_offset(topic, queue_id))
 
-    def store_time_at(
-        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
-    ) -> int:
+    def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """When the message at this offset was stored, in ms; -1 when there is none."""
         queue = self._queues.find(topic, queue_id)
-        if queue is None:
-            return -1
-        return self._reader.stored_ms(queue, queue_offset, only_in_memory=only_in_memory)
+        return -1 if queue is None else self._records.stored_ms(queue, queue_offset)
 
-    def is_recent(
-        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
-    ) -> bool:
+    def is_recent(self, topic: str, queue_id: int, queue_offset: int) -> bool:
         """Whether a message exists and is likely to be in memory (checkInMemByConsumeOffset)."""
         queue = self._queues.find(topic, queue_id)
-        if queue is not None and only_in_memory:
-            self._reader.check_units(queue, queue_offset, 1)
-        unit = queue.stored(queue_offset) if queue is not None else None
+        if queue is None:
+            return False
+        self._records.check_units(queue, queue_offset, 1)
+        unit = queue.stored(queue_offset)
         if unit is None:
             return False
         physical_offset, size_bytes, _ = unit
         file = self._log.files.find(physical_offset)
         if file is None or physical_offset + size_bytes > file.end_offset:
             return False
-        return self._log.max_offset - physical_offset <= self._reader.recent_bytes
+        return physical_offset >= self._records.recent_from
 
-    def queue_units(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        count: int,
-        *,
-        only_in_memory: bool = False,
-    ) -> Iterator[Unit]:
+    def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> Iterator[Unit]:
         """Units of a queue from an offset on: the log offsets, sizes and tags codes of messages.
 
-        With `only_in_memory`, NotInMemory is raised at once if any of them is not in memory.
+        NotInMemory is raised at once if any of them is not in memory.
         """
         queue = self._queues.find(topic, queue_id)
-        if queue is not None and only_in_memory:
-            self._reader.check_units(queue, offset, count)
-        return iter(()) if queue is None else queue.units(offset, count)
+        if queue is None:
+            return iter(())
+        self._records.check_units(queue, offset, count)
+        return queue.units(offset, count)
 
     def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
-        """Sets the function that makes the bitmap of a message for ext files from its topic and
-        record.
-        """
+        """Sets the function that makes the bitmap for ext files from a topic and a record."""
         self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
             topic, self._log.record_at(physical_offset, size)
         )
 
-    def message_at(
-        self, physical_offset: int, size: int | None = None, *, only_in_memory: bool = False
-    ) -> memoryview | None:
+    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
         """The record at this log offset, with the size from a unit; None when there is none."""
-        if only_in_memory:
-            self._reader.check_record(physical_offset, size)
+        self._records.check(physical_offset, size)
         record = self._log.record_at(physical_offset, size)
         if record is None and size is not None and physical_offset >= self.min_physical_offset:
-            self._reader.note_damage(physical_offset, size)
+            self._records.note_damage(physical_offset, size)
         return record
 
     def records(self, physical_offset: int) -> Iterator[memoryview]:
@@ -219,7 +188,7 @@ class StoredMessages:
         """
         max_count = min(max_count, self.config.max_msgs_num_batch)
         found = yield from self._index.find(
-            topic, key, max_count, begin_ms, end_ms, index_type, self._reader.cold_part
+            topic, key, max_count, begin_ms, end_ms, index_type, self._records.memory
         )
         for chain in found.broken:
             self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
@@ -233,7 +202,7 @@ class StoredMessages:
                     break
                 records.append(record)
             elif self._log.min_offset <= offset < self._log.max_offset:
-                self._reader.note_damage(offset, -1)
+                self._records.note_damage(offset, -1)
             yield
         records.reverse()
         return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
@@ -248,11 +217,11 @@ class StoredMessages:
         """The log offset at which the log ends."""
         return self._log.max_offset
 
-    def earliest_message_ms(self, *, only_in_memory: bool = False) -> int:
+    def earliest_message_ms(self) -> int:
         """When the oldest message of the log was stored, in ms; -1 when there is none."""
         start = self.min_physical_offset
         if self._earliest is None or self._earliest[0] != start:
-            record = self.message_at(start, only_in_memory=only_in_memory)
+            record = self.message_at(start)
             if record is None:
                 return -1
             self._earliest = start, store_timestamp_ms(record)

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.files import Files
-from txrocketmq.broker.store.disk.in_memory import ColdPart, ColdRead, nothing_cold
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats import formats
@@ -30,7 +30,7 @@ from txrocketmq.broker.store.index.waiting_entries import WaitingEntries
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.primitives.packing import fixed
 
-__all__ = ["TAG_INDEX", "Found", "Index", "IndexEntry", "IndexFile", "index_file_name"]
+__all__ = ["TAG_INDEX", "Index", "IndexEntry", "IndexFile", "QueryOffsetResult", "index_file_name"]
 
 _HEADER: Final = fixed(formats.INDEX_HEADER).struct
 _SLOT: Final = fixed(formats.INDEX_SLOT).struct
@@ -45,7 +45,7 @@ _NAME_DIGITS: Final = 17
 _MAX_SECONDS: Final = (1 << 31) - 1
 
 
-class Found(NamedTuple):
+class QueryOffsetResult(NamedTuple):
     """The answer to a query: log offsets of messages that may have the key, newest first.
 
     The other two fields are of the last item of the index, whatever the query was.
@@ -54,11 +54,11 @@ class Found(NamedTuple):
     physical_offsets: list[int]
     last_update_timestamp_ms: int
     last_update_offset: int
-    broken: Sequence[BrokenChain] = ()
+    broken: Sequence[BrokenIndexChain] = ()
     """The damaged places of the index, because of which there may be more messages."""
 
 
-class BrokenChain(Exception):
+class BrokenIndexChain(Exception):
     """An item of an index file does not belong to its chain, which cannot be followed further."""
 
     def __init__(self, path: str, position: int) -> None:
@@ -221,27 +221,27 @@ class IndexFile:
         )
 
     def chain(
-        self, key_hash: int, cold_part: ColdPart = nothing_cold
+        self, key_hash: int, memory: InMemory | None = None
     ) -> Iterator[tuple[int, int, int] | ColdRead]:
         """Yields the items in the slot of a hash, newest first: hash, log offset, store time in ms.
 
-        Between them it yields reads for items that are not in memory. Raises BrokenChain at an item
-        of another slot: that part of the file is damaged.
+        Between them it yields reads for items that are not in memory, if it is told what is. Raises
+        BrokenChain at an item of another slot: that part of the file is damaged.
         """
         mapped = self.file.map()
         slot = key_hash % self._slots
         at = (_FIRST_SLOT + slot) * _SLOT.size
-        if (read := cold_part(self.file, at, _SLOT.size)) is not None:
+        if memory and (read := memory.read_of(self.file, at, at + _SLOT.size)):
             yield read
         (number,) = _swapped([self._ints[_FIRST_SLOT + slot]])
         while 0 < number < self._next_item:
             at = self._items_at + number * _ITEM.size
-            if (read := cold_part(self.file, at, _ITEM.size)) is not None:
+            if memory and (read := memory.read_of(self.file, at, at + _ITEM.size)):
                 yield read
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(mapped, at)
             is_elsewhere = item_hash < 0 or item_hash % self._slots != slot
             if is_elsewhere or physical_offset < self.begin_physical_offset:
-                raise BrokenChain(self.path, self._items_at + number * _ITEM.size)
+                raise BrokenIndexChain(self.path, self._items_at + number * _ITEM.size)
             if seconds < 0:
                 return
             yield item_hash, physical_offset, self.begin_timestamp_ms + seconds * 1000
@@ -411,7 +411,7 @@ class Index:
     @property
     def waiting(self) -> int:
         """How many messages are pending."""
-        return len(self.pending)
+        return self.pending.count
 
     def add(self, entries: Sequence[IndexEntry]) -> None:
         """Takes the index entries of some messages, in the order of the log."""
@@ -419,8 +419,8 @@ class Index:
 
     def write_pending(self, now_ms: int, most: int = 1 << 63) -> None:
         """Writes pending entries, `most` or a few more; raises OSError without room."""
-        pending, end = self.pending, len(self.pending) - most
-        while len(pending) > max(end, 0):
+        pending, end = self.pending, self.pending.count - most
+        while pending.count > max(end, 0):
             entries = pending.next(_MAX_WRITTEN)
             rows = rows_of(entries)
             written = 0
@@ -436,15 +436,15 @@ class Index:
         begin_ms: int,
         end_ms: int,
         index_type: str | None,
-        cold_part: ColdPart = nothing_cold,
-    ) -> Steps[Found]:
+        memory: InMemory | None = None,
+    ) -> Steps[QueryOffsetResult]:
         """Finds messages with this key, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
         key_hash = positive(java_string_hash(text))
         offsets: list[int] = []
-        broken: list[BrokenChain] = []
+        broken: list[BrokenIndexChain] = []
         for file in self._files[::-1]:
-            chain = file.chain(key_hash, cold_part) if file.covers(begin_ms, end_ms) else ()
+            chain = file.chain(key_hash, memory) if file.covers(begin_ms, end_ms) else ()
             try:
                 for count, item in enumerate(chain):
                     if isinstance(item, ColdRead):
@@ -457,12 +457,12 @@ class Index:
                         offsets.append(physical_offset)
                     if count % _ITEMS_A_STEP == 0:
                         yield
-            except BrokenChain as error:
+            except BrokenIndexChain as error:
                 broken.append(error)
             if file.begin_timestamp_ms < begin_ms or len(offsets) >= max_count:
                 break
         ends = [(each.end_timestamp_ms, each.end_physical_offset) for each in self._files[-1:]]
-        return Found(offsets, *(ends or [(0, 0)])[0], broken)
+        return QueryOffsetResult(offsets, *(ends or [(0, 0)])[0], broken)
 
     def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
         """Gives up the files whose messages the log has all lost, but never the last file."""

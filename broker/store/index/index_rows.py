@@ -45,9 +45,7 @@ offset and store time in ms. It is a plain tuple, since one is made for each mes
 
 
 class Rows(NamedTuple):
-    """Future items: for each, the hash of its key, the log offset and the store time of its
-    message.
-    """
+    """Future items: the hash of each key, and its message's log offset and store time."""
 
     hashes: list[int]
     offsets: list[int]
@@ -142,8 +140,7 @@ def positive(java_hash: int) -> int:
 
 
 _heads: Final[dict[tuple[str, str], int | None]] = {}
-"""By topic and beginning of a key: the hash that a tail is added to; None when it came only
-once."""
+"""By topic and beginning of a key: the hash that a tail is added to; None if it came once."""
 
 
 def _head_hash(topic: str, head: str) -> int | None:

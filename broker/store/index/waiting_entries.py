@@ -18,26 +18,25 @@ MANY: Final = 4096
 
 
 class WaitingEntries:
-    """The entries; its length is their number."""
+    """The entries."""
 
     def __init__(self) -> None:
+        self.count = 0
+        """How many there are: not its length, since it is asked for with each message."""
         self._first: list[IndexEntry] = []
         self._later: deque[Sequence[IndexEntry]] = deque()
         """What comes behind them, in the order of the log."""
         self._taken = 0
         """How many of the first of these sequences were moved to the list."""
-        self._later_count = 0
-
-    def __len__(self) -> int:
-        return len(self._first) + self._later_count
 
     def add(self, entries: Sequence[IndexEntry]) -> None:
         """Adds entries behind all others."""
-        if not self._later_count and len(entries) <= MANY:
+        count = len(entries)
+        self.count += count
+        if count <= MANY and not self._later:
             self._first += entries
-        elif entries:
+        elif count:
             self._later.append(entries)
-            self._later_count += len(entries)
 
     def next(self, count: int) -> list[IndexEntry]:
         """Returns the first of the entries, so many at most; some if there are any."""
@@ -45,7 +44,6 @@ class WaitingEntries:
             taken = self._later[0][self._taken : self._taken + count]
             self._first += taken
             self._taken += len(taken)
-            self._later_count -= len(taken)
             if self._taken == len(self._later[0]):
                 self._later.popleft()
                 self._taken = 0
@@ -53,4 +51,5 @@ class WaitingEntries:
 
     def drop(self, count: int) -> None:
         """Forgets so many of the entries that `next` has returned."""
+        self.count -= min(count, len(self._first))
         del self._first[:count]

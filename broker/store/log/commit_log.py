@@ -2,145 +2,59 @@
 """The log: every message of the store as a record, in the order of arrival.
 
 A record never crosses files: where one does not fit, with 8 bytes to spare, a blank record ends the
-file and the next one goes on. Appending has two halves. `encode` makes the records of a whole
-batch, each with the offsets it will have, and makes sure of room on the disk; it may fail, and then
-nothing has happened. `write` copies the batch into the mapping in one stroke per file. A replica
-appends and reads the bytes of the log as they are (`append_raw`, `read_raw`).
+file and the next one goes on. Appending has two halves. `encode` has the records of a whole batch
+made (encode.py), each with the offsets it will have, and makes sure of room on the disk; it may
+fail, and then nothing has happened. `write` copies the batch into the mapping in one stroke per
+file. A replica appends and reads the bytes of the log as they are (`append_raw`, `read_raw`).
 
-Java: CommitLog, MessageExtEncoder, CommitLog.DefaultAppendMessageCallback.
+Java: CommitLog.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Sequence
-from typing import Final
-
-import construct
+from typing import Final, TypeAlias
 
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.disk.record_head import is_record, record_size
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
-from txrocketmq.broker.store.log.dispatch import (
-    DECIDING,
-    Following,
-    enters_queue,
-    visibility,
+from txrocketmq.broker.store.log import encode as encoding
+from txrocketmq.broker.store.log.encode import (
+    BLANK_BYTES,
+    IPV6_FLAGS,
+    IPV6_HOST_BYTES,
+    LAYOUTS,
+    LENGTH_BYTES,
+    MOST_BESIDES_BYTES,
+    Room,
+    Usable,
+    encode,
+    fits,
 )
 from txrocketmq.broker.store.log.inner_batch import enter as enter_batch
 from txrocketmq.broker.store.log.long_run import LongRun
-from txrocketmq.broker.store.log.multi_dispatch import Copied, enter, fill
-from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
+from txrocketmq.broker.store.log.multi_dispatch import enter, fill
+from txrocketmq.broker.store.log.visibility import enters_queue
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
-from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
-from txrocketmq.remoting.primitives.checksum import crc32
-from txrocketmq.remoting.primitives.packing import fixed
 
-_IPV4_HOST_BYTES: Final = record.IPV4_HOST.sizeof()
-_IPV6_HOST_BYTES: Final = record.IPV6_HOST.sizeof()
-_BOTH_IPV4_BYTES: Final = 2 * _IPV4_HOST_BYTES
-_BLANK: Final = fixed(record.BLANK).struct
-_pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
-_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
-_MOST_BESIDES_BYTES: Final = 400
-"""The most bytes that a record has besides body and properties, with a blank behind it."""
 _STEP_BYTES: Final = 256 * 1024
-_IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
-_NOT_PLAIN: Final = _IPV6_FLAGS | MULTI_DISPATCH | MessageSysFlag.INNER_BATCH
 
-
-def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
-    """The layout of a record before its body, with each host as one field, as in PutMessage."""
-    layout = construct.Struct(
-        *record.RECORD_HEAD.subcons,
-        "born_host" / construct.Bytes(born_host_bytes),
-        *record.RECORD_STORED.subcons,
-        "store_host" / construct.Bytes(store_host_bytes),
-        *record.RECORD_TAIL.subcons,
-    )
-    return fixed(layout).struct
-
-
-_HOST_BYTES: Final = (_IPV4_HOST_BYTES, _IPV6_HOST_BYTES)
-_FIXED_PARTS: Final = {
-    (born, store): _fixed_part(born, store) for born in _HOST_BYTES for store in _HOST_BYTES
-}
-IPV4_LAYOUT: Final = _FIXED_PARTS[_IPV4_HOST_BYTES, _IPV4_HOST_BYTES]
-"""The layout with IPv4 hosts, which nearly every record has."""
-_PUT_OK: Final = PutStatus.PUT_OK
-_BOTH: Final = (True, True)
-_NO_QUEUES: Final[dict[int, ConsumeQueue]] = {}
-
-
-class Batch(Following):
-    """The encoded records of a run of messages before they are written, and what follows from them.
-
-    `places` has for each message its offset and size in the log in bytes, and its offset in its
-    queue; for a refused message -1, 0 and -1, and `refused` has the status by its index.
-    """
-
-    __slots__ = (
-        "copied", "ends", "hidden", "new_files", "pieces", "places", "queues", "refused",
-    )  # fmt: skip
-
-    def __init__(self, now_ms: int) -> None:
-        self.places: list[tuple[int, int, int]] = []
-        self.refused: dict[int, PutStatus] = {}
-        self.start_offset = self.end_offset = 0
-        self.stored_ms = now_ms
-        self.units = []
-        self.copies = []
-        self.copied: Copied = []
-        self.entries = []
-        self.queues: list[ConsumeQueue] = []
-        """The queues that get units; these are in `pending` of each queue until the batch is
-        written."""
-        self.ends: list[int] = []
-        """For each of these queues, the offset after its new units."""
-        self.hidden: tuple[tuple[str, int], ...] = ()
-        """Topic and size of the records that enter no queue, such as half messages."""
-        self.new_files = 0
-        self.pieces: list[tuple[MappedFile, bytes | memoryview, int]] = []
-        """What is appended to each file, and the log offset up to which the file is then
-        written."""
-
-    @classmethod
-    def refusing(cls, count: int, status: PutStatus, now_ms: int) -> Batch:
-        """Makes a batch of `count` messages that are all refused."""
-        batch = cls(now_ms)
-        for _ in range(count):
-            batch.refuse(status)
-        return batch
-
-    def refuse(self, status: PutStatus) -> None:
-        """Notes that the next message is not stored."""
-        self.refused[len(self.places)] = status
-        self.places.append((-1, 0, -1))
-
-    def end(self, file: MappedFile, parts: list[bytes], end_offset: int) -> None:
-        """Adds the last parts when all messages are encoded; the batch ends at `end_offset`."""
-        if parts:
-            self.pieces.append((file, b"".join(parts), end_offset))
-        self.end_offset = end_offset
-
-    @property
-    def results(self) -> list[Appended]:
-        """The result of each message."""
-        return [
-            Appended(self.refused.get(at, _PUT_OK), *place, self.stored_ms)
-            for at, place in enumerate(self.places)
-        ]
+QueueBatch: TypeAlias = encoding.Batch[ConsumeQueue]
+"""A run of messages, encoded for the queues of a store."""
 
 
 class CommitLog:
     """The row of log files; see the module docstring."""
+
+    _queues: ConsumeQueues
+    """The queues of the run that is encoded; a closure over them would cost each run more."""
 
     def __init__(self, files: Files, config: StoreConfig) -> None:
         directory = config.store_path_commit_log or os.path.join(
@@ -156,9 +70,8 @@ class CommitLog:
             _STEP_BYTES,
             held=True,
         )
-        self._most_bytes = self.files.file_bytes - _MOST_BESIDES_BYTES
-        """Body and properties that together have no more bytes than this certainly fit into a
-        file."""
+        self._most_bytes = self.files.file_bytes - MOST_BESIDES_BYTES
+        """Body and properties of no more bytes than this together certainly fit into a file."""
 
     @property
     def min_offset(self) -> int:
@@ -168,11 +81,14 @@ class CommitLog:
     @property
     def max_offset(self) -> int:
         """The offset of the next record, or of the blank before it; 0 without files."""
-        return self.files.max_offset
+        row = self.files.mapped_files  # as `files.max_offset`, which costs two calls more
+        return row[-1].from_offset + row[-1].wrote_bytes if row else 0
 
     # --- appending ---
 
-    def append(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
+    def append(
+        self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
+    ) -> QueueBatch:
         """Encodes and writes a run of messages. If it raises, nothing has changed."""
         batch = self.encode(messages, queues, now_ms)
         try:
@@ -182,22 +98,37 @@ class CommitLog:
             raise
         return batch
 
-    def encode(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
+    def encode(
+        self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
+    ) -> QueueBatch:
         """Encodes the messages and reserves room for them; each message gets its result.
 
         A message that cannot be stored gets a result that says so and leaves no trace. If it raises
         (OSError when the disk has no room), nothing is stored and nothing has changed.
         """
-        batch = Batch(now_ms)
+        batch: QueueBatch = encoding.Batch(now_ms)  # an alias would be slow to call
         queues.opened = []
         try:
-            if isinstance(messages, LongRun):
-                self._place(batch, messages, queues)
+            files, prepared = self.files, 0
+            file = files.mapped_files[-1] if files.mapped_files else None
+            if file is None or file.wrote_bytes >= file.size_bytes:
+                file, prepared = self._prepare_first(1), 1
+            begin = file.from_offset
+            file_end = begin + file.size_bytes
+            room = begin + file.wrote_bytes, file_end, files.file_bytes
+            most_bytes = min(self.config.max_message_size, self._most_bytes)
+            if type(messages) is LongRun:  # isinstance would ask ABCMeta
+                self._place(batch, messages, queues, room)
             else:
-                self._encode_all(batch, messages, queues)
-            for file, _, end_offset in batch.pieces:
-                if end_offset - file.from_offset > file.reserved_bytes:
-                    file.reserve(end_offset - file.from_offset)
+                self._queues = queues
+                encode(batch, messages, queues.plain, room, most_bytes, self._unusual)
+            for _, end_offset in batch.pieces:
+                if end_offset > file_end:
+                    file = files.prepare(prepared, 1)
+                    prepared, begin = prepared + 1, file_end
+                    file_end += file.size_bytes
+                if end_offset - begin > file.reserved_bytes:
+                    file.reserve(end_offset - begin)
             if batch.copied:
                 fill(batch.copied, batch.places)
             units, ends = batch.units, batch.ends
@@ -210,12 +141,12 @@ class CommitLog:
             raise
         return batch
 
-    def _drop(self, batch: Batch, queues: ConsumeQueues) -> None:
+    def _drop(self, batch: QueueBatch, queues: ConsumeQueues) -> None:
         for queue in batch.queues:
             queue.drop_pending()
         queues.undo(0)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: QueueBatch) -> None:
         """Writes an encoded batch to the log; the caller then dispatches what follows from it.
 
         If it raises, nothing is stored and nothing has changed.
@@ -225,11 +156,11 @@ class CommitLog:
         last = row[-1] if files else None
         wrote_bytes = last.wrote_bytes if last is not None else 0
         try:
-            for file, data, end_offset in batch.pieces:
-                if file is not last:
+            for data, end_offset in batch.pieces:
+                if last is None or end_offset > last.from_offset + last.size_bytes:
                     last = self.files.roll()
-                file.append(data)
-                file.wrote_bytes = end_offset - file.from_offset
+                last.append(data)
+                last.wrote_bytes = end_offset - last.from_offset
         except BaseException:
             self._unwrite(files, wrote_bytes)
             raise
@@ -240,9 +171,7 @@ class CommitLog:
         batch.pieces = []
 
     def _unwrite(self, files: int, wrote_bytes: int) -> None:
-        """Removes what was written after the first `files` files and `wrote_bytes` of the last
-        one.
-        """
+        """Removes what is behind the first `files` files and `wrote_bytes` of the last one."""
         self.files.discard_prepared()
         while len(self.files.mapped_files) > files:
             self.files.remove_last()
@@ -251,84 +180,17 @@ class CommitLog:
             last.wrote_bytes = wrote_bytes
             last.clear_tail()
 
-    # Every message passes here, so no call is made that can be avoided.
-    def _encode_all(
-        self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues
-    ) -> None:
-        now_ms, touched, entries = batch.stored_ms, batch.queues, batch.entries
-        places, table = batch.places, queues.plain
-        most_bytes = min(self.config.max_message_size, self._most_bytes)
-        file = self._first_file(batch)
-        parts: list[bytes] = []
-        offset = batch.start_offset = file.from_offset + file.wrote_bytes
-        last_end = file.from_offset + file.size_bytes - _BLANK.size
-        for message in messages:
-            (
-                topic, queue_id, body, properties, tags_code, born_ms, born_host, store_host,
-                uniq_key, keys, tags, flag, sys_flag, reconsume_times, prepared_offset,
-            ) = message  # fmt: skip
-            layout, body_bytes, properties_bytes = IPV4_LAYOUT, len(body), len(properties)
-            queue = table.get(topic, _NO_QUEUES).get(queue_id)
-            if (
-                queue is None
-                or body_bytes + properties_bytes > most_bytes
-                or properties_bytes > MAX_PROPERTIES_BYTES
-                or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
-                or sys_flag & _NOT_PLAIN
-            ):
-                checked = self._check(batch, PutMessage(*message), queues)
-                if isinstance(checked, PutStatus):
-                    batch.refuse(checked)
-                    continue
-                queue, layout, sys_flag, properties = checked
-                properties_bytes = len(properties)
-            topic_bytes = queue.record_topic
-            size = layout.size + body_bytes + len(topic_bytes) + _LENGTH_BYTES + properties_bytes
-            if offset + size > last_end:
-                file, parts = self._next_file(batch, file, parts, offset), []
-                offset = file.from_offset
-                last_end = offset + file.size_bytes - _BLANK.size
-            pending = queue.pending
-            in_queue, in_index = visibility(sys_flag) if sys_flag & DECIDING else _BOTH
-            queue_offset = queue.next_offset + len(pending) // UNIT_FIELDS if in_queue else 0
-            try:
-                head = layout.pack(
-                    size, queue.magic, crc32(body) & 0x7FFFFFFF, queue_id, flag, queue_offset,
-                    offset, sys_flag, born_ms, born_host, now_ms, store_host, reconsume_times,
-                    prepared_offset, body_bytes,
-                )  # fmt: skip
-            except struct.error:
-                batch.refuse(PutStatus.MESSAGE_ILLEGAL)
-                continue
-            parts += (head, body, topic_bytes, _pack_length(properties_bytes), properties)
-            if in_queue:
-                if not pending:
-                    touched.append(queue)
-                pending += (offset, size, tags_code)
-            else:
-                batch.hidden += ((topic, size),)
-            if in_index:
-                entries.append((topic, uniq_key, keys, tags, offset, now_ms))
-            places.append((offset, size, queue_offset))
-            offset += size
-        batch.end(file, parts, offset)
-
     def long_run(self, like: PutMessage) -> LongRun | PutStatus:
         """Returns a run of messages like this one, which are encoded a few at a time; or why there
         can be none.
         """
-        layout = _FIXED_PARTS.get((len(like.born_host), len(like.store_host)))
+        layout = LAYOUTS.get((len(like.born_host), len(like.store_host)))
         if layout is None:
             return PutStatus.MESSAGE_ILLEGAL
-        sys_flag = like.sys_flag & ~_IPV6_FLAGS
-        if len(like.born_host) == _IPV6_HOST_BYTES:
-            sys_flag |= MessageSysFlag.BORN_HOST_V6
-        if len(like.store_host) == _IPV6_HOST_BYTES:
-            sys_flag |= MessageSysFlag.STORE_HOST_V6
-        return LongRun(like, sys_flag, layout, self.files.file_bytes)
+        return LongRun(like, _sys_flag(like), layout, self.files.file_bytes)
 
-    def _place(self, batch: Batch, run: LongRun, queues: ConsumeQueues) -> None:
-        """Does for a long run what `_encode_all` does."""
+    def _place(self, batch: QueueBatch, run: LongRun, queues: ConsumeQueues, room: Room) -> None:
+        """Does for a long run what `encode` does for messages."""
         try:
             queue: ConsumeQueue | None = queues.open(run.topic, run.queue_id)
         except ValueError:
@@ -338,21 +200,7 @@ class CommitLog:
             for _ in range(len(run)):
                 batch.refuse(PutStatus.MESSAGE_ILLEGAL)
             return
-        file = self._first_file(batch)
-        begin, end = file.from_offset + file.wrote_bytes, file.from_offset + file.size_bytes
-        for data, end_offset in run.place(batch, queue, (begin, end, self.files.file_bytes)):
-            if end_offset > file.from_offset + file.size_bytes:
-                file = self.files.prepare(batch.new_files, 1)
-                batch.new_files += 1
-            batch.pieces.append((file, data, end_offset))
-
-    def _first_file(self, batch: Batch) -> MappedFile:
-        """Returns the file to continue in."""
-        row = self.files.mapped_files
-        if row and row[-1].wrote_bytes < row[-1].size_bytes:
-            return row[-1]
-        batch.new_files = 1
-        return self._prepare_first(1)
+        batch.pieces = run.place(batch, queue, room)
 
     def _prepare_first(self, end_bytes: int, offset: int = 0) -> MappedFile:
         """Returns the next file, with room up to `end_bytes`; raises OSError if there is none.
@@ -365,60 +213,42 @@ class CommitLog:
             self._disk.sync(file.path)
         return file
 
-    def _next_file(
-        self, batch: Batch, file: MappedFile, parts: list[bytes], offset: int
-    ) -> MappedFile:
-        """Ends a file with a blank after these parts; returns the file to continue in."""
-        end_offset = file.from_offset + file.size_bytes
-        parts.append(_BLANK.pack(end_offset - offset, record.MAGIC_BLANK))
-        batch.pieces.append((file, b"".join(parts), end_offset))
-        batch.new_files += 1
-        return self.files.prepare(batch.new_files - 1, 1)
-
-    def _check(
-        self, batch: Batch, message: PutMessage, queues: ConsumeQueues
-    ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
-        """Returns queue, layout, sys flag and properties of an unusual message, or why it is
-        refused; then it leaves none of the queues that were created for it.
+    def _unusual(self, batch: QueueBatch, message: PutMessage) -> Usable[ConsumeQueue] | PutStatus:
+        """Returns what an unusual message is encoded with, or why it is refused; then it leaves
+        none of the queues that were created for it.
         """
+        queues = self._queues
         kept = len(queues.opened)
-        checked = self._checked(batch, message, queues)
-        if not isinstance(checked, PutStatus) and len(queues.opened) > kept:
-            try:
-                checked[1].pack(
-                    0, 0, 0, message.queue_id, message.flag, 0, 0, checked[2],
-                    message.born_timestamp_ms, message.born_host, 0, message.store_host,
-                    message.reconsume_times, message.prepared_transaction_offset, 0,
-                )  # fmt: skip
-            except struct.error:
-                checked = PutStatus.MESSAGE_ILLEGAL
-        if isinstance(checked, PutStatus):
+        usable = self._usable(queues, batch, message)
+        if (
+            len(queues.opened) > kept
+            and not isinstance(usable, PutStatus)
+            and not fits(message, usable.layout, usable.sys_flag)
+        ):
+            usable = PutStatus.MESSAGE_ILLEGAL
+        if isinstance(usable, PutStatus):
             queues.undo(kept)
-        return checked
+        return usable
 
-    def _checked(
-        self, batch: Batch, message: PutMessage, queues: ConsumeQueues
-    ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
+    def _usable(
+        self, queues: ConsumeQueues, batch: QueueBatch, message: PutMessage
+    ) -> Usable[ConsumeQueue] | PutStatus:
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
         if len(message.properties) > MAX_PROPERTIES_BYTES:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
-        layout = _FIXED_PARTS.get((len(message.born_host), len(message.store_host)))
+        layout = LAYOUTS.get((len(message.born_host), len(message.store_host)))
         if layout is None:
             return PutStatus.MESSAGE_ILLEGAL
-        sys_flag = message.sys_flag & ~_IPV6_FLAGS
-        if len(message.born_host) == _IPV6_HOST_BYTES:
-            sys_flag |= MessageSysFlag.BORN_HOST_V6
-        if len(message.store_host) == _IPV6_HOST_BYTES:
-            sys_flag |= MessageSysFlag.STORE_HOST_V6
+        sys_flag = _sys_flag(message)
         try:
             queue = queues.open(message.topic, message.queue_id)
         except ValueError:
             return PutStatus.MESSAGE_ILLEGAL
-        size = layout.size + len(message.body) + len(queue.record_topic) + _LENGTH_BYTES
-        if size + len(message.properties) + _BLANK.size > self.files.file_bytes:
+        size = layout.size + len(message.body) + len(queue.record_topic) + LENGTH_BYTES
+        if size + len(message.properties) + BLANK_BYTES > self.files.file_bytes:
             return PutStatus.MESSAGE_ILLEGAL
-        room_bytes = min(self.files.file_bytes - size - _BLANK.size, MAX_PROPERTIES_BYTES)
+        room_bytes = min(self.files.file_bytes - size - BLANK_BYTES, MAX_PROPERTIES_BYTES)
         properties: bytes | PutStatus = message.properties
         if sys_flag & MessageSysFlag.INNER_BATCH or queue.is_batch:
             properties = enter_batch(message, sys_flag, layout, room_bytes, queue)
@@ -429,7 +259,7 @@ class CommitLog:
             )  # fmt: skip
         if isinstance(properties, PutStatus):
             return properties
-        return queue, layout, sys_flag & ~MULTI_DISPATCH, properties
+        return Usable(queue, layout, sys_flag & ~MULTI_DISPATCH, properties)
 
     def append_raw(self, offset: int, data: bytes) -> None:
         """Appends bytes of another log, which lie at this offset there and belong into one file.
@@ -463,9 +293,7 @@ class CommitLog:
         return self.files.select(offset, size_bytes)
 
     def record_at(self, offset: int, size_bytes: int | None = None) -> memoryview | None:
-        """The record that begins at this offset, with a size if that is known; None when there is
-        none.
-        """
+        """The record that begins at this offset, with a size if that is known; or None."""
         file = self.files.find(offset)
         if file is None:
             return None
@@ -481,3 +309,13 @@ class CommitLog:
         """When the message at this offset was stored, in ms; -1 when the log does not have it."""
         data = self.record_at(offset, size_bytes)
         return -1 if data is None else store_timestamp_ms(data)
+
+
+def _sys_flag(message: PutMessage) -> int:
+    """The system flag of a message, which says of which kind its hosts are."""
+    sys_flag = message.sys_flag & ~IPV6_FLAGS
+    if len(message.born_host) == IPV6_HOST_BYTES:
+        sys_flag |= MessageSysFlag.BORN_HOST_V6
+    if len(message.store_host) == IPV6_HOST_BYTES:
+        sys_flag |= MessageSysFlag.STORE_HOST_V6
+    return sys_flag

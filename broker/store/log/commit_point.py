@@ -161,9 +161,7 @@ class CommitPoint:
         return bool(self._waiting)
 
     def outcome(self, end_offset: int) -> PutStatus | Ticket:
-        """The status of messages that end at this offset, or a ticket for a sender that has to
-        wait.
-        """
+        """The status of messages that end at this offset, or a ticket for who has to wait."""
         status = self.policy.waits(self, end_offset)
         if status is not None:
             return status

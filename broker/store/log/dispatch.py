@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is derived from the records of the log: units of queues, items of the index.
+"""Derives units of queues and items of the index from records, by a list of dispatchers.
 
-Code that writes records, or reads them back from the log, makes a `Following` of them; the store
-gives it to a list of dispatchers, each of which keeps its own structure up to date. The encoder of
-the log makes it while encoding (commit_log.py), reput makes it from the records (reput.py), and a
-property test checks that both are equal. Which records are shown at all is decided here and nowhere
-else.
+Whoever writes records, or reads them back from the log, says what follows from them; a list of
+dispatchers then brings each structure up to date. The encoder of the log says it while encoding
+(encode.py), reput finds it in the records (reput.py), and a property test checks that both are
+equal. Which records are shown at all is decided in visibility.py.
 
 Java: CommitLogDispatcher, CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex,
 DispatchRequest.
@@ -13,32 +12,13 @@ DispatchRequest.
 
 from __future__ import annotations
 
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
-from txrocketmq.broker.store.index.index_file import IndexEntry
+from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.index.index_file import Index
+from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
-from txrocketmq.remoting.message.flags import MessageSysFlag
-
-TRANSACTION_MASK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-DECIDING: Final = TRANSACTION_MASK
-"""The bits of a system flag that decide; a message without any of them is shown everywhere."""
-_NO_UNIT: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
-
-
-def enters_queue(sys_flag: int) -> bool:
-    """Whether a message has a unit in its queue; half and rolled back messages have none."""
-    return not sys_flag & _NO_UNIT
-
-
-def is_indexed(sys_flag: int) -> bool:
-    """Whether a message is found by its keys; one that was rolled back is not."""
-    return sys_flag & TRANSACTION_MASK != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-
-
-def visibility(sys_flag: int) -> tuple[bool, bool]:
-    """Whether a message enters its queue, and whether it is indexed."""
-    return enters_queue(sys_flag), is_indexed(sys_flag)
-
 
 Units: TypeAlias = tuple[ConsumeQueue, int, list[int]]
 """Consecutive units: their queue, the offset of the first one in it, and their fields (log offset,
@@ -46,7 +26,7 @@ size in bytes, tags code), one message after the other. The further messages of 
 see batch_queue.py."""
 
 
-class Following:
+class Following(Protocol):
     """What follows from the records between two offsets of the log.
 
     `units` has the units of the queues in the order of the log, `copies` those of light queues,
@@ -54,15 +34,12 @@ class Following:
     the last of the records was stored.
     """
 
-    __slots__ = ("copies", "end_offset", "entries", "start_offset", "stored_ms", "units")
-
-    def __init__(self, start_offset: int) -> None:
-        self.start_offset = start_offset
-        self.end_offset = start_offset
-        self.stored_ms = 0
-        self.units: list[Units] = []
-        self.copies: list[Units] = []
-        self.entries: list[IndexEntry] = []
+    start_offset: int
+    end_offset: int
+    stored_ms: int
+    units: list[Units]
+    copies: list[Units]
+    entries: list[IndexEntry]
 
 
 class Dispatcher(Protocol):
@@ -74,14 +51,39 @@ class Dispatcher(Protocol):
     def __call__(self, following: Following) -> None: ...
 
 
+class Dispatchers:
+    """The list of dispatchers, for all that dispatches: what is brought up to date, in order.
+
+    `index_from` is where the index continues: messages before it are indexed.
+    """
+
+    def __init__(self, config: StoreConfig, index: Index) -> None:
+        self.index = index
+        self.index_from = 0
+        self.in_order: Sequence[Dispatcher] = (self.entries, dispatch_units)
+        self._config = config
+
+    def __call__(self, following: Following) -> None:
+        """Gives it to each of them."""
+        for dispatcher in self.in_order:
+            dispatcher(following)
+
+    def entries(self, following: Following) -> None:
+        """Gives the index the entries that it does not have yet."""
+        if not self._config.message_index_enable or self.index_from >= following.end_offset:
+            return
+        entries = following.entries
+        if self.index_from > following.start_offset:
+            entries = [entry for entry in entries if entry[4] >= self.index_from]
+        self.index.add(entries)
+        self.index_from = following.end_offset
+
+
 def dispatch_units(following: Following) -> None:
-    """Writes the units into their queues."""
+    """Writes the units into their queues, and then those of light queues into these."""
     _dispatch_all(following.units, following.stored_ms)
-
-
-def dispatch_copies(following: Following) -> None:
-    """Writes the units of light queues into these."""
-    _dispatch_all(following.copies, following.stored_ms)
+    if following.copies:
+        _dispatch_all(following.copies, following.stored_ms)
 
 
 def _dispatch_all(rows: list[Units], stored_ms: int) -> None:

@@ -14,11 +14,11 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
+from txrocketmq.broker.store.log.encode import fits
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.batch_queue import MAX_BATCH_MESSAGES, BatchQueue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
@@ -54,13 +54,7 @@ def enter(
     count = count_of(sys_flag, values)
     if not count or names.INNER_BASE in values:
         return PutStatus.MESSAGE_ILLEGAL
-    try:
-        layout.pack(
-            0, 0, 0, message.queue_id, message.flag, 0, 0, sys_flag, message.born_timestamp_ms,
-            message.born_host, 0, message.store_host, message.reconsume_times,
-            message.prepared_transaction_offset, 0,
-        )  # fmt: skip
-    except struct.error:
+    if not fits(message, layout, sys_flag):
         return PutStatus.MESSAGE_ILLEGAL
     most_bytes = len(properties) + len(_base(1 << 62)) if is_batch else len(properties)
     if most_bytes > room_bytes:

@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
-from txrocketmq.broker.store.formats.scan import PROPERTIES_LENGTH_BYTES, Record, Walk
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.formats.scan import PROPERTIES_LENGTH_BYTES, Record, RecordWalk
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.light_queues import offset_in
 
@@ -28,10 +28,8 @@ END: Final = 1 << 63
 _RECORDS_AT_ONCE: Final = 16_384
 
 
-class Damage(NamedTuple):
-    """A stretch of the log that cannot be read; `messages` is how many of its messages queues know
-    of.
-    """
+class UnreadableStretch(NamedTuple):
+    """A stretch of the log that cannot be read; queues know of so many `messages` of it."""
 
     start: int
     end: int
@@ -48,7 +46,7 @@ class Run(NamedTuple):
     sizes: array[int]
 
 
-class Batch(Protocol):
+class SoundRecords(Protocol):
     """Sound records that were read together."""
 
     def __len__(self) -> int: ...
@@ -111,7 +109,7 @@ class LogWalk:
         self._check_crc = check_crc
         self._units: _Units | None = None
         self.position = max(files.min_offset, 0)
-        self.damages: list[Damage] = []
+        self.damages: list[UnreadableStretch] = []
         self.last_ms = 0
         """The store timestamp of the last record, in ms."""
         self.newest_ms = 0
@@ -125,7 +123,7 @@ class LogWalk:
         while self.position < end:
             file = self._files.find(self.position)
             if file is not None:
-                walk = Walk(file, self.position - file.from_offset, check_crc=self._check_crc)
+                walk = RecordWalk(file, self.position - file.from_offset, check_crc=self._check_crc)
                 for record in walk:
                     self.last_ms = stored_ms = record.store_timestamp_ms
                     if stored_ms > self.newest_ms:  # noqa: PLR1730 - max() takes five times as long
@@ -143,7 +141,7 @@ class LogWalk:
                 return
             self._skip_to(min(found, end))
 
-    def batches(self, start: int, end: int = END) -> Iterator[Batch]:
+    def batches(self, start: int, end: int = END) -> Iterator[SoundRecords]:
         """Yields the same records, many at a time."""
         self.position = start
         while found := list(islice(self.records(self.position, end), _RECORDS_AT_ONCE)):
@@ -152,9 +150,7 @@ class LogWalk:
                 return
 
     def pass_all(self, start: int) -> int:
-        """Walks from `start` to where nothing more is proven; returns how many records were
-        read.
-        """
+        """Walks from `start` to where nothing more is proven; returns the number of records."""
         return 0 if self._goes_to_known_end(start) else sum(1 for _ in self.records(start))
 
     def _goes_to_known_end(self, start: int) -> bool:
@@ -201,12 +197,12 @@ class LogWalk:
         file = self._files.find(offset)
         if file is None or file.from_offset != offset:
             return False
-        first = next(iter(Walk(file, 0, check_crc=True)), None)
+        first = next(iter(RecordWalk(file, 0, check_crc=True)), None)
         return first is not None and first.store_timestamp_ms >= self.last_ms
 
     def _skip_to(self, offset: int) -> None:
         messages = 0 if self._units is None else self._units.count_up_to(offset)
-        self.damages.append(Damage(self.position, offset, messages))
+        self.damages.append(UnreadableStretch(self.position, offset, messages))
         self.position = offset
 
 
@@ -235,9 +231,7 @@ class _Units:
         return self._passed
 
     def next_sound(self, after: int, end: int, files: MappedFileQueue) -> int | None:
-        """The next log offset between these two with a message whose record agrees with its
-        unit.
-        """
+        """The next log offset between these two whose record agrees with its unit."""
         heap = self._heap
         while heap and heap[0][0] < end:
             physical_offset, _, offset, queue = heap[0]
@@ -268,7 +262,7 @@ def record_at(files: MappedFileQueue, offset: int, *, check_crc: bool) -> Record
     file = files.find(offset)
     if file is None:
         return None
-    return next(iter(Walk(file, offset - file.from_offset, check_crc=check_crc)), None)
+    return next(iter(RecordWalk(file, offset - file.from_offset, check_crc=check_crc)), None)
 
 
 def has_since(files: MappedFileQueue, time_ms: int) -> bool:

@@ -21,19 +21,19 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final, Protocol, TypeAlias, overload
 
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.store.index.index_file import IndexEntry
-from txrocketmq.broker.store.log.dispatch import enters_queue
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
+from txrocketmq.broker.store.index.index_rows import IndexEntry
+from txrocketmq.broker.store.log.encode import Room
+from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import encode_topic
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import fixed
 
-Pieces: TypeAlias = list[tuple["bytes | memoryview", int]]
+LogPieces: TypeAlias = list[tuple["bytes | memoryview", int]]
 """What is written to the log, with the log offsets at which it ends."""
 
 _PLACES_AT: Final = fixed(record.RECORD_HEAD).offset_of("queue_offset")
@@ -136,7 +136,7 @@ class LongRun(Sequence[PutMessage]):
             self._tags.append(tags)
         return None
 
-    def place(self, batch: Placed, queue: ConsumeQueue, room: tuple[int, int, int]) -> Pieces:
+    def place(self, batch: Placed, queue: ConsumeQueue, room: Room) -> LogPieces:
         """Gives all messages their places behind the end of the log, and of the queue.
 
         `room` is where the records may lie: from a log offset on, up to the end of its file, and
@@ -148,7 +148,7 @@ class LongRun(Sequence[PutMessage]):
         offset, file_end, file_bytes = room
         batch.start_offset = offset
         offsets: list[int] = []
-        pieces: Pieces = []
+        pieces: LogPieces = []
         begin = 0
         while True:
             fit = bisect_right(ends, begin + file_end - _BLANK.size - offset)

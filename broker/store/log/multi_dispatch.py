@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage, PutStatus
+from txrocketmq.broker.store.log.encode import Copied, fits
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import (
-    MULTI_DISPATCH,
     QUEUE_ID,
     is_light,
     is_served,
@@ -28,10 +27,6 @@ from txrocketmq.broker.store.queues.light_queues import (
 )
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
-
-Copied: TypeAlias = list[tuple[int, ConsumeQueue, int]]
-"""The index of a message, a light queue that it enters, and the index of its unit's fields in that
-queue's `pending`."""
 
 
 def enter(
@@ -42,7 +37,7 @@ def enter(
     queues: ConsumeQueues,
     config: StoreConfig,
     touched: list[ConsumeQueue],
-    copied: Copied,
+    copied: Copied[ConsumeQueue],
 ) -> bytes | PutStatus:
     """Returns the properties of message number `at` with its offsets, which may have `room_bytes`.
 
@@ -53,13 +48,7 @@ def enter(
     listing = listed(decode_properties(text).get(names.INNER_MULTI_DISPATCH))
     if not is_served(config) or len(set(listing)) < len(listing) or not all(map(is_light, listing)):
         return PutStatus.MESSAGE_ILLEGAL
-    try:
-        layout.pack(
-            0, 0, 0, message.queue_id, message.flag, 0, 0, message.sys_flag & ~MULTI_DISPATCH,
-            message.born_timestamp_ms, message.born_host, 0, message.store_host,
-            message.reconsume_times, message.prepared_transaction_offset, 0,
-        )  # fmt: skip
-    except struct.error:
+    if not fits(message, layout, message.sys_flag & ~MULTI_DISPATCH):
         return PutStatus.MESSAGE_ILLEGAL
     missing = sum(name not in queues.table for name in listing)
     if missing and queues.light_count + missing > config.max_lmq_consume_queue_num:
@@ -81,7 +70,7 @@ def enter(
     return message.properties + offsets
 
 
-def fill(copied: Copied, places: Sequence[tuple[int, int, int]]) -> None:
+def fill(copied: Copied[ConsumeQueue], places: Sequence[tuple[int, int, int]]) -> None:
     """Writes into the units where the records are, given offset, size and queue offset of each."""
     for at, queue, unit in copied:
         queue.pending[unit : unit + 2] = places[at][:2]

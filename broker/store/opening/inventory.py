@@ -26,15 +26,12 @@ NAME: Final = "inventory"
 _VERSION: Final = 1
 
 IndexExtent = list[int]
-"""For an index file: the log offsets of its first and its last message, and its next item's
-number."""
+"""For an index file: log offsets of its first and last message, and its next item's number."""
 
 
 @dataclass
 class Inventory:
-    """What a store contained; offsets are log offsets in bytes, except queue offsets, which count
-    units.
-    """
+    """What a store contained; offsets are those of the log, but queue offsets count units."""
 
     log_start: int = 0
     log_end: int = 0
@@ -76,9 +73,7 @@ class InventoryFile:
         *,
         is_indexed: bool,
     ) -> None:
-        """Durably writes what a store contains that is being closed; raises OSError when that
-        fails.
-        """
+        """Durably writes what a store contains that is being closed; may raise OSError."""
         inventory = Inventory(max(log.min_offset, 0), log.max_offset, last_ms)
         inventory.queues = {
             topic: {str(each): [row.min_offset, row.max_offset] for each, row in rows.items()}

@@ -26,7 +26,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.opening_report import Recovered, messages
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.log_walk import Damage, LogWalk, has_since, record_at
+from txrocketmq.broker.store.log.log_walk import LogWalk, UnreadableStretch, has_since, record_at
 from txrocketmq.broker.store.opening import coverage, index_comparison
 from txrocketmq.broker.store.opening.coverage import Range
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
@@ -34,7 +34,7 @@ from txrocketmq.broker.store.opening.loss import Loss, written_length
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served, parts_with_places
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.reput import Reput
 from txrocketmq.broker.store.upkeep.unit_repair import UnitRepair
 
@@ -55,7 +55,7 @@ class Recovery:
         self,
         files: Files,
         config: StoreConfig,
-        marks: Marks,
+        marks: MarkerFiles,
         checkpoint: Checkpoint,
         log: CommitLog,
         queues: ConsumeQueues,
@@ -228,7 +228,7 @@ class Recovery:
         self._tell(done, walk.damages)
         return walk
 
-    def _tell(self, done: Recovered, damages: list[Damage]) -> None:
+    def _tell(self, done: Recovered, damages: list[UnreadableStretch]) -> None:
         for damage in damages:
             if damage[:2] in self._told:
                 continue
@@ -375,11 +375,11 @@ class Recovery:
         if index_from < done.max_offset:
             lacking = [*lacking, (index_from, done.max_offset)]
         reput = self._reput
-        reput.index_from, reput.repair = index_from, UnitRepair(self._log.files)
+        reput.dispatchers.index_from, reput.repair = index_from, UnitRepair(self._log.files)
         reput.is_known = self._known(topics)
         # A topic may be younger than the last topics.json that was durable.
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms
-        damages: list[Damage] = []
+        damages: list[UnreadableStretch] = []
         for start, end in self._parts(lacking, done.max_offset):
             # Also after an orderly stop: what an earlier start found to be damaged must stay out.
             check_crc = self._config.check_crc_on_recover
@@ -411,7 +411,7 @@ class Recovery:
 
         return is_known
 
-    def _tell_dispatched(self, done: Recovered, damages: list[Damage]) -> None:
+    def _tell_dispatched(self, done: Recovered, damages: list[UnreadableStretch]) -> None:
         if done.was_closed and done.dispatched_messages:
             self._warn(
                 f"Queues lacked {messages(done.dispatched_messages)} that the log has; they were"

@@ -87,8 +87,7 @@ class BatchQueue(ConsumeQueue):
     # --- writing ---
 
     def enter(self, count: int) -> int:
-        """Announces that the next pending record has `count` messages; returns the first one's
-        offset.
+        """Announces that the next pending record has `count` messages; returns their first offset.
 
         The caller then adds the fields of the record to `pending`.
         """
@@ -173,17 +172,13 @@ class BatchQueue(ConsumeQueue):
         )
 
     def _offset_at(self, place: int, check: Check = unchecked) -> int:
-        """The first queue offset of the unit at a place; max_offset for the place after the last
-        one.
-        """
+        """The first queue offset of the unit at a place; max_offset after the last one."""
         if place >= self._places.stop:
             return self.max_offset
         return self._unit_at(place, check).queue_offset
 
     def batch_at(self, offset: int, check: Check = unchecked) -> BatchUnit | None:
-        """The unit of the record that contains the message with this offset; None if there is
-        none.
-        """
+        """The unit of the record with the message of this offset; None if there is none."""
         place = self._place_of(offset, check)
         unit = self._unit_at(place, check) if place >= 0 else None
         return unit if unit is not None and offset < unit.end_offset else None
@@ -212,7 +207,7 @@ class BatchQueue(ConsumeQueue):
             return found or self.batches(self._offset_at(place + 1, check), count, check)
         return found
 
-    def read(self, offset: int, max_units: int) -> memoryview | None:
+    def read(self, offset: int, max_units: int, check: Check = unchecked) -> memoryview | None:
         raise TypeError("units of batches are not plain units: see `batches`")
 
     def unit(self, offset: int) -> Unit | None:
@@ -234,9 +229,7 @@ class BatchQueue(ConsumeQueue):
         return -1 if place < 0 else min(offset, self._unit_at(place, check).end_offset) - 1
 
     def units(self, offset: int, count: int) -> Iterator[Unit]:
-        """Yields a unit for each offset: the same one for all messages of a batch, a blank for
-        missing ones.
-        """
+        """Yields a unit for each offset: one for all messages of a batch, a blank if missing."""
         end = min(offset + count, self.max_offset)
         offset = max(offset, self.min_offset)
         while offset < end:
@@ -272,8 +265,7 @@ class BatchQueue(ConsumeQueue):
         upper: bool,
         check: Check = unchecked,
     ) -> int:
-        """The first offset of the first batch stored at this time or later; otherwise of the last
-        batch.
+        """The first offset of the first batch stored at a time or later, or of the last one.
 
         With `upper`, that of the last batch stored at this time or before. Units contain the time,
         so `stored_ms` is not called.
@@ -310,9 +302,7 @@ class BatchQueue(ConsumeQueue):
         self.min_offset = self._offset_at(self._places.start)
 
     def _find_end(self, offset: int) -> None:
-        """Sets what depends on the end of the files; without units the queue ends at the given
-        offset.
-        """
+        """Sets what depends on the end of the files; without units that is the given offset."""
         self._end_bytes = self._files.max_offset
         places = self._places
         last = self._unit_at(places[-1]) if places else None

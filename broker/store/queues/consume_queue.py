@@ -237,16 +237,18 @@ class ConsumeQueue:
 
     # --- reading ---
 
-    def read(self, offset: int, max_units: int) -> memoryview | None:
+    def read(self, offset: int, max_units: int, check: Check = unchecked) -> memoryview | None:
         """Up to `max_units` units from this offset on, of one file; None when there are none."""
-        if not self.min_offset <= offset < self.max_offset:
-            return None
-        file = self._files.find(offset * UNIT_BYTES)
+        is_there = self.min_offset <= offset < self.max_offset
+        file = self._files.find(offset * UNIT_BYTES) if is_there else None
         if file is None:
             return None
         start = offset * UNIT_BYTES - file.from_offset
         end = min(start + max_units * UNIT_BYTES, file.wrote_bytes)
-        return file.view[start:end] if end > start else None
+        if end <= start:
+            return None
+        check(file, start, end)
+        return file.view[start:end]
 
     def unit(self, offset: int) -> Unit | None:
         """A unit, whether or not the log still has its message; None when there is no such unit."""
@@ -328,14 +330,12 @@ class ConsumeQueue:
         """The first offset stored at this time or later; with `upper` the last at it or earlier.
 
         `stored_ms` tells of an offset when its message was stored, in ms, -1 when that is unknown.
-        The answer is within the queue: max_offset when all is earlier, min_offset when all is
-        later.
+        The answer is within the queue: max_offset when all is earlier, min_offset when later.
         """
         offsets = range(self.min_offset, self.max_offset)
         if upper:
-            return max(
-                self.min_offset + bisect_right(offsets, time_ms, key=stored_ms) - 1, self.min_offset
-            )
+            found = bisect_right(offsets, time_ms, key=stored_ms) - 1
+            return self.min_offset + max(found, 0)
         return self.min_offset + bisect_left(offsets, time_ms, key=stored_ms)
 
     # --- files ---

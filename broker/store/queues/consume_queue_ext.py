@@ -91,8 +91,7 @@ class ConsumeQueueExt:
         return ExtUnit(tags_code, store_time, bytes(bitmap), size)
 
     def put(self, tags_code: int, store_timestamp_ms: int, bitmap: bytes = b"") -> int:
-        """Writes a unit and returns its address, or the tags code itself when there are no more
-        addresses.
+        """Writes a unit and returns its address, or the tags code without a free address.
 
         Raises OSError when the disk has no room.
         """

@@ -52,9 +52,7 @@ def kind_unknown(_: str) -> bool | None:
 
 
 def encode_topic(topic: str) -> tuple[int, bytes]:
-    """The magic of the topic's records, and the topic as they contain it: its length and its
-    bytes.
-    """
+    """The magic of the topic's records, and the topic as they have it: length and bytes."""
     encoded = topic.encode("utf-8", "replace")
     if len(encoded) <= _MAX_TOPIC_BYTES_V1:
         return record.MAGIC_V1, _TOPIC_LENGTH_V1.pack(len(encoded)) + encoded
@@ -100,9 +98,7 @@ class ConsumeQueues:
             yield from queues.values()
 
     def one_by_one(self) -> Iterator[ConsumeQueue]:
-        """Iterates over all queues. The table may change meanwhile, and new queues may be left
-        out.
-        """
+        """Iterates over all queues. New ones may come meanwhile, and be left out."""
         for topic in list(self.table):
             yield from list(self.table.get(topic, {}).values())
 
@@ -291,8 +287,7 @@ class ConsumeQueues:
         )
 
     def delete_topic(self, topic: str) -> bool:
-        """Removes the topic's queues, with their files left to `removals`; returns whether there
-        were any.
+        """Removes the topic's queues, and leaves their files to `removals`; False without any.
 
         Offsets of a topic that is created again start at 0, as in 5.4.
         """

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from txrocketmq.broker.store.formats.config import StoreConfig
 
 __all__ = [
-    "MULTI_DISPATCH",
     "QUEUE_ID",
     "has_places",
     "is_light",
@@ -45,9 +44,6 @@ __all__ = [
     "places_of",
 ]
 
-MULTI_DISPATCH: Final = 1 << 32
-"""A bit of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
-queues that its properties list."""
 _MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _IN_LOG: Final = re.compile(re.escape(_MARK))
 

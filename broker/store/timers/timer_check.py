@@ -60,9 +60,7 @@ class TimerCheck:
         return TimerProgress(read_ms, log_end, min(queue_offset, master_offset), *version)
 
     def write(self, progress: TimerProgress) -> None:
-        """Writes the progress, which is durable when the file is synced. Raises OSError without
-        room.
-        """
+        """Writes the progress, which is durable when synced. Raises OSError without room."""
         self._files.make_directory(os.path.dirname(self.path))
         self._file.reserve(formats.TIMER_CHECK_FILE_BYTES)
         self._file.map()[: _FIELDS.size] = progress.encode()

@@ -61,9 +61,7 @@ class TimerDues:
             self._is_changed = True
 
     def forget_from(self, position: int) -> None:
-        """Forgets the files that begin at this position or later, as their contents have
-        changed.
-        """
+        """Forgets the files from this position on, as their contents have changed."""
         for begin in [each for each in self._table if each >= position]:
             del self._table[begin]
             self._is_changed = True

@@ -86,8 +86,7 @@ class TimerLog:
         )
         self.dues = TimerDues(files, f"{directory}.dues")
         self._latest_ms = 0
-        """Until when messages are due of the file that is being walked through or written, in
-        ms."""
+        """Until when messages are due of the file that is walked through or written, in ms."""
 
     def load(self) -> bool:
         """Finds the files; returns False when they are not files of such a log without a gap.
@@ -153,9 +152,7 @@ class TimerLog:
         return self.unit(file.from_offset + _last_unit_at(file))
 
     def is_past(self, file: MappedFile, before_ms: int) -> bool:
-        """Whether a file is known to be full, with nothing in it that is due at this time or
-        later.
-        """
+        """Whether a file is known to be full, with nothing that is due at this time or later."""
         if not file.is_full:
             return False
         latest_ms = self.dues.latest_ms(file.from_offset, _mark_of(file))
@@ -238,14 +235,19 @@ class TimerLog:
         self.dues.forget_from(position // self.files.file_bytes * self.files.file_bytes)
         self.files.flushed_offset = min(durable, self.end)
 
-    def take_expired(self, min_physical_offset: int) -> list[MappedFile]:
+    def take_expired(self, min_physical_offset: int, before_ms: int) -> list[MappedFile]:
         """Takes out files whose messages the commit log has all lost, but never the last file; the
         caller removes them.
+
+        A file stays until all that waits in it is due before a time: only then have readers told of
+        what was lost, however often they were killed.
         """
         count = 0
         for file in self.files.mapped_files[:-1]:
             unit = self.last_unit_of(file)
             if unit is None or unit.physical_offset >= min_physical_offset:
+                break
+            if not self.is_past(file, before_ms):
                 break
             count += 1
         return self.files.take_first(count)

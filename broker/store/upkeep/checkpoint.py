@@ -86,7 +86,7 @@ class Checkpoint:
         return max(min(self.physic_msg_timestamp_ms, self.logics_msg_timestamp_ms) - SLACK_MS, 0)
 
 
-class Marks:
+class MarkerFiles:
     """The abort file and the lock file of a store's directory."""
 
     def __init__(self, files: Files, root: str) -> None:
@@ -97,15 +97,11 @@ class Marks:
 
     @property
     def path(self) -> str:
-        """The path of the abort file, which exists while the store is open and says where the log
-        begins.
-        """
+        """The abort file, which exists while the store is open and says where the log begins."""
         return self._abort
 
     def lock(self) -> None:
-        """Takes the lock that keeps other brokers out; raises StoreLocked when another one holds
-        it.
-        """
+        """Takes the lock that keeps other brokers out; raises StoreLocked if one holds it."""
         self._lock = self._files.lock(self._lock_path, b"lock")
         if self._lock is None:
             raise StoreLocked(self._lock_path)
@@ -118,16 +114,12 @@ class Marks:
 
     @property
     def is_aborted(self) -> bool:
-        """Whether the last user did not close the store; true as well while this process has it
-        open.
-        """
+        """Whether the last user did not close the store, or this process has it open."""
         return self._files.exists(self._abort)
 
     @property
     def is_machine_down(self) -> bool:
-        """Whether the machine was restarted after the store was left open, so that writes may be
-        lost.
-        """
+        """Whether the machine was restarted since the store was left open: writes may be lost."""
         return self._files.modified_ms(self._abort) < self._files.booted_ms()
 
     @property
@@ -145,9 +137,7 @@ class Marks:
             return None
 
     def open(self, log_start: int) -> None:
-        """Marks the store as open, durably, or else a power cut would make it look as if it had
-        been closed.
-        """
+        """Marks the store as open, durably, or else it would look closed after a power cut."""
         self.note_start(log_start)
         self._files.sync(self._abort)
 

@@ -49,8 +49,7 @@ _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIN
 """Failures of a sync for which the disk is not to blame."""
 _NO_LIMIT_MS: Final = 1 << 62
 _QUEUES_AT_ONCE: Final = 32
-"""How many queues a job syncs: senders that wait for the log should not wait for thousands of
-them."""
+"""How many queues a job syncs: who waits for the log should not wait for thousands of them."""
 _LOOKED_AT: Final = 2_000
 """How many queues are examined for one job: of a hundred thousand most have nothing new."""
 
@@ -77,8 +76,7 @@ class FlushJob:
         ms; otherwise 0."""
         self.index_files: list[IndexFile] = []
         self.latest_ms = _NO_LIMIT_MS
-        """The latest timestamp that the checkpoint may get, since the clock was set back
-        meanwhile."""
+        """The latest timestamp that the checkpoint may get, as the clock was set back."""
         self.has_checkpoint = False
         self.error: OSError | None = None
 
@@ -145,8 +143,7 @@ class Flush:
         self.on_durable: list[Callable[[], None]] = []
         """Called when the durable part of the log has grown."""
         self.error: OSError | None = None
-        """Why syncing failed. It is then unknown what the disk has, so the store takes no more
-        messages."""
+        """Why syncing failed: what the disk has is unknown, so the store takes no messages."""
         self.trouble: OSError | None = None
         """Why the last job could not be done; the next one tries again."""
 
@@ -218,9 +215,7 @@ class Flush:
         self._unseen = None
 
     def begin(self) -> FlushJob | None:
-        """Returns a job for all that is to be flushed now; None if there is nothing, or a job is
-        under way.
-        """
+        """Returns a job for what is to be flushed now; None without any, or during a job."""
         if self._job is not None or self.error is not None:
             return None
         job = FlushJob(self._files)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from txrocketmq.broker.store.log.commit_point import CommitPoint
-from txrocketmq.broker.store.log.dispatch import Following
+from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.upkeep.reput import Reput
 
@@ -29,12 +29,13 @@ class Confirmed:
     The functions in `on_arrival` are called with topic, queue id and new max offset.
     """
 
-    def __init__(self, commit: CommitPoint, reput: Reput) -> None:
+    def __init__(self, commit: CommitPoint, reput: Reput, dispatchers: Dispatchers) -> None:
         self.on_arrival: list[Callable[[str, int, int], None]] = []
         self.shown_ms = 0
         """The store time of the newest message that is shown."""
         self._commit = commit
         self._reput = reput
+        self._dispatchers = dispatchers
         self._unseen: deque[Following] = deque()
         """What follows from records that are not confirmed yet."""
         self._unseen_entries = 0
@@ -47,7 +48,7 @@ class Confirmed:
             self.show()
         elif commit.policy.visible(commit) < following.end_offset:
             self._keep(following)
-        elif not self._dispatch(following):
+        elif not self._show(following):
             self.show()
 
     def show(self) -> None:
@@ -58,7 +59,7 @@ class Confirmed:
             self._unseen_entries -= len(following.entries)
             if following.start_offset > self._reput.offset:
                 self._reput_until(following.start_offset)
-            if not self._dispatch(following):
+            if not self._show(following):
                 return
         if not self._unseen:
             self._unseen_entries = 0
@@ -70,13 +71,13 @@ class Confirmed:
             self._unseen.append(following)
         self._unseen_entries += len(following.entries)
 
-    def _dispatch(self, following: Following) -> bool:
+    def _show(self, following: Following) -> bool:
         """Dispatches what follows from some records; returns False if that failed."""
         reput = self._reput
         if reput.offset != following.start_offset:
             return reput.offset > following.start_offset  # then reput was quicker
         try:
-            for dispatcher in reput.dispatchers:
+            for dispatcher in self._dispatchers.in_order:
                 dispatcher(following)
         except Exception:  # noqa: BLE001 - the records are in the log: reput does it again
             return False

@@ -10,26 +10,18 @@ Java: DefaultMessageStore.ReputMessageService.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.scan import Dispatched, Record, Walk, dispatched
-from txrocketmq.broker.store.index.index_file import Index
+from txrocketmq.broker.store.formats.scan import Dispatched, Record, RecordWalk, dispatched
 from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import (
-    Dispatcher,
-    Following,
-    Units,
-    dispatch_copies,
-    dispatch_units,
-    enters_queue,
-    is_indexed,
-)
+from txrocketmq.broker.store.log.dispatch import Dispatchers, Following, Units
 from txrocketmq.broker.store.log.inner_batch import count_of
+from txrocketmq.broker.store.log.visibility import enters_queue, is_indexed
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, has_places, is_served, places
@@ -42,26 +34,36 @@ _RECORDS_AT_ONCE: Final = 256
 _MAX_NAMED: Final = 5
 
 
-class Reput:
-    """Dispatches records; `offset` is where the part of the log begins that is not dispatched.
+class RecordsFollowing:
+    """What follows from records that were read back from the log; see dispatch.Following."""
 
-    `index_from` is where the index continues: messages before it are indexed.
-    """
+    __slots__ = ("copies", "end_offset", "entries", "start_offset", "stored_ms", "units")
+
+    def __init__(self, start_offset: int) -> None:
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.stored_ms = 0
+        self.units: list[Units] = []
+        self.copies: list[Units] = []
+        self.entries: list[IndexEntry] = []
+
+
+class Reput:
+    """Dispatches records; `offset` is where the part of the log begins that is not dispatched."""
 
     def __init__(
-        self, config: StoreConfig, log: CommitLog, queues: ConsumeQueues, index: Index
+        self, config: StoreConfig, log: CommitLog, queues: ConsumeQueues, dispatchers: Dispatchers
     ) -> None:
         self._config = config
         self._log = log
         self._queues = queues
-        self._index = index
+        self.dispatchers = dispatchers
         self._delays_ms = config.delay_levels_ms()
         self._has_light = is_served(config)
         self._queue_of: dict[tuple[bytes, int], ConsumeQueue] = {}
         self.offset = 0
         self.stored_ms = 0
         """The store time of the last message that a run has dispatched, in ms."""
-        self.index_from = 0
         self.repair: UnitRepair | None = None
         """Fills gaps in queues while the store is being opened. Otherwise messages are only added
         at the end."""
@@ -73,12 +75,6 @@ class Reput:
         """By topic: how many messages of unknown topics were found."""
         self.unserved: Counter[str] = Counter()
         """By topic: how many batches got no queue, since the topic's queues are plain."""
-        self.dispatchers: Sequence[Dispatcher] = (
-            self._dispatch_entries,
-            dispatch_units,
-            dispatch_copies,
-        )
-        """What is brought up to date, in this order, by all code that dispatches."""
 
     def dispatch(self, record: Record) -> ConsumeQueue | None:
         """Gives one message to its queues and to the index; returns a queue that got a unit of it.
@@ -88,7 +84,7 @@ class Reput:
         queue = self._queue_of.get((bytes(record.topic), record.queue_id))
         indexed = (
             self._config.message_index_enable
-            and record.physical_offset >= self.index_from
+            and record.physical_offset >= self.dispatchers.index_from
             and is_indexed(record.sys_flag)
         )
         has_unit = queue is not None and self._has(queue, record)
@@ -96,7 +92,7 @@ class Reput:
         if not (indexed or is_copied) and (has_unit or not enters_queue(record.sys_flag)):
             return None
         following = self.follow((record,))
-        self._dispatch_entries(following)
+        self.dispatchers.entries(following)
         self._write_index(following.stored_ms)
         found: ConsumeQueue | None = None
         for queue, queue_offset, fields in following.units + following.copies:
@@ -127,7 +123,7 @@ class Reput:
             file = self._log.files.find(self.offset)
             if file is None:
                 break
-            walk = Walk(file, self.offset - file.from_offset, check_crc=False)
+            walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False)
             records: list[Record] = []
             for record in walk:
                 records.append(record)
@@ -149,12 +145,12 @@ class Reput:
 
     def follow(self, records: Iterable[Record]) -> Following:
         """Returns what follows from records that lie one after the other."""
-        following: Following | None = None
+        following: RecordsFollowing | None = None
         units: dict[tuple[ConsumeQueue, int], Units] = {}
         for record in records:
             offset, size = record.physical_offset, record.size_bytes
             if following is None:
-                following = Following(offset)
+                following = RecordsFollowing(offset)
             known = dispatched(record, self._delays_ms)
             following.end_offset = offset + size
             following.stored_ms = record.store_timestamp_ms
@@ -181,9 +177,11 @@ class Reput:
             else:
                 before[2].extend(unit)
             units[queue, record.queue_offset + len(unit) // UNIT_FIELDS] = before
-        return following or Following(0)
+        return following or RecordsFollowing(0)
 
-    def _follow_copies(self, following: Following, record: Record, known: Dispatched) -> None:
+    def _follow_copies(
+        self, following: RecordsFollowing, record: Record, known: Dispatched
+    ) -> None:
         """Adds the units that a record has in light queues, one by one."""
         listing = known.multi_dispatch, known.multi_queue_offset
         for name, queue_offset in places(known.topic, *listing):
@@ -205,36 +203,20 @@ class Reput:
         following = self.follow(records)
         for queue, _, _ in following.units + following.copies:
             touched.setdefault(queue, queue.max_offset)
-        self._dispatch(following)
+        self.dispatchers(following)
+        self._write_index(following.stored_ms)
         self.offset, self.stored_ms = following.end_offset, following.stored_ms
 
-    def _dispatch(self, following: Following) -> None:
-        for dispatcher in self.dispatchers:
-            dispatcher(following)
-        self._write_index(following.stored_ms)
-
     def _write_index(self, stored_ms: int) -> None:
-        if self._index.waiting >= _MAX_PENDING:
-            self._index.write_pending(stored_ms)
-
-    def _dispatch_entries(self, following: Following) -> None:
-        """Gives the index the entries that it does not have yet."""
-        if not self._config.message_index_enable or self.index_from >= following.end_offset:
-            return
-        entries = following.entries
-        if self.index_from > following.start_offset:
-            entries = [entry for entry in entries if entry[4] >= self.index_from]
-        self._index.add(entries)
-        self.index_from = following.end_offset
+        if self.dispatchers.index.waiting >= _MAX_PENDING:
+            self.dispatchers.index.write_pending(stored_ms)
 
     def forget_queues(self) -> None:
         """Forgets the queues that were looked up, since some were deleted."""
         self._queue_of.clear()
 
     def why_unserved(self) -> str:
-        """A sentence on batches that got no queue, as that is not served; empty if there are
-        none.
-        """
+        """A sentence on batches that got no queue, as that is not served; empty without any."""
         if not self.unserved:
             return ""
         topics = sorted(self.unserved)

@@ -121,9 +121,7 @@ class Retention:
         )
 
     def _is_scarce(self, times: int, ratio: float) -> bool:
-        """Whether less than `times` the set minimum is free; without a minimum, goes by the
-        ratio.
-        """
+        """Whether less than `times` the minimum is free; without one, goes by the ratio."""
         floor = self.config.disk_space_min_free_bytes
         return 0 <= self.free_bytes < times * floor if floor else self._fullest > ratio
 
@@ -210,10 +208,9 @@ class Retention:
         finally:
             self._is_following = False
 
-    def _follow_with(self, queue: ConsumeQueue, min_offset: int, *, only_in_memory: bool) -> None:
+    def _follow_with(self, queue: ConsumeQueue, min_offset: int) -> None:
         if self._queues.find(queue.topic, queue.queue_id) is queue:
-            check = self._check if only_in_memory else unchecked
-            self.removals.add(queue.take_files_before(min_offset, check))
+            self.removals.add(queue.take_files_before(min_offset, self._check))
 
     def _expired_files(self, now_ms: int) -> int:
         """How many log files, from the first one on, are to be deleted now."""

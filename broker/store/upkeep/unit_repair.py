@@ -34,8 +34,7 @@ class UnitRepair:
     def put(
         self, queue: ConsumeQueue, record: Record, fields: list[int], offset: int | None = None
     ) -> bool:
-        """Makes sure that the queue has the message at `offset`, by default at the record's own
-        offset.
+        """Makes sure that the queue has the message at `offset`, by default the record's own.
 
         Returns whether a unit with these fields was written. Raises OSError when the disk has no
         room.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies for distributing queues that need arguments.
 
-Those that do not are in remoting/message/allocate.py, since brokers use them too. All members of a
-group have to use the same one, told the same.
+Those that do not are in remoting/message/allocation.py, since brokers use them too. All members of
+a group have to use the same one, told the same.
 
 Java: AllocateMessageQueueByConfig, AllocateMessageQueueByMachineRoom, AllocateMachineRoomNearby.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from txrocketmq.remoting.message.allocate import Strategy
+from txrocketmq.remoting.message.allocation import Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 
 T = TypeVar("T")

@@ -29,8 +29,7 @@ AGAIN_MS: Final = 1_000
 """After how long to look again if some queues could not be taken (rebalance.minInterval of 5.x)."""
 
 Change = Callable[[str, Sequence[MessageQueue], Own], Awaitable[bool]]
-"""Called with a topic, all its queues and the member's own; returns False if some were not
-taken."""
+"""Called with a topic, all queues and the member's own; returns False if some were not taken."""
 QueuesListener = Callable[
     [str, Sequence[MessageQueue], Sequence[MessageQueue]], "object | Awaitable[object]"
 ]

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from txrocketmq.client.base.errors import MQBrokerError
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
+from txrocketmq.remoting.message.allocation import STRATEGIES, Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.body.pop import QueryAssignmentRequestBody
 

@@ -14,7 +14,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from txrocketmq.client.base.validate import check_topic
+from txrocketmq.client.base.validators import check_topic
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData, build_subscription_data
 from txrocketmq.remoting.protocol.body.heartbeat import CheckClientRequestBody

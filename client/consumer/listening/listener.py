@@ -62,8 +62,7 @@ class ConsumeContext:
     """The delay level after which messages that failed are delivered again; 0 means later each
     time, -1 never."""
     ack_index: int | None = None
-    """The index of the last message that succeeded, if only the first ones did; None means that all
-    did."""
+    """The index of the last message that succeeded, if not all did; None means that all did."""
 
 
 @dataclass(slots=True)

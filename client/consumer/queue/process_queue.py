@@ -19,8 +19,7 @@ from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.protocol.body.client import ProcessQueueInfo
 
 PULL_MAX_IDLE_MS = 120_000
-"""After how long without a pull a queue is begun anew, as its pull must be lost
-(pullMaxIdleTime)."""
+"""How long without a pull until a queue is begun anew: its pull is lost (pullMaxIdleTime)."""
 LOCK_MAX_LIVE_MS = 30_000
 """For how long a lock counts that the broker does not confirm again (lockMaxLiveTime)."""
 _MEBIBYTE = 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import MessageIllegal
-from txrocketmq.client.base.validate import check_message
+from txrocketmq.client.base.validators import check_message
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.core.trace import MessageType
 from txrocketmq.remoting.call import Call
@@ -78,8 +78,7 @@ class Packer:
         self.group = instance.with_namespace(group)
         self._config = config
         self._forms: dict[tuple[Any, ...], Form] = {}
-        """Prepared headers: one for each queue that messages are sent to, and what else seldom
-        varies."""
+        """Prepared headers: one for each queue that is sent to, and what else seldom varies."""
 
     async def message(self, message: Message) -> Parcel:
         """Prepares a message to be sent. Raises MessageIllegal."""

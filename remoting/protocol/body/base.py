@@ -91,13 +91,15 @@ class Body(Value):
     __slots__ = ()
     java_class: ClassVar[str] = ""
     members: ClassVar[tuple[_Member, ...]] = ()
+    written: ClassVar[tuple[tuple[str, str, Writer | None], ...]] = ()
+    """The name, the wire name and the writer of each member."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are not None as plain values, sorted by their wire names."""
         return {
-            each.wire: value if each.write is None else each.write(value)
-            for each in self.members
-            if (value := getattr(self, each.name)) is not None
+            wire: value if write is None else write(value)
+            for name, wire, write in self.written
+            if (value := getattr(self, name)) is not None
         }
 
     def __eq__(self, other: object) -> bool:
@@ -215,6 +217,7 @@ def body(java_class: str) -> Callable[[type[B]], type[B]]:
         made = value_class(cls)
         made.java_class = java_class
         made.members = Lazy("members", _members)  # type: ignore[assignment]
+        made.written = Lazy("written", _written)  # type: ignore[assignment]
         return made
 
     return make
@@ -224,6 +227,10 @@ def _members(cls: type[Any]) -> tuple[_Member, ...]:
     hints = get_type_hints(cls)
     members = (_member(each, hints[each.name]) for each in dataclasses.fields(cls))
     return tuple(sorted(members, key=lambda each: each.wire))
+
+
+def _written(cls: type[Body]) -> tuple[tuple[str, str, Writer | None], ...]:
+    return tuple((each.name, each.wire, each.write) for each in cls.members)
 
 
 def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:

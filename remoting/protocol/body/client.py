@@ -31,7 +31,7 @@ _LANGUAGES: Final = tuple(language.name for language in LanguageCode)
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.Connection")
-class Connection(Body):
+class ClientConnection(Body):
     """A client's connection; `version` is the number of an MQVersion."""
 
     client_id: str | None = None
@@ -44,7 +44,7 @@ class Connection(Body):
 class ConsumerConnection(Body):
     """The connections of a group of consumers, and its subscriptions by topic."""
 
-    connection_set: Sequence[Connection] = ()
+    connection_set: Sequence[ClientConnection] = ()
     subscription_table: Mapping[str, SubscriptionData] = member(default_factory=dict)
     consume_type: str | None = member(names=CONSUME_TYPES, default=None)
     message_model: str | None = member(names=MESSAGE_MODELS, default=None)
@@ -55,7 +55,7 @@ class ConsumerConnection(Body):
 class ProducerConnection(Body):
     """The connections of a group of producers."""
 
-    connection_set: Sequence[Connection] = ()
+    connection_set: Sequence[ClientConnection] = ()
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.ProducerInfo")

@@ -62,9 +62,7 @@ class Encryption:
         return TlsOutlet(plain, self._current(), server_side=True)
 
     def _current(self) -> ssl.SSLContext:
-        """Returns the context, made anew if files have changed. Raises TlsError if there is
-        none.
-        """
+        """Returns the context, made anew if files have changed; raises TlsError without one."""
         changed = self._changed()
         if self._context is not None and changed == self._seen:
             return self._context

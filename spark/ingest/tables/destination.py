@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from txrocketmq.spark.ingest.parts import Layout, Part
-from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.parts import TableFile, TableLayout
 from txrocketmq.spark.ingest.settings import TableSettings
 
 
@@ -32,10 +32,10 @@ class Destination(Protocol):
     def create(self, settings: TableSettings) -> None:
         """Makes an empty table with these settings. Raises TableBusy if another run was faster."""
 
-    def layout(self, settings: TableSettings) -> Layout:
+    def layout(self, settings: TableSettings) -> TableLayout:
         """Returns how the files of the table, which has these settings, are to be written."""
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, CopiedRange]:
         """Returns by broker how far its log is in the table."""
 
     def expect(self, brokers: Iterable[str]) -> None:
@@ -43,9 +43,9 @@ class Destination(Protocol):
 
     def commit(
         self,
-        parts: Sequence[Part],
-        positions: Mapping[str, Position],
-        before: Mapping[str, Position],
+        parts: Sequence[TableFile],
+        positions: Mapping[str, CopiedRange],
+        before: Mapping[str, CopiedRange],
     ) -> int:
         """Makes files part of the table and moves positions; returns the version of the table.
 
@@ -67,7 +67,7 @@ class Destination(Protocol):
         Raises TableError when a file of the table cannot be read.
         """
 
-    def quarantine(self, positions: Mapping[str, Position], rows: pa.Table) -> None:
+    def quarantine(self, positions: Mapping[str, CopiedRange], rows: pa.Table) -> None:
         """Adds rows, found in the logs up to these positions, to the table `quarantine`."""
 
     def quarantined(self) -> pa.Table:

@@ -39,12 +39,12 @@ from pyiceberg.types import PrimitiveType
 
 from txrocketmq.spark.arrow.errors import OptionError, TableError
 from txrocketmq.spark.arrow.schema import arrow_schema
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.partition import DAY, day_number
-from txrocketmq.spark.ingest.parts import Layout, Part
-from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.parts import TableFile, TableLayout
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.tables.delta_lake import location
 from txrocketmq.spark.ingest.tables.place import QUARANTINE, QUARANTINED, TablePlace, not_written
-from txrocketmq.spark.ingest.tables.table import location
 from txrocketmq.spark.log.quarantine import COLUMNS
 
 IDENTIFIER: Final = "txrocketmq.messages"
@@ -121,12 +121,12 @@ class IcebergTable(TablePlace):
             {_SETTINGS: json.dumps(values)},
         )
 
-    def layout(self, settings: TableSettings) -> Layout:
+    def layout(self, settings: TableSettings) -> TableLayout:
         """See Destination."""
         schema = schema_to_pyarrow(self._table().schema(), include_field_ids=True)
-        return Layout(_DATA, schema, settings.partition_by)
+        return TableLayout(_DATA, schema, settings.partition_by)
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, CopiedRange]:
         """See Destination."""
         return self._positions_of(self._table())
 
@@ -135,9 +135,9 @@ class IcebergTable(TablePlace):
 
     def commit(
         self,
-        parts: Sequence[Part],
-        positions: Mapping[str, Position],
-        before: Mapping[str, Position],
+        parts: Sequence[TableFile],
+        positions: Mapping[str, CopiedRange],
+        before: Mapping[str, CopiedRange],
     ) -> int:
         """See Destination."""
         for _ in range(_ATTEMPTS):
@@ -158,7 +158,7 @@ class IcebergTable(TablePlace):
         raise self._busy("others have committed to it again and again")
 
     def _append(
-        self, table: Iceberg, parts: Sequence[Part], positions: Mapping[str, Position]
+        self, table: Iceberg, parts: Sequence[TableFile], positions: Mapping[str, CopiedRange]
     ) -> None:
         text = json.dumps({broker: list(at) for broker, at in sorted(positions.items())})
         table.metadata.properties.update(_NO_RETRIES)  # in this copy, whatever the table has
@@ -195,7 +195,7 @@ class IcebergTable(TablePlace):
         except Exception as error:  # whatever one of the two raises
             raise TableError(f"{self.name} cannot be read: {error}") from error
 
-    def quarantine(self, positions: Mapping[str, Position], rows: pa.Table) -> None:
+    def quarantine(self, positions: Mapping[str, CopiedRange], rows: pa.Table) -> None:
         """See Destination."""
         if not rows.num_rows:
             return
@@ -224,7 +224,7 @@ class IcebergTable(TablePlace):
 
     # --- positions and files ---
 
-    def _positions_of(self, table: Iceberg) -> dict[str, Position]:
+    def _positions_of(self, table: Iceberg) -> dict[str, CopiedRange]:
         snapshot = newest = table.current_snapshot()
         while snapshot is not None:
             text = snapshot.summary and snapshot.summary.additional_properties.get(_POSITIONS)
@@ -241,7 +241,7 @@ class IcebergTable(TablePlace):
             )
         return _parsed(table.properties[_POSITIONS])
 
-    def _data_file(self, table: Iceberg, part: Part) -> DataFile:
+    def _data_file(self, table: Iceberg, part: TableFile) -> DataFile:
         schema, spec = table.schema(), table.spec()
         lower, upper = {}, {}
         for name, (least, greatest) in part.bounds.items():
@@ -326,8 +326,8 @@ class IcebergTable(TablePlace):
             raise self._busy(error) from error
 
 
-def _parsed(text: str) -> dict[str, Position]:
-    return {broker: Position(*at) for broker, at in json.loads(text).items()}
+def _parsed(text: str) -> dict[str, CopiedRange]:
+    return {broker: CopiedRange(*at) for broker, at in json.loads(text).items()}
 
 
 def _without_day(schema: pa.Schema) -> pa.Schema:

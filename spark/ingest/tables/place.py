@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
-from txrocketmq.spark.ingest.quarantine import Broker
+from txrocketmq.spark.ingest.quarantine_rows import Broker
 from txrocketmq.spark.store.files import LocalFiles, files_of, shown
 
 QUARANTINE: Final = "_quarantine"
@@ -26,8 +26,7 @@ class TablePlace:
     KIND: ClassVar[str]
     """The name of such a table in sentences, with its article."""
     OWN: ClassVar[tuple[str, ...]]
-    """What the names of files begin with that a run may have left which was killed while it made
-    the table."""
+    """How the names of files begin that a killed run may have left."""
 
     def __init__(self, uri: str) -> None:
         if not uri.strip():

@@ -29,8 +29,8 @@ from txrocketmq.spark.reports.report import (
     Bars,
     Histogram,
     Percentiles,
+    ReportRow,
     Result,
-    Row,
     Stack,
     Timeline,
 )
@@ -150,7 +150,7 @@ def _short(text: str) -> str:
     return f"{text[:keep]}\N{HORIZONTAL ELLIPSIS}{text[-keep:]}"
 
 
-def _number(row: Row, column: str) -> float:
+def _number(row: ReportRow, column: str) -> float:
     value = row[column]
     return 0.0 if value is None else float(value)
 
@@ -176,7 +176,7 @@ def _short_time(millis: float) -> str:
     return f"{millis:g} ms" if abs(millis) < 1000 else f"{millis / 1000:,g} s"
 
 
-def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
+def _bars(plot: Bars, rows: Sequence[ReportRow]) -> Figure:
     shown = rows[:MAX_BARS]
     figure, axes = _rows_of_bars([texts.label(row, plot.labels) for row in shown])
     axes.barh(range(len(shown)), [_number(row, plot.value) for row in shown], color=SERIES[0])
@@ -186,7 +186,7 @@ def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
+def _timeline(plot: Timeline, rows: Sequence[ReportRow]) -> Figure:
     figure, panels = _figure(0.4 + 1.6 * len(plot.values), len(plot.values))
     times = [row[plot.time] for row in rows]
     if len(times) > 1:  # the last step has an end, too
@@ -206,12 +206,12 @@ def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _mark(rows: Sequence[Row]) -> str:
+def _mark(rows: Sequence[ReportRow]) -> str:
     """Returns a mark for a single point, which as a line would not be seen."""
     return "o" if len(rows) == 1 else ""
 
 
-def _histogram(plot: Histogram, rows: Sequence[Row]) -> Figure:
+def _histogram(plot: Histogram, rows: Sequence[ReportRow]) -> Figure:
     figure, (axes,) = _figure(2.4)
     axes.bar(range(len(rows)), [_number(row, plot.value) for row in rows], 0.9, color=SERIES[0])
     names = [texts.cell(plot.bucket, row[plot.bucket]) for row in rows]
@@ -223,7 +223,7 @@ def _histogram(plot: Histogram, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
+def _percentiles(plot: Percentiles, rows: Sequence[ReportRow]) -> Figure:
     shown = rows[:MAX_BARS]
     figure, axes = _rows_of_bars([texts.label(row, plot.labels) for row in shown])
     for place, row in enumerate(shown):
@@ -246,7 +246,7 @@ def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
+def _stack(plot: Stack, rows: Sequence[ReportRow]) -> Figure:
     shown = _in_plot(plot, rows)
     labels = _labels(plot, shown)
     colors = _part_colors(plot, shown)
@@ -272,17 +272,17 @@ def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _labels(plot: Stack, rows: Sequence[Row]) -> list[str]:
+def _labels(plot: Stack, rows: Sequence[ReportRow]) -> list[str]:
     return list(dict.fromkeys(texts.label(row, [plot.label]) for row in rows))[:MAX_BARS]
 
 
-def _in_plot(plot: Stack, rows: Sequence[Row]) -> list[Row]:
+def _in_plot(plot: Stack, rows: Sequence[ReportRow]) -> list[ReportRow]:
     """Returns the rows of the bars that are shown."""
     labels = set(_labels(plot, rows))
     return [row for row in rows if texts.label(row, [plot.label]) in labels]
 
 
-def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[tuple[str | None, str], str]:
+def _part_colors(plot: Stack, rows: Sequence[ReportRow]) -> dict[tuple[str | None, str], str]:
     """Gives parts colours: by their names alone (None) while there are as many colours.
 
     Otherwise each bar begins with the first colour, so that the parts of a bar differ, and a colour
@@ -304,7 +304,7 @@ def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[tuple[str | None, str
     return colors
 
 
-def _are_of_each_bar(plot: Stack, rows: Sequence[Row]) -> bool:
+def _are_of_each_bar(plot: Stack, rows: Sequence[ReportRow]) -> bool:
     """Returns whether there are too many parts for a colour each."""
     return len({texts.label(row, [plot.part]) for row in rows}) > len(SERIES)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import Asked, FakeConnections
 from txrocketmq.broker.cluster import outer_api
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
-from txrocketmq.broker.work.saving import Done, InThread, at_once
+from txrocketmq.broker.work.in_thread import Done, InThread, at_once
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout

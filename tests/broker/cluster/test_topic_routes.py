@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker.cluster import topic_routes
-from txrocketmq.broker.cluster.topic_routes import Queues, TopicRoutes, readable_queues
+from txrocketmq.broker.cluster.topic_routes import QueueList, TopicRoutes, readable_queues
 from txrocketmq.broker.store.disk.steps import Steps, finished
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -51,7 +51,7 @@ def test_queues_of_all_brokers_in_order_if_they_may_be_read() -> None:
 
 
 def test_a_topic_is_asked_for_once() -> None:
-    servers, found = NameServers(), list[Queues | None]()
+    servers, found = NameServers(), list[QueueList | None]()
     routes = TopicRoutes(servers.ask)
     routes.find("T", found.append)
     assert found == []
@@ -62,7 +62,7 @@ def test_a_topic_is_asked_for_once() -> None:
 
 
 def test_those_who_wait_for_the_same_route_are_told_one_after_another() -> None:
-    servers, found, begun = NameServers(), list[Queues | None](), list[Steps[None]]()
+    servers, found, begun = NameServers(), list[QueueList | None](), list[Steps[None]]()
     routes = TopicRoutes(servers.ask, begun.append)
     for _ in range(100):
         routes.find("T", found.append)
@@ -86,7 +86,7 @@ def test_those_who_wait_for_the_same_route_are_told_one_after_another() -> None:
     ],
 )
 def test_without_a_route_there_are_no_queues(answer: Reply[Any] | Exception) -> None:
-    servers, found = NameServers(), list[Queues | None]()
+    servers, found = NameServers(), list[QueueList | None]()
     routes = TopicRoutes(servers.ask)
     for turn in range(2):
         routes.find("T", found.append)
@@ -95,7 +95,7 @@ def test_without_a_route_there_are_no_queues(answer: Reply[Any] | Exception) -> 
 
 
 def test_a_refresh_takes_what_is_new_and_keeps_what_cannot_be_asked() -> None:
-    servers, found = NameServers(), list[Queues | None]()
+    servers, found = NameServers(), list[QueueList | None]()
     routes = TopicRoutes(servers.ask)
     for topic in ("T", "U", "V"):
         routes.find(topic, lambda _: None)
@@ -114,7 +114,7 @@ def test_a_refresh_takes_what_is_new_and_keeps_what_cannot_be_asked() -> None:
 
 def test_only_so_many_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_routes, "MAX_TOPICS", 1)
-    servers, found = NameServers(), list[Queues | None]()
+    servers, found = NameServers(), list[QueueList | None]()
     routes = TopicRoutes(servers.ask)
     for topic in ("T", "U"):
         routes.find(topic, found.append)
@@ -134,10 +134,10 @@ def test_a_step_asks_for_one_topic() -> None:
 
 
 def test_one_who_raises_does_not_keep_the_others_waiting() -> None:
-    servers, found = NameServers(), list[Queues | None]()
+    servers, found = NameServers(), list[QueueList | None]()
     routes = TopicRoutes(servers.ask)
 
-    def fails(_: Queues | None) -> None:
+    def fails(_: QueueList | None) -> None:
         raise ValueError("a defect")
 
     for then in (found.append, fails, found.append, fails, found.append):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -103,7 +104,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.steps: list[Steps[None]] = []
-        self.jobs: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self.jobs: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
         self.expressions = Expressions(
             in_thread=lambda work, done: self.jobs.append((work, done)),
             in_turns=self.steps.append,
@@ -114,13 +115,14 @@ class Turns:
         try:
             return self.expressions.compile(text)
         except NotCompiled as waiting:
-            waiting.then(peer or FakePeer(), lambda: self.said.append(text[:5]))
+            then: Any = waiting.awaited
+            then(peer or FakePeer(), lambda: self.said.append(text[:5]))
             return None
 
     def imported(self) -> None:
         work, done = self.jobs.pop()
         work()
-        done()
+        done(None)
 
 
 def test_the_first_expression_waits_for_the_parser() -> None:
@@ -180,7 +182,8 @@ def test_one_who_fails_keeps_nobody_waiting() -> None:
         for then in (fails, partial(heard.append, text)):
             with pytest.raises(NotCompiled) as waits:
                 turns.expressions.compile(text)
-            waits.value.then(FakePeer(), then)
+            until: Any = waits.value.awaited
+            until(FakePeer(), then)
     turns.imported()
     with pytest.raises(ValueError, match="a defect"):
         finished(turns.steps.pop())

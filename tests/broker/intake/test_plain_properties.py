@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.broker.intake import plain_properties as module
-from txrocketmq.broker.intake.plain_properties import Found, PlainProperties
+from txrocketmq.broker.intake.plain_properties import PlainProperties, PlainValues
 
 TOUCHED = "DELAY"
 NAMES = st.sampled_from(["UNIQ_KEY", "KEYS", "TAGS", "WAIT", "own", "UNIQ", TOUCHED, "", "\u00e9"])
@@ -25,7 +25,7 @@ TEXTS = st.one_of(
 )
 
 
-def expected(text: str) -> Found | None:
+def expected(text: str) -> PlainValues | None:
     pairs = [pair.split("\x01") for pair in text.split("\x02")]
     if pairs[-1] == [""]:
         pairs.pop()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST
-from tests.broker.processors.sends import Sending, send_processor
+from tests.broker.delays.scene import deliver
+from tests.broker.processors.sends import Sending, Writing
 from tests.fakes import request
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn, NotTaken, Transforms, no_transforms
@@ -17,7 +18,6 @@ from txrocketmq.broker.processors.send.send_back import SendBackProcessor
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.codes import RequestCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.frame.frame import encode_frame
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
@@ -71,7 +71,7 @@ class Scene:
         parts.intake.transforms = Transforms(
             (*own._transforms, MadeUp(acts_on)), own._attributes_of
         )
-        self.sending.dispatcher.use(Registry(send_processor(parts)))
+        self.sending.dispatcher.use(Writing(parts).registry)
 
     def header(self) -> SendMessageRequestHeader:
         return SendMessageRequestHeader(
@@ -140,7 +140,7 @@ def test_what_is_sent_back(scene: Scene) -> None:
         parts.stats,
         STORE_HOST,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
     header = ConsumerSendMsgBackRequestHeader(offset=put(scene, "T"), group="g", delay_level=1)
     processor.send_back(request(header, now_ms=parts.now_ms))
@@ -151,7 +151,7 @@ def test_what_is_sent_back(scene: Scene) -> None:
 def test_what_is_due(scene: Scene) -> None:
     parts = scene.parts
     put(scene, "SCHEDULE_TOPIC_XXXX", DELAY="1", REAL_TOPIC=scene.topic, REAL_QID="0")
-    assert parts.schedule.tick(parts.now_ms + 1_000_000) == 1
+    assert deliver(parts.schedule, parts.now_ms + 1_000_000) == 1
     assert scene.marks() == [None, "seen"]
 
 

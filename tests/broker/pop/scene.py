@@ -12,6 +12,7 @@ from tests.fakes import NOW_MS, FakePeer, reply_of, request
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.processors.pop.ack_message import AckMessageProcessor
 from txrocketmq.broker.processors.pop.pop_message import PopMessageProcessor
+from txrocketmq.broker.processors.send.writes import Writes
 from txrocketmq.remoting.call import Buffer, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Run
@@ -170,7 +171,9 @@ class Scene:
 
         commands = [RemotingCommand(ACK_MESSAGE.code, each.encode()) for each in headers]
         run = Run(FakePeer(), commands, self.parts.now_ms, answer)
-        assert self.acks().ack(run) == [b"answer"] * len(commands)
+        writes = self.processors[Writes]
+        assert isinstance(writes, Writes)
+        assert writes.serve(run) == [b"answer"] * len(commands)
         return outcomes
 
     def hide(

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from tests.broker.store.batches import batched, plain
 from tests.fakes import reply_of, request
-from txrocketmq.broker.pop.records import Key, check_point
+from txrocketmq.broker.pop.records import MergeKey, check_point
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.pop import (
     BatchAck,
@@ -188,7 +188,7 @@ def test_check_points_of_the_original_stand_for_records(scene: Scene) -> None:
     """It has one distance for each record, and an ack of that is one of all."""
     put(scene, "abc", "d", "efg", "hi")
     topic, now_ms = scene.parts.pop.revive_topic, scene.parts.now_ms
-    key = Key("B", GROUP, 0, 1, now_ms, scene.parts.config.broker_name)
+    key = MergeKey("B", GROUP, 0, 1, now_ms, scene.parts.config.broker_name)
     point = check_point(key, 1_000, (-1, 2, 3, 6))
     records = [topic.check_point(point, 0, now_ms), topic.ack(key, 4, now_ms, 0, now_ms)]
     scene.parts.intake.take(records, now_ms)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.pop.scene import GROUP, Scene
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 
 
 @pytest.fixture(name="merging")
@@ -147,7 +147,7 @@ def test_what_is_kept_waits_for_room(merging: Scene, monkeypatch: pytest.MonkeyP
 def test_names_are_taken_once(scene: Scene) -> None:
     points = scene.parts.pop.check_points
     scene.parts.set(enable_pop_buffer_merge=True)
-    key = Key("T", GROUP, 0, 0, scene.parts.now_ms, "b")
+    key = MergeKey("T", GROUP, 0, 0, scene.parts.now_ms, "b")
     assert points.add(key, 60_000, (0,), 1, 0, scene.parts.now_ms)
     assert not points.add(key, 60_000, (0,), 1, 0, scene.parts.now_ms)
     assert points.ack(key, [5, -1], scene.parts.now_ms)  # of none of its messages
@@ -167,7 +167,7 @@ def test_many_are_written_in_batches(merging: Scene) -> None:
     scene = merging
     points, now_ms = scene.parts.pop.check_points, scene.parts.now_ms
     for number in range(700):
-        key = Key("T", GROUP, 0, number, now_ms, "b")
+        key = MergeKey("T", GROUP, 0, number, now_ms, "b")
         assert points.add(key, 60_000, (0,), number + 1, number % 8, now_ms)
     points.tick(now_ms + 20_000)
     assert len(points) == 700 - 8 * 64

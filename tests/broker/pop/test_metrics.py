@@ -6,11 +6,11 @@ import pytest
 from tests.counted import lines_of
 from txrocketmq.broker.pop import metrics
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 
 
-def key(topic: str = "T", group: str = "g") -> Key:
-    return Key(topic, group, 0, 7, 1, "b")
+def key(topic: str = "T", group: str = "g") -> MergeKey:
+    return MergeKey(topic, group, 0, 7, 1, "b")
 
 
 def test_records_and_messages_are_counted() -> None:

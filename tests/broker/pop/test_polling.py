@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.pop import polling
-from txrocketmq.broker.pop.polling import PollingResult, PopPolling, Waiting
+from txrocketmq.broker.pop.polling import PollingResult, PopPolling, PopRequest
 from txrocketmq.broker.settings.config import BrokerConfig
 
 PEER = FakePeer()
@@ -37,7 +37,7 @@ class Polling(PopPolling):
             if again:
                 self.wait(name, queue_id, group, peer, born_ms, poll_ms)
 
-        request = Waiting(peer, "T", group, queue_id, 0, resume)
+        request = PopRequest(peer, "T", group, queue_id, 0, resume)
         return self.hold(request, born_ms, poll_ms, NOW_MS, 0)
 
     def turn(self) -> list[str]:
@@ -221,7 +221,7 @@ def test_a_pop_that_fails_keeps_the_others_from_nothing() -> None:
     def fails() -> None:
         raise OSError("a page cannot be read")
 
-    waits.hold(Waiting(PEER, "T", "g", -1, 0, fails), NOW_MS, 10_000, NOW_MS, 0)
+    waits.hold(PopRequest(PEER, "T", "g", -1, 0, fails), NOW_MS, 10_000, NOW_MS, 0)
     waits.wait("at queue 0", queue_id=0)
     waits.wait("other", group="h")
     waits.arrived("T", 0, 1)

@@ -10,7 +10,7 @@ from tests.broker.conftest import STORE_HOST
 from txrocketmq.broker.pop.records import (
     AckMsg,
     Acks,
-    Key,
+    MergeKey,
     PopCheckPoint,
     ReviveTopic,
     check_point,
@@ -18,7 +18,7 @@ from txrocketmq.broker.pop.records import (
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.protocol.body.base import BodyError
 
-KEY = Key("T", "g", 3, 5, 1_700_000_000_000, "b")
+KEY = MergeKey("T", "g", 3, 5, 1_700_000_000_000, "b")
 # What the original's classes are as JSON, written by its fastjson.
 CHECK_POINT = (
     '{"bm":0,"bn":"b","c":"g","d":[0,4],"it":60000,"n":2,"pt":1700000000000,"q":3,'
@@ -95,7 +95,7 @@ def test_an_ack_is_read_as_its_declaration_says(topic: ReviveTopic, name: str, v
     except BodyError:
         assert topic.read(stored("ack", body)) is None
         return
-    key = Key(
+    key = MergeKey(
         ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
         ack.broker_name or "b",
     )  # fmt: skip

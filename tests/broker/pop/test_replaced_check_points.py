@@ -7,11 +7,11 @@ import pytest
 
 from tests.broker.pop.scene import GROUP, Scene
 from tests.fakes import refused
-from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.remoting.codes import ResponseCode
 
-KEY = Key("T", GROUP, 0, 10, 1_000, "b")
+KEY = MergeKey("T", GROUP, 0, 10, 1_000, "b")
 INVISIBLE_MS = 10_000
 
 

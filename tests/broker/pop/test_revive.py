@@ -8,7 +8,7 @@ import pytest
 from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from txrocketmq.broker.pop import revive
-from txrocketmq.broker.pop.records import Key, check_point
+from txrocketmq.broker.pop.records import MergeKey, check_point
 from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.remoting.message.pop import REVIVE_GROUP
 
@@ -124,7 +124,9 @@ def test_progress_waits_for_the_disk(scene: Scene) -> None:
 
 def test_a_record_of_another_kind_is_passed_over(scene: Scene) -> None:
     heard: list[tuple[int, int]] = []
-    scene.parts.pop.revive.on_unreadable.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_unreadable.append(
+        lambda told: heard.append((told.queue_id, told.offset))
+    )
     scene.parts.put(REVIVE_TOPIC, 3, body=b'{"so":', TAGS="ck")
     scene.parts.put(REVIVE_TOPIC, 3, body=b"3-17", TAGS="ck")
     scene.parts.put(REVIVE_TOPIC, 3, body=b'{"t":"T","c":"g","n":"many"}', TAGS="ck")
@@ -143,7 +145,7 @@ def test_check_points_of_what_is_gone_end(scene: Scene) -> None:
     record = scene.parts.pop.revive_topic.check_point
     now_ms = scene.parts.now_ms
     for topic, offset in (("no topic", 0), ("T", 1_000_000)):
-        point = check_point(Key(topic, GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
+        point = check_point(MergeKey(topic, GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
         scene.parts.intake.take([record(point, 0, now_ms)], now_ms)
     scene.advance(5_000)
     assert not scene.parts.pop.revive
@@ -164,7 +166,7 @@ def test_what_the_log_has_lost_is_told(scene: Scene) -> None:
 def test_lost_records_of_the_revive_topic_are_told(scene: Scene) -> None:
     now_ms = scene.parts.now_ms
     for offset in range(4):
-        point = check_point(Key("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
+        point = check_point(MergeKey("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
         record = scene.parts.pop.revive_topic.check_point(point, 3, now_ms)
         scene.parts.intake.take([record], now_ms)
     scene.parts.offsets.commit(REVIVE_GROUP, REVIVE_TOPIC, 3, 0)
@@ -177,7 +179,7 @@ def test_records_that_it_has_never_read_are_told_too(scene: Scene) -> None:
     """The broker's reader is not new to a queue of its own, however late it begins."""
     now_ms = scene.parts.now_ms
     for offset in range(4):
-        point = check_point(Key("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
+        point = check_point(MergeKey("no topic", GROUP, 0, offset, now_ms, "b"), 1_000, (0, 1))
         record = scene.parts.pop.revive_topic.check_point(point, 3, now_ms)
         scene.parts.intake.take([record], now_ms)
     lost_before(scene.parts, REVIVE_TOPIC, 3, 3)
@@ -190,7 +192,9 @@ def test_records_that_it_has_never_read_are_told_too(scene: Scene) -> None:
 
 def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[tuple[int, str, str]] = []
-    scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_refused.append(
+        lambda told: heard.append((told.number, told.topic, told.why))
+    )
     for _ in range(20):
         scene.parts.put("T", body=b"a")
         scene.pop()
@@ -204,7 +208,9 @@ def test_many_refused_messages_are_one_line(scene: Scene, monkeypatch: pytest.Mo
 def test_what_cannot_be_put_is_tried_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the store takes nothing; nothing is forgotten meanwhile."""
     heard: list[tuple[int, str, str]] = []
-    scene.parts.pop.revive.on_refused.append(lambda *told: heard.append(told))
+    scene.parts.pop.revive.on_refused.append(
+        lambda told: heard.append((told.number, told.topic, told.why))
+    )
     scene.parts.put("T", body=b"a")
     scene.pop()
     scene.advance(20_000)

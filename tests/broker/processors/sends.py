@@ -9,9 +9,12 @@ from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import FakePeer
+from txrocketmq.broker.processors.send.batches import Batches
 from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
+from txrocketmq.broker.processors.send.send_answers import SendAnswers
 from txrocketmq.broker.processors.send.send_checks import SendChecks
 from txrocketmq.broker.processors.send.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send.writes import Writes
 from txrocketmq.broker.store.upkeep.flush import FlushJob
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
@@ -34,23 +37,25 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
         parts.after_durable,
         parts.transaction_metrics,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
 
 
-def send_processor(parts: Parts, serialize_type: int = SerializeType.JSON) -> SendMessageProcessor:
-    """Returns the processor of sends for these parts."""
-    return SendMessageProcessor(
-        parts.configuration,
-        SendChecks(parts.config, parts.topics, parts.store),
-        parts.intake,
-        ends_of(parts),
-        STORE_HOST,
-        UniqueKeys(IP, 1, 1),
-        parts.walks,
-        parts.clock,
-        serialize_type,
-    )
+class Writing:
+    """The processors of sends and of ends of transactions for these parts, which share runs."""
+
+    def __init__(self, parts: Parts, serialize_type: int = SerializeType.JSON) -> None:
+        checks = SendChecks(parts.config, parts.topics, parts.store)
+        answers = SendAnswers(STORE_HOST, serialize_type)
+        keys = UniqueKeys(IP, 1, 1)
+        cluster = parts.config.broker_cluster_name
+        batches = Batches(checks, parts.intake, parts.walks, answers, cluster, parts.clock)
+        self.sends = SendMessageProcessor(
+            parts.configuration, checks, parts.intake, answers, batches, STORE_HOST, keys
+        )
+        self.ends = ends_of(parts)
+        self.writes = Writes(parts.intake, checks, answers, self.sends, self.ends, batches)
+        self.registry = Registry(self.writes, self.ends)
 
 
 class Sending:
@@ -60,11 +65,12 @@ class Sending:
         self, folder: Path, *, serialize_type: int = SerializeType.JSON, **store_settings: Any
     ) -> None:
         self.parts = Parts(folder, store_settings=store_settings)
-        self.processor = send_processor(self.parts, serialize_type)
+        writing = Writing(self.parts, serialize_type)
+        self.processor, self.writes = writing.sends, writing.writes
         self.connection = Connection()
         self.failures: list[Exception] = []
         self.dispatcher = Dispatcher(
-            Registry(self.processor),
+            writing.registry,
             self.parts.clock,
             self.parts.clock,
             lambda _, __, error: self.failures.append(error),

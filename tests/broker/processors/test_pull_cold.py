@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,12 @@ from tests.broker.processors.pull.test_pull_message import (
     bodies,
     facts,
 )
-from tests.fakes import outcome_of, refused, request
+from tests.fakes import outcome_of, request
 from txrocketmq.broker.processors.pull.offset import OffsetProcessor
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.disk.in_memory import Chunk
 from txrocketmq.broker.store.disk.steps import MOST_READS
-from txrocketmq.broker.work.cold_reads import BUSY, MAX_WAITING
+from txrocketmq.broker.work.patience import MAX_WAITING
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -47,7 +48,7 @@ class SlowDisk:
         monkeypatch.setattr(OsFiles, "read_ahead", self._read_ahead)
         # As if the broker had been started after the messages came.
         store = pulling.parts.store
-        store._reader.written_from = store.max_physical_offset
+        store._records.written_from = store.max_physical_offset
 
     def _is_in_memory(self, *_: object) -> bool:
         return False
@@ -66,7 +67,7 @@ class SlowDisk:
             self.is_in_thread = True
             work()
             self.is_in_thread = False
-            done()
+            done(None)
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_sends_and_young_messages_wait_for_no_disk(pulling: Pulling, slow: SlowD
     queue = pulling.parts.store._queues.find("T", 1)
     assert queue is not None
     (units,) = queue.files.mapped_files
-    pulling.parts.store._reader.memory.note([Chunk(units.path, 0, 20)])
+    pulling.parts.store._records.memory.note([Chunk(units.path, 0, 20)])
     assert bodies(pulling.pull(queue_id=1)) == [b"young"]
     assert not pending.done
     assert slow.read == set()
@@ -128,7 +129,7 @@ def test_a_disk_that_fails_is_an_answer(pulling: Pulling, slow: SlowDisk) -> Non
 def test_where_too_many_wait_for_the_disk_one_more_is_refused(
     pulling: Pulling, slow: SlowDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("txrocketmq.broker.work.cold_reads.MAX_WAITING", 0)
+    monkeypatch.setattr("txrocketmq.broker.work.patience.MAX_WAITING", 0)
     error = outcome_of(pulling.pull())
     assert isinstance(error, ResponseError)
     assert error.code == ResponseCode.SYSTEM_BUSY
@@ -136,18 +137,18 @@ def test_where_too_many_wait_for_the_disk_one_more_is_refused(
 
 def test_who_has_gone_gets_nothing_read(pulling: Pulling, slow: SlowDisk) -> None:
     pending = pulling.pull()
-    pulling.cold_reads.disconnected(pulling.peer, 0)
+    pulling.patience.disconnected(pulling.peer, 0)
     slow.bring()
     assert not pending.done
-    assert len(pulling.cold_reads) == 0
+    assert len(pulling.patience) == 0
 
 
 def test_no_pull_is_read_for_without_end(
     pulling: Pulling, slow: SlowDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulling.parts.store._reader.memory, "note", lambda _: None)
+    monkeypatch.setattr(pulling.parts.store._records.memory, "note", lambda _: None)
     pending = pulling.pull()
-    for _ in range(15):
+    for _ in range(MOST_READS):
         assert not pending.done
         slow.bring()
     slow.bring()
@@ -167,7 +168,7 @@ def test_a_search_by_time_waits_for_the_disk_in_a_thread(pulling: Pulling, slow:
     parts = pulling.parts
     processor = OffsetProcessor(
         parts.offsets, parts.groups, parts.topics, parts.store, parts.schedule, parts.walks,
-        pulling.cold_reads,
+        pulling.patience,
     )  # fmt: skip
     header = SearchOffsetRequestHeader(topic="T", queue_id=0, timestamp=parts.now_ms)
     pending = processor.search(request(header))
@@ -178,8 +179,8 @@ def test_a_search_by_time_waits_for_the_disk_in_a_thread(pulling: Pulling, slow:
     assert outcome_of(pending).header.offset == 0
     assert len(slow.read) == 2, "the queue and the log"
     slow.error = OSError(5, "Input/output error")
-    parts.store._reader.memory.tick()
-    parts.store._reader.memory.tick()
+    parts.store._records.memory.tick()
+    parts.store._records.memory.tick()
     pending = processor.search(request(header))
     slow.bring()
     refusal = outcome_of(pending)
@@ -190,32 +191,32 @@ def test_a_search_by_time_waits_for_the_disk_in_a_thread(pulling: Pulling, slow:
 
 def test_a_search_ends_though_nothing_stays_in_memory(pulling: Pulling, slow: SlowDisk) -> None:
     parts = pulling.parts
+    memory = parts.store._records.memory
     asked: list[bool] = []
 
-    def ask(*, only_in_memory: bool) -> Reply[NoHeader]:
-        asked.append(only_in_memory)
-        if only_in_memory:
-            parts.store._reader.memory.tick()
-            parts.store._reader.memory.tick()
-            parts.store.offset_by_time("T", 0, parts.now_ms, only_in_memory=True)
+    def ask() -> Reply[NoHeader]:
+        asked.append(memory._is_waiting)
+        memory.tick()
+        memory.tick()
+        parts.store.offset_by_time("T", 0, parts.now_ms)
         return Reply()
 
-    pending = pulling.cold_reads.answer(pulling.peer, ask)
+    pending = pulling.patience.answer(pulling.peer, ask)
     while pulling.threads:
         slow.bring()
     assert outcome_of(pending).code == ResponseCode.SUCCESS
-    assert asked == [True] * (MOST_READS - 1) + [False]
+    assert asked == [False] * (MOST_READS + 1) + [True]
 
 
 def test_too_many_that_wait_are_refused(pulling: Pulling, slow: SlowDisk) -> None:
-    pulling.cold_reads._waiting = MAX_WAITING
-    with refused(ResponseCode.SYSTEM_BUSY, BUSY):
-        pulling.cold_reads.answer(
-            pulling.peer,
-            lambda *, only_in_memory: Reply(
-                remark=str(pulling.parts.store.offset_by_time("T", 0, 5, only_in_memory=True))
-            ),
+    pulling.patience._waiting = MAX_WAITING
+    for peer, code in ((pulling.peer, ResponseCode.SYSTEM_BUSY), (None, None)):
+        pending = pulling.patience.answer(
+            peer, lambda: Reply(remark=str(pulling.parts.store.offset_by_time("T", 0, 5)))
         )
+        assert isinstance(pending, PendingReply)
+        refusal: Any = pending.outcome
+        assert getattr(refusal, "code", None) == code
 
 
 @pytest.mark.parametrize(("attributes", "least"), [({"queue.type": "BatchCQ"}, -1), ({}, 0)])

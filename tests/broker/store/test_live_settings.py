@@ -16,8 +16,8 @@ from tests.broker.store.upkeep.test_retention import FOUR_MS, HOUR_MS, NOON_MS, 
 from tests.live import Checks
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.settings.config_file import Configuration
 
 NOW_MS = FOUR_MS + 2 * HOUR_MS

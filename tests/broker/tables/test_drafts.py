@@ -26,7 +26,10 @@ from txrocketmq.remoting.frame.frame import FrameDecoder
 
 MOST_BODY_BYTES = 4_000
 NUMBERS = itertools.count()
-GOOD = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
+GOOD = (
+    ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+)  # fmt: skip
 NAMES = ("{new}", "{new}", "T", "%RETRY%{new}", "%DLQ%{new}", "%LMQ%{new}", "a/b", " ", "x" * 128)
 """Topics that requests name; those with {new} were never named before."""
 BODIES = (b"body", b"body", b"", bytes(MOST_BODY_BYTES + 1))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.work.in_thread import Done
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.saving import Done
 from txrocketmq.remoting.serialize.json import encode_pretty
 
 

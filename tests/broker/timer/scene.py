@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
-from tests.broker.processors.sends import send_processor
+from tests.broker.processors.sends import Writing
 from tests.fakes import FakePeer
 from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -44,13 +44,15 @@ class Scene:
         self.said: list[str] = []
         self.timers.on_warning.append(self.said.append)
         self.unread: list[tuple[int, int]] = []
-        self.timers.delivery.on_unreadable.append(lambda *found: self.unread.append(found))
+        self.timers.on_unreadable.append(
+            lambda found: self.unread.append((found.number, found.offset))
+        )
         self.steady_ms = 0
         self.parts.topic("T")
         self.said += self.timers.open(self.parts.now_ms)
         self.failures: list[Exception] = []
         registry = Registry(
-            send_processor(self.parts),
+            Writing(self.parts).writes,
             RecallMessageProcessor(
                 self.parts.config, self.parts.topics, self.parts.intake, STORE_HOST
             ),

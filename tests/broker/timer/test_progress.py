@@ -28,7 +28,7 @@ def test_progress_waits_for_the_commit_log(scene: Scene) -> None:
 
 
 def test_what_cannot_be_synced_is_tried_again(scene: Scene) -> None:
-    heard: list[OSError | None] = []
+    heard: list[Exception | None] = []
     keeper = scene.timers.keeper
     keeper.on_sync.append(heard.append)
     files = keeper._files

@@ -16,8 +16,8 @@ from tests.fakes import NOW_MS
 from txrocketmq.broker.store.disk import files as files_module
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.put_message import PutStatus
-from txrocketmq.broker.store.log.commit_log import Batch
-from txrocketmq.broker.work.reading import RETRY_MS
+from txrocketmq.broker.store.log.commit_log import QueueBatch
+from txrocketmq.broker.work.patience import RETRY_MS
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
@@ -233,7 +233,7 @@ def test_what_the_store_does_not_take_waits(scene: Scene, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         scene.parts.intake,
         "put",
-        lambda messages, now_ms: Batch.refusing(len(messages), status, now_ms),
+        lambda messages, now_ms: QueueBatch.refusing(len(messages), status, now_ms),
     )
     scene.tick()
     assert scene.seen() == []

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
-from tests.broker.processors.sends import send_processor
+from tests.broker.processors.sends import Writing
 from tests.fakes import FakePeer
 from txrocketmq.broker.tables.clients import Client
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.question import Questions
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import decode_message_id
@@ -37,13 +37,12 @@ class Scene:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.parts = Parts(folder, **settings)
         self.parts.topic("T")
-        sender = send_processor(self.parts)
-        self.processor = sender._ends
+        writing = Writing(self.parts)
+        self.processor = writing.ends
         self.failures: list[Exception] = []
-        registry = Registry(self.processor, sender)
         clock = self.parts.clock
         self.dispatcher = Dispatcher(
-            registry, clock, clock, lambda _, __, error: self.failures.append(error)
+            writing.registry, clock, clock, lambda _, __, error: self.failures.append(error)
         )
         self.peer = FakePeer()
         self.steady_ms = 0
@@ -198,5 +197,5 @@ def killed(scene: Scene) -> None:
     parts.transaction_check = scene.processor._check = TransactionCheck(
         parts.config, parts.intake, parts.topics, parts.offsets,
         Questions(parts.producers, "b"), parts.transaction_metrics, parts.after_durable,
-        lambda: STORE_HOST,
+        lambda: STORE_HOST, parts.patience,
     )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer, outcome_of, refused
-from txrocketmq.broker.work.in_order import MAX_WAITING, Answer, InOrder
-from txrocketmq.broker.work.walks import SLICE_S, Walks
+from txrocketmq.broker.work.in_order import MAX_WAITING, InOrder
+from txrocketmq.broker.work.walks import SLICE_S, Answer, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 

@@ -16,7 +16,6 @@ from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.cold_reads import at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import (
     AtStop,
@@ -28,7 +27,7 @@ from txrocketmq.broker.work.life import (
     Tick,
     WalkBeat,
 )
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.protocol.body.route import TopicConfig
@@ -43,7 +42,7 @@ class Tides:
         self._parts = parts
         self._journal = journal
         self.saving = Saving(self._file, lambda: lambda: encode_pretty({"tides": self.count}))
-        self.reading = Reading(at_once)
+        self.reading = Reading(Patience())
         self.is_behind = False
         self.count = -1
         self.on_flood: list[Callable[[object], None]] = []

@@ -11,6 +11,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 
 from txrocketmq.broker.store.formats.damage import Damage
 from txrocketmq.broker.store.get.jumps import GROUP, KINDS, POPPED, Jump
+from txrocketmq.broker.work.mishap import Mishap
 from txrocketmq.broker.work.notices import (
     half_message_unreadable,
     half_messages_given_up,
@@ -53,23 +54,23 @@ def test_a_damaged_index(said: Callable[[], str]) -> None:
 
 
 def test_levels(said: Callable[[], str]) -> None:
-    level_stands_still(3, "Orders", "SERVICE_NOT_AVAILABLE")
-    not_readable(4, 12, 99)
+    level_stands_still(Mishap(1, 2, 0, "Orders", "SERVICE_NOT_AVAILABLE"))
+    not_readable(Mishap(12, 3, 99))
     assert "delay level 3 is on hold" in said()
     assert "12 messages of delay level 4, from offset 99 on" in said()
 
 
 def test_half_messages(said: Callable[[], str]) -> None:
-    half_messages_given_up(3, "Orders", "U1")
-    half_message_unreadable(0, 12)
+    half_messages_given_up(Mishap(3, topic="Orders", key="U1"))
+    half_message_unreadable(Mishap(1, 0, 12))
     assert "3 half messages are given up, the first of topic Orders with the key U1" in said()
     assert "in the topic TRANS_CHECK_MAX_TIME_TOPIC" in said()
     assert "the half message at offset 12 of queue 0 cannot be read" in said()
 
 
 def test_pops(said: Callable[[], str]) -> None:
-    not_brought_back(2, "Orders", "SERVICE_NOT_AVAILABLE")
-    revive_record_unreadable(3, 17)
+    not_brought_back(Mishap(2, topic="Orders", why="SERVICE_NOT_AVAILABLE"))
+    revive_record_unreadable(Mishap(1, 3, 17))
     assert "2 popped messages of Orders cannot be brought back now" in said()
     assert "the record at offset 17 of queue 3 of the revive topic is not valid" in said()
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.fakes import outcome_of
 from txrocketmq.broker.work import saving
+from txrocketmq.broker.work.in_thread import Done
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.saving import Done, Saving
+from txrocketmq.broker.work.saving import Saving
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from txrocketmq.broker.work.cold_reads import at_once
-from txrocketmq.broker.work.reading import Reading
+from txrocketmq.broker.work.patience import Patience, Reading
 from txrocketmq.broker.work.slices import SLICE_MS, Slices
 
 
@@ -12,7 +11,7 @@ class Work:
     """Ten pieces, of 10 ms each."""
 
     def __init__(self) -> None:
-        self.reading = Reading(at_once)
+        self.reading = Reading(Patience())
         self.left = 10
         self.steady_ms = 0
 

@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fakes import outcome_of, refused
-from txrocketmq.broker.store.disk.in_memory import ColdRead
+from tests.disk import MemoryFiles
+from tests.fakes import FakePeer, outcome_of, refused
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work import walks
+from txrocketmq.broker.work.in_thread import Done
+from txrocketmq.broker.work.patience import BUSY, Patience
 from txrocketmq.broker.work.walks import (
     MAX_WALKS,
     PIECE_BYTES,
@@ -156,6 +159,8 @@ def test_bits_are_joined_as_they_come() -> None:
 
 class Read(ColdRead):
     def __init__(self, error: OSError | None = None) -> None:
+        files = MemoryFiles()
+        super().__init__(files, InMemory(files), [])
         self.error = error
         self.is_finished = False
 
@@ -167,8 +172,8 @@ class Read(ColdRead):
 
 
 def test_a_walk_goes_on_when_what_it_waits_for_is_read(scene: Scene) -> None:
-    threads: list[Callable[[], None]] = []
-    scene.walks.in_thread = lambda _, done: threads.append(done)
+    threads: list[Done] = []
+    scene.walks.patience = Patience(lambda _, done: threads.append(done))
     read = Read()
 
     def walk() -> Walk:
@@ -180,7 +185,7 @@ def test_a_walk_goes_on_when_what_it_waits_for_is_read(scene: Scene) -> None:
     assert scene.later == [], "nobody waits with it"
     other = scene.walks.answer(scene.walk("other", 1))
     assert isinstance(other, Reply)
-    threads.pop()()
+    threads.pop()(None)
     assert isinstance(pending, PendingReply)
     assert not pending.done, "in its turn"
     scene.turn()
@@ -198,7 +203,7 @@ def test_a_walk_ends_where_the_disk_fails(scene: Scene) -> None:
 
 def test_walks_that_wait_for_the_disk_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("txrocketmq.broker.work.walks.MAX_WALKS", 1)
-    scene.walks.in_thread = lambda _, done: None
+    scene.walks.patience = Patience(lambda _, done: None)
 
     def walk() -> Walk:
         yield Read()
@@ -232,10 +237,9 @@ def test_what_is_begun_runs_a_slice_at_once_and_the_rest_in_turns() -> None:
             raise ValueError("a defect")
         return count
 
-    assert engine.begin(steps(1), outcomes.append)
-    assert not engine.begin(steps(5), outcomes.append)
-    assert not engine.begin(steps(7), outcomes.append)
-    assert engine.begin(steps(0), outcomes.append), "it does not wait for the others"
+    begun = [engine.begin(steps(count), outcomes.append) for count in (1, 5, 7, 0)]
+    assert [each.has_ended for each in begun] == [True, False, False, True]
+    assert [each.is_in_turns for each in begun] == [False, True, True, False]
     assert outcomes == [1, 0]
     while later:
         later.pop(0)()
@@ -298,3 +302,47 @@ def test_what_comes_soon_is_answered_at_once_if_it_is_short(scene: Scene) -> Non
         scene.turn()
     assert isinstance(long.outcome, Reply)
     assert long.outcome.remark == "long"
+
+
+def test_what_is_begun_ends_where_its_peer_has_gone() -> None:
+    later: list[Callable[[], None]] = []
+    threads: list[Done] = []
+    now_s = iter(range(1_000))
+    patience = Patience(lambda _, done: threads.append(done))
+    engine = Walks(later.append, lambda: next(now_s) * SLICE_S / 2, patience)
+    outcomes: list[object] = []
+    closed: list[str] = []
+
+    def steps(name: str, awaited: object) -> Steps[None]:
+        try:
+            yield awaited
+            while True:
+                yield
+        finally:
+            closed.append(name)
+
+    peer = FakePeer()
+    reads = engine.begin(steps("reads", Read()), outcomes.append, peer)
+    turns = engine.begin(steps("turns", None), outcomes.append, peer)
+    assert (reads.is_in_turns, turns.is_in_turns, len(later), len(threads)) == (False, True, 1, 1)
+    del reads, turns
+    peer.close()
+    patience.disconnected(peer, 0)
+    assert closed == ["reads"]
+    while later:
+        later.pop(0)()
+    assert (closed, outcomes) == (["reads", "turns"], [])
+
+
+def test_a_read_that_is_refused_is_the_outcome_of_what_was_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("txrocketmq.broker.work.patience.MAX_WAITING", 0)
+    outcomes: list[object] = []
+
+    def steps() -> Steps[None]:
+        yield Read()
+
+    begun = Walks(lambda _: None, lambda: 0.0).begin(steps(), outcomes.append, FakePeer())
+    assert begun.has_ended
+    assert BUSY in str(outcomes[0])

@@ -27,7 +27,7 @@ from txrocketmq.spark.arrow.errors import (
     TableError,
 )
 from txrocketmq.spark.ingest.runners.runner import Runner, run_here
-from txrocketmq.spark.ingest.tables.table import Table
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.options.pace import Pace
 
 
@@ -225,7 +225,7 @@ def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
     assert run(store, *flags) == ingest.DONE
     table = store.root.parent / "table"
     assert {key[0] for key in keys(table)} == {"Orders"}
-    made = Table(str(table)).settings()
+    made = DeltaLakeTable(str(table)).settings()
     assert made is not None
     assert made.partition_by == ()
     assert list(made.columns) == [

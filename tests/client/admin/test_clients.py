@@ -12,7 +12,7 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerRunningInfo,
     ProducerConnection,
     ProducerInfo,
@@ -48,7 +48,9 @@ def test_a_group_is_offline_when_no_broker_knows_any() -> None:
 
 def test_producers_of_all_brokers_once_each() -> None:
     cluster = Cluster()
-    body = ProducerConnection(connection_set=(Connection(client_id="p1", language="GO"),)).encode()
+    body = ProducerConnection(
+        connection_set=(ClientConnection(client_id="p1", language="GO"),)
+    ).encode()
     cluster.on_both(admin.GET_PRODUCER_CONNECTION_LIST, Reply(body=body))
     (only,) = result_of(cluster.admin.producer_connections("p", "T"))
     assert only.client_id == "p1"

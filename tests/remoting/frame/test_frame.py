@@ -13,9 +13,11 @@ from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError, FrameTooLong
 from txrocketmq.remoting.frame.frame import (
+    HELD_COMMAND_BYTES,
     MAX_FRAME_BYTES,
     FrameDecoder,
     bare_answers,
+    cut,
     decode_header,
     encode_frame,
 )
@@ -210,3 +212,86 @@ def test_no_frame_is_longer_than_its_reader_takes() -> None:
     assert decoder.error is None
     with pytest.raises(FrameTooLong, match=f"{MAX_FRAME_BYTES + 1} bytes"):
         encode_frame(command, [bytes(most), b"x"])
+
+
+class Served:
+    """Takes a stream as a peer does: some commands are served, the others given back."""
+
+    def __init__(self, portion_commands: int, portion_bytes: int) -> None:
+        self.decoder = FrameDecoder(portion_commands=portion_commands, portion_bytes=portion_bytes)
+        self.opaques: list[int] = []
+
+    def take(self, data: bytes, count: int) -> None:
+        """Serves `count` commands at most, and checks what is held."""
+        commands = self.decoder.receive(data)
+        self.opaques += [each.opaque for each in commands[:count]]
+        rest = commands[count:]
+        before = self.decoder.held_bytes
+        self.decoder.leave(rest)
+        counted = sum(HELD_COMMAND_BYTES + len(each.body) for each in rest)
+        assert self.decoder.held_bytes == before + counted
+        assert self.decoder.is_behind or not rest
+
+
+@given(
+    bodies=st.lists(st.binary(max_size=60), min_size=1, max_size=12),
+    portion=st.tuples(st.integers(1, 5), st.integers(1, 400)),
+    steps=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 4), st.booleans()), max_size=30),
+)
+def test_whatever_is_given_back_comes_first_and_nothing_twice(
+    bodies: list[bytes], portion: tuple[int, int], steps: list[tuple[int, int, bool]]
+) -> None:
+    stream = b"".join(frame(body=body, opaque=n) for n, body in enumerate(bodies))
+    served = Served(*portion)
+    for size, count, is_kept in steps:
+        if is_kept:
+            served.decoder.keep(stream[:size])
+        else:
+            served.take(stream[:size], count)
+        stream = stream[size:]
+    served.take(stream, 1)
+    while served.decoder.is_behind:
+        served.take(b"", 3)
+    assert served.opaques == list(range(len(bodies)))
+    assert served.decoder.held_bytes == 0
+
+
+def test_good_commands_are_served_though_the_stream_is_broken_behind_them() -> None:
+    decoder = FrameDecoder()
+    commands = decoder.receive(3 * frame() + b"GET / HTTP/1.1\r\n\r\n")
+    decoder.leave(commands[1:])
+    decoder.keep(frame())
+    assert (decoder.is_behind, decoder.error is None) == (True, False)
+    assert len(decoder.receive(b"")) == 2
+    assert (decoder.is_behind, decoder.held_bytes, decoder.receive(frame())) == (False, 0, [])
+
+
+def test_commands_are_forgotten_and_bytes_are_not() -> None:
+    decoder = FrameDecoder(portion_commands=2)
+    decoder.leave(decoder.receive(2 * frame() + frame(opaque=6) + frame()[:9]))
+    decoder.forget_commands()
+    assert [each.opaque for each in decoder.receive(b"")] == [6]
+    assert decoder.held_bytes == 9
+
+
+@given(
+    bodies=st.lists(st.binary(max_size=60), max_size=6),
+    at=st.integers(0, 20),
+    cut_off=st.integers(0, 40),
+    most=st.integers(0, 8),
+)
+def test_frames_are_cut_out_of_bytes_without_any_state(
+    bodies: list[bytes], at: int, cut_off: int, most: int
+) -> None:
+    frames = [frame(body=body, opaque=n) for n, body in enumerate(bodies)]
+    whole = bytes(at) + b"".join(frames)
+    data = whole[: max(len(whole) - cut_off, at)]
+    commands, end, found = cut(data, at, len(data) - 7, range(most), MAX_FRAME_BYTES)
+    count, ends = 0, at
+    while count < min(most, len(frames)) and ends + len(frames[count]) <= len(data):
+        ends += len(frames[count])
+        count += 1
+    assert [each.body for each in commands] == bodies[:count]
+    assert end == ends
+    is_looked_at = count < min(most, len(frames)) and len(data) - end >= 8
+    assert found == (len(frames[count]) if is_looked_at else 0)

@@ -24,11 +24,11 @@ from tests.examples import examples
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
-from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame.frame import HELD_COMMAND_BYTES, FrameDecoder, encode_frame
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.protocol import heartbeat
-from txrocketmq.remoting.transport.peer import HELD_COMMAND_BYTES, TcpPeer
+from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CROWDED
 from txrocketmq.remoting.transport.server import RemotingServer, ServerSocket
 from txrocketmq.remoting.transport.turns import TURN_S, Turns
@@ -149,8 +149,10 @@ class Scene:
         total = 0
         for peer in self.server.peers:
             if peer.state.is_connected:
-                total += peer._outlet.unsent_bytes() + peer._decoder.held_bytes
-                total += sum(HELD_COMMAND_BYTES + len(each.body) for each in peer._held)
+                decoder = peer._decoder
+                total += peer._outlet.unsent_bytes() + len(decoder._rest)
+                total += sum(map(len, decoder._chunks))
+                total += sum(HELD_COMMAND_BYTES + len(each.body) for each in decoder._commands)
         return total
 
 

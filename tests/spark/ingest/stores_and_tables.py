@@ -15,12 +15,12 @@ from pyiceberg.table import Table as Iceberg
 from sqlalchemy.exc import OperationalError
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.ingest.job import Commit, Job
+from txrocketmq.spark.ingest.job import Commit, IngestJob
 from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.ingest.tables.iceberg import CATALOG, CATALOG_NAME, IcebergTable
-from txrocketmq.spark.ingest.tables.table import Table
 from txrocketmq.spark.store.store import Store
 
 SETTINGS = TableSettings(columns=chosen_columns(None), source=(("view", "logical"),))
@@ -52,7 +52,7 @@ def put_some(writer: StoreWriter, messages: int) -> None:
 
 def destination_of(table: Path) -> Destination:
     """Returns the table at this place, in the format that the name of the place says."""
-    return IcebergTable(str(table)) if table.name == "iceberg" else Table(str(table))
+    return IcebergTable(str(table)) if table.name == "iceberg" else DeltaLakeTable(str(table))
 
 
 def iceberg(table: Path, name: str = "messages") -> Iceberg | None:
@@ -67,9 +67,9 @@ def iceberg(table: Path, name: str = "messages") -> Iceberg | None:
         return None
 
 
-def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
+def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> IngestJob:
     """Returns a job whose tasks run in this process."""
-    return Job(
+    return IngestJob(
         stores=[Store.open(str(each), broker_name=each.name) for each in stores],
         table=destination_of(table),
         settings=settings.pop("settings", SETTINGS),

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tests.spark.ingest.stores_and_tables import SETTINGS, run
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest.counts import (
+    BrokerQueue,
     Count,
+    CountedRange,
     CountLog,
     CountQueues,
     Counts,
-    QueueName,
-    Span,
     count_table,
     sum_of,
     together,
 )
-from txrocketmq.spark.ingest.tables.table import Table
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.store import queue_files
 from txrocketmq.spark.store.store import Store
 
@@ -36,7 +36,7 @@ def test_sums_are_exact(values: list[int]) -> None:
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3), INT64), max_size=9))
 def test_counts_of_several_tasks_add_up(counted: list[tuple[str, int, int]]) -> None:
     total = together(
-        {QueueName("a", topic, queue): Count(1, offset, offset**2 % (1 << 64), 7)}
+        {BrokerQueue("a", topic, queue): Count(1, offset, offset**2 % (1 << 64), 7)}
         for topic, queue, offset in counted
     )
     assert sum(count.messages for count in total.values()) == len(counted)
@@ -45,10 +45,10 @@ def test_counts_of_several_tasks_add_up(counted: list[tuple[str, int, int]]) -> 
 
 
 def test_a_span_leaves_out_what_is_damaged() -> None:
-    span = Span(10, 50, ((12, 15), (40, 41)))
+    span = CountedRange(10, 50, ((12, 15), (40, 41)))
     offsets = np.array([9, 10, 12, 14, 15, 39, 40, 41, 49, 50])
     assert offsets[span.holds(offsets)].tolist() == [10, 15, 39, 41, 49]
-    assert offsets[Span(10, 15).holds(offsets)].tolist() == [10, 12, 14]
+    assert offsets[CountedRange(10, 15).holds(offsets)].tolist() == [10, 12, 14]
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def store(tmp_path: Path) -> StoreWriter:
     return writer
 
 
-def expected(store: StoreWriter, span: Span) -> Counts:
+def expected(store: StoreWriter, span: CountedRange) -> Counts:
     found: Counts = {}
     for stored in store.stored:
         if not span.start <= stored.physical_offset < span.end:
             continue
-        queue = QueueName("DefaultCluster/broker-a", stored.draft.topic, stored.draft.queue_id)
+        queue = BrokerQueue("DefaultCluster/broker-a", stored.draft.topic, stored.draft.queue_id)
         for number in range(max(1, len(stored.draft.inner))):
             offset = stored.queue_offset + number
             one = Count(1, offset, offset * offset, 0 if number else stored.size)
@@ -80,9 +80,15 @@ def test_table_log_and_queues_are_counted_alike(
 ) -> None:
     monkeypatch.setattr(queue_files, "_STEP_UNITS", 3)
     run([store.root], tmp_path / "table")
-    span = Span(0, store.end) if whole else Span(4096, store.stored[-5].physical_offset)
+    span = (
+        CountedRange(0, store.end)
+        if whole
+        else CountedRange(4096, store.stored[-5].physical_offset)
+    )
     opened = Store.open(str(store.root), broker_name="broker-a")
-    in_table = count_table(Table(str(tmp_path / "table")), {"DefaultCluster/broker-a": span})
+    in_table = count_table(
+        DeltaLakeTable(str(tmp_path / "table")), {"DefaultCluster/broker-a": span}
+    )
     in_log = [
         CountLog(opened, SETTINGS, segment.first_offset, min(segment.end, store.end), span)()
         for segment in opened.segments()
@@ -100,12 +106,14 @@ def test_rows_of_other_brokers_and_what_is_left_out_are_not_counted(
     store: StoreWriter, tmp_path: Path
 ) -> None:
     run([store.root], tmp_path / "table")
-    table = Table(str(tmp_path / "table"))
-    assert count_table(table, {"DefaultCluster/it's b": Span(0, 1 << 40)}) == {}
+    table = DeltaLakeTable(str(tmp_path / "table"))
+    assert count_table(table, {"DefaultCluster/it's b": CountedRange(0, 1 << 40)}) == {}
     first = store.stored[0]
-    span = Span(0, store.end, ((first.physical_offset, first.physical_offset + first.size),))
+    span = CountedRange(
+        0, store.end, ((first.physical_offset, first.physical_offset + first.size),)
+    )
     counted = count_table(table, {"DefaultCluster/broker-a": span})
-    whole = count_table(table, {"DefaultCluster/broker-a": Span(0, store.end)})
+    whole = count_table(table, {"DefaultCluster/broker-a": CountedRange(0, store.end)})
     assert sum(each.messages for each in counted.values()) == (
         sum(each.messages for each in whole.values()) - 1
     )

@@ -31,10 +31,10 @@ from txrocketmq.spark.arrow.errors import (
     TableError,
 )
 from txrocketmq.spark.ingest import job, task
+from txrocketmq.spark.ingest.copy_plan import Plan, Wishes
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import Plan, Wishes
 from txrocketmq.spark.ingest.runners.runner import Outcome, Rate, Task, outcome_of, run_here
-from txrocketmq.spark.ingest.tables.table import Table
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.task import SplitResult
 from txrocketmq.spark.options.pace import Pace
 
@@ -69,7 +69,7 @@ def test_a_run_takes_all_and_the_next_only_what_is_new(store: StoreWriter, table
 
 def positions(table: Path) -> dict[str, int]:
     """How far each log is in the table."""
-    return {broker: at.next for broker, at in Table(str(table)).positions().items()}
+    return {broker: at.next for broker, at in DeltaLakeTable(str(table)).positions().items()}
 
 
 def test_several_brokers(store: StoreWriter, table: Path, tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(
 
     with monkeypatch.context() as patch:
         name = "commit" if where == "after" else where.partition(".")[2]
-        step = or_killed(getattr(Table, name), afterwards=where == "after")
-        patch.setattr(Table, name, step)
+        step = or_killed(getattr(DeltaLakeTable, name), afterwards=where == "after")
+        patch.setattr(DeltaLakeTable, name, step)
         with pytest.raises(Killed):
             run([store.root], table)
     put_some(store, 30)
@@ -239,13 +239,13 @@ def test_another_run_makes_the_table_meanwhile(
     store: StoreWriter, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = replace(SETTINGS, partition_by=())
-    create = Table.create
+    create = DeltaLakeTable.create
 
-    def too_late(its: Table, settings: object) -> None:
+    def too_late(its: DeltaLakeTable, settings: object) -> None:
         create(its, others)
         create(its, SETTINGS)
 
-    monkeypatch.setattr(Table, "create", too_late)
+    monkeypatch.setattr(DeltaLakeTable, "create", too_late)
     with pytest.raises(TableBusy, match="another run wrote to"):
         run([store.root], table)
     with pytest.raises(TableError, match="made with partition-by=none"):
@@ -265,15 +265,15 @@ def test_of_two_runs_at_once_one_is_committed(
         yield from run_here(tasks)
 
     if late:
-        known = Table.quarantine
+        known = DeltaLakeTable.quarantine
 
-        def quarantine(table_: Table, *given: object) -> None:
+        def quarantine(table_: DeltaLakeTable, *given: object) -> None:
             monkeypatch.undo()
             table_.version()  # what it will commit upon
             run([store.root], table)
             known(table_, *given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Table, "quarantine", quarantine)
+        monkeypatch.setattr(DeltaLakeTable, "quarantine", quarantine)
     with pytest.raises(TableBusy, match="another run wrote to"):
         list(replace(its, start_runner=lambda: meanwhile).run())
     assert keys(table) == keys_of(store)
@@ -334,7 +334,7 @@ def test_what_is_deleted_during_a_run(store: StoreWriter, table: Path) -> None:
     assert positions(table) == {"DefaultCluster/broker-a": 4096}, (
         "what comes before is in the table"
     )
-    its = replace(its, table=Table(str(table)), wishes=Wishes(allow_data_loss=True))
+    its = replace(its, table=DeltaLakeTable(str(table)), wishes=Wishes(allow_data_loss=True))
     list(its.run())
     assert keys(table) == sorted(
         (s.draft.topic, s.draft.queue_id, s.queue_offset)

@@ -6,17 +6,18 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from txrocketmq.spark.ingest.copy_plan import CopiedRange, IngestSplit, LostRange
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.metrics import State, write_metrics
-from txrocketmq.spark.ingest.plan import Lost, Position, Split
 from txrocketmq.spark.ingest.task import SplitResult
 
 RESULT = SplitResult(
-    Split("a", 100, 900, first_is_boundary=True), rows=5, records=6, topics=Counter({'t"1': 5}),
-    damaged=Counter({"crc": 1}), lost=[Lost("a", 10, 30)],
+    IngestSplit("a", 100, 900, first_is_boundary=True),
+    rows=5, records=6, topics=Counter({'t"1': 5}),
+    damaged=Counter({"crc": 1}), lost=[LostRange("a", 10, 30)],
 )  # fmt: skip
 COMMIT = Commit(3, (RESULT,), ())
-STATE = State(3, 50, 1500, {"a": Position(900), "b": Position(7)})
+STATE = State(3, 50, 1500, {"a": CopiedRange(900), "b": CopiedRange(7)})
 
 
 def read(path: Path) -> dict[tuple[str, ...], float]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from txrocketmq.spark.ingest import parts
-from txrocketmq.spark.ingest.parts import Layout, Part, Parts, Place
+from txrocketmq.spark.ingest.parts import Parts, Place, TableFile, TableLayout
 
 SCHEMA = pa.schema(
     [
@@ -37,8 +37,8 @@ def batch_of(rows: list[tuple[str, int, bytes]]) -> pa.RecordBatch:
 
 def written(
     folder: Path, batches: list[pa.RecordBatch], by: tuple[str, ...] = ("topic", "dt")
-) -> list[Part]:
-    made = Parts(Place(str(folder)), Layout.of_hive(SCHEMA, by))
+) -> list[TableFile]:
+    made = Parts(Place(str(folder)), TableLayout.of_hive(SCHEMA, by))
     for batch in batches:
         made.add(batch)
     found = made.finish()
@@ -47,7 +47,7 @@ def written(
     return found
 
 
-def bodies(folder: Path, part: Part) -> list[bytes]:
+def bodies(folder: Path, part: TableFile) -> list[bytes]:
     found: list[bytes] = pq.read_table(folder / part.path).column("body").to_pylist()
     return found
 

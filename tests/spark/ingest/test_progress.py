@@ -6,20 +6,20 @@ from collections import Counter
 
 from rich.console import Console
 
+from txrocketmq.spark.ingest.copy_plan import IngestSplit, LostRange, Plan
 from txrocketmq.spark.ingest.job import Commit
-from txrocketmq.spark.ingest.plan import Lost, Plan, Split
 from txrocketmq.spark.ingest.progress import ProgressBar
 from txrocketmq.spark.ingest.task import SplitResult
 
 PLAN = Plan(
     (
-        Split("a", 0, 1 << 20, first_is_boundary=True),
-        Split("a", 1 << 20, 3 << 20, first_is_boundary=True),
+        IngestSplit("a", 0, 1 << 20, first_is_boundary=True),
+        IngestSplit("a", 1 << 20, 3 << 20, first_is_boundary=True),
     ),
-    (Lost("a", 1, 2),),
+    (LostRange("a", 1, 2),),
 )
 FIRST = SplitResult(
-    PLAN.splits[0], rows=600, records=1000, lost=[Lost("a", 5, 9)],
+    PLAN.splits[0], rows=600, records=1000, lost=[LostRange("a", 5, 9)],
     topics=Counter({f"topic{number}": number for number in range(7)}),
 )  # fmt: skip
 SECOND = SplitResult(

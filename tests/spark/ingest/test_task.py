@@ -26,10 +26,10 @@ from tests.spark.ingest.stores_and_tables import (
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.spark.ingest.plan import Wishes
+from txrocketmq.spark.ingest.copy_plan import Wishes
 from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.settings import chosen_columns
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.verification import verify
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.spark.arrow.records import Records
 from txrocketmq.spark.columns.decode import MAX_BAD_BYTES, BadRecord
 from txrocketmq.spark.log.log_end import end_of_log
-from txrocketmq.spark.log.log_reader import Found, Lost, pieces, read_log, read_picks
+from txrocketmq.spark.log.log_reader import LogFinding, LostBytes, pieces, read_log, read_picks
 from txrocketmq.spark.store.queue_files import UNITS
 from txrocketmq.spark.store.store import Store
 
@@ -32,12 +32,12 @@ _SEGMENT_BYTES = 16_384
 class _Read:
     """What a reading gave; the records as offsets and bytes, since their buffer is used again."""
 
-    def __init__(self, found: Iterable[Found]) -> None:
+    def __init__(self, found: Iterable[LogFinding]) -> None:
         self.records: dict[int, bytes] = {}
         self.bad: list[BadRecord] = []
-        self.lost: list[Lost] = []
+        self.lost: list[LostBytes] = []
         for each in found:
-            if isinstance(each, Lost):
+            if isinstance(each, LostBytes):
                 self.lost.append(each)
             elif isinstance(each, BadRecord):
                 self.bad.append(each)
@@ -109,7 +109,7 @@ def test_any_cut_gives_each_record_once(
         assert read.records == _written(writer)
 
 
-def _ranges(store: Store, places: list[int], window: int) -> Iterator[Found]:
+def _ranges(store: Store, places: list[int], window: int) -> Iterator[LogFinding]:
     for start, end in pairwise(places):
         yield from read_log(store, start, end, window_bytes=window, first_is_boundary=False)
 
@@ -226,7 +226,7 @@ def test_a_segment_deleted_before_reading_is_named(root: Path) -> None:
     writer.delete_segment()
     store = Store.open(str(root))
     read = _Read(read_log(store, 0, end, first_is_boundary=True))
-    assert read.lost == [Lost(0, 4096)]
+    assert read.lost == [LostBytes(0, 4096)]
     assert list(read.records) == [offset for offset in _written(writer) if offset >= 4096]
 
 
@@ -240,7 +240,7 @@ def test_a_segment_deleted_while_reading_is_named(root: Path) -> None:
     assert isinstance(first, Records)
     (root / "commitlog" / f"{4096:020d}").unlink()  # after the list was made
     read = _Read(reading)
-    assert read.lost == [Lost(4096, 8192)]
+    assert read.lost == [LostBytes(4096, 8192)]
     assert min(read.records) == 8192
 
 
@@ -249,7 +249,7 @@ def test_a_gap_between_segments_is_named(root: Path) -> None:
     writer.put_all(Draft(body=bytes(900)) for _ in range(20))
     writer.segment(4096).unlink()
     read = _whole(Store.open(str(root)))
-    assert read.lost == [Lost(4096, 8192)]
+    assert read.lost == [LostBytes(4096, 8192)]
 
 
 def test_a_segment_that_was_cut_short_is_named(root: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_pick_that_is_gone_or_damaged_is_named(root: Path) -> None:
     units["size"][11] = 1 << 30
     read = _Read(read_picks(store, units))
     gone = [each for each in writer.stored if each.physical_offset < 4096]
-    assert read.lost == [Lost(0, gone[-1].physical_offset + gone[-1].size)]
+    assert read.lost == [LostBytes(0, gone[-1].physical_offset + gone[-1].size)]
     assert [bad.physical_offset for bad in read.bad] == [
         units["physical_offset"][number] for number in (5, 7, 9, 11)
     ] or {bad.physical_offset for bad in read.bad} == {
@@ -364,7 +364,7 @@ def test_picks_of_a_store_without_a_log(root: Path) -> None:
     units = _units(store)
     writer.delete_segment()
     read = _Read(read_picks(store, units))
-    assert read.lost == [Lost(0, writer.end)]
+    assert read.lost == [LostBytes(0, writer.end)]
     assert not read.records
 
 

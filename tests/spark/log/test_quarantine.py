@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from txrocketmq.spark.arrow.schema import arrow_schema
 from txrocketmq.spark.columns.decode import BadRecord
-from txrocketmq.spark.ingest.quarantine import Broker
+from txrocketmq.spark.ingest.quarantine_rows import Broker
 from txrocketmq.spark.log.quarantine import COLUMNS, Quarantine, rows
 
 

@@ -15,10 +15,11 @@ from tests.spark.far_files import FarFiles
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.arrow.errors import DataLossError, OptionError, UnsupportedLayout
+from txrocketmq.spark.columns.output import Output
 from txrocketmq.spark.log import log_end
 from txrocketmq.spark.options.options import SourceOptions
-from txrocketmq.spark.planning import plan, queue_amounts
-from txrocketmq.spark.planning.plan import Extent, extents_of, splits, splits_of
+from txrocketmq.spark.planning import plan, queue_amounts, reading
+from txrocketmq.spark.planning.plan import Extent, extents_of, splits
 from txrocketmq.spark.planning.split import FILE_BYTES, CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store.queue_files import Queue
 from txrocketmq.spark.store.store import Store
@@ -81,22 +82,22 @@ def test_more_partitions_when_asked_for(writer: StoreWriter, count: int) -> None
 
 
 def test_brokers_are_looked_at_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stores = []
-    for name in ("a", "b", "c"):
+    names = ["a", "b", "c"]
+    for name in names:
         StoreWriter(tmp_path / name).put(Draft())
-        stores.append(Store.open(str(tmp_path / name), broker_name=name))
-    together = Barrier(len(stores), timeout=30)
-    for step in ("extent_of", "splits"):
-        plain = getattr(plan, step)
+    together = Barrier(len(names), timeout=30)
+    for module, step in ((plan, "extent_of"), (reading, "splits")):
+        plain = getattr(module, step)
 
         def waiting(*given: object, plain: Callable[..., object] = plain) -> object:
             together.wait()  # nobody goes on alone
             return plain(*given)
 
-        monkeypatch.setattr(plan, step, waiting)
+        monkeypatch.setattr(module, step, waiting)
     options = SourceOptions.of({"storePath": f"{tmp_path}/*"})
-    found = splits_of(extents_of(stores, options), options)
-    assert [split.store.broker_name for split in found] == ["a", "b", "c"]
+    parts = reading.Reading(options, Output.of(options)).parts()
+    found = [part.split.store.uri for part in parts if part.split is not None]
+    assert found == [str(tmp_path / name) for name in names]
 
 
 def test_small_files_are_read_together(

@@ -21,9 +21,8 @@ from tests.broker.store.conftest import NOW_MS, SMALL
 from tests.spark.predicates import where
 from tests.spark.stores import Draft, StoreWriter, write_store
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutStatus
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.properties import INNER_MULTI_DISPATCH, encode_properties
 from txrocketmq.spark.arrow.schema import MESSAGES

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queries of the reports find what is in the messages. That Spark finds the same is in
-tests/engine/test_reports.py.
-"""
+"""The reports' queries find what is in the messages; Spark's do in tests/engine/test_reports.py."""
 
 from __future__ import annotations
 

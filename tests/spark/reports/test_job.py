@@ -22,7 +22,7 @@ from txrocketmq.spark.ingest.runners.runner import Outcome, Runner, Task, run_he
 from txrocketmq.spark.planning.reading import Reading
 from txrocketmq.spark.reports import job, views
 from txrocketmq.spark.reports.catalog import LAG, OVERVIEW, REPORTS, TOPICS
-from txrocketmq.spark.reports.job import Job
+from txrocketmq.spark.reports.job import ReportJob
 from txrocketmq.spark.reports.page.page import page
 from txrocketmq.spark.reports.report import Result, parameters
 from txrocketmq.spark.reports.space import DISK, RETENTION
@@ -50,11 +50,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Job:
+def work(tmp_path: Path) -> ReportJob:
     """Two reports over a store of 20 messages."""
     write_store(tmp_path / "store", [Draft(topic="orders") for _ in range(20)])
     options = {"storePath": str(tmp_path / "store")}
-    return Job(resolve(options["storePath"]), options, [LAG, TOPICS], VALUES)
+    return ReportJob(resolve(options["storePath"]), options, [LAG, TOPICS], VALUES)
 
 
 def _messages(results: list[Result]) -> int:
@@ -62,7 +62,7 @@ def _messages(results: list[Result]) -> int:
     return sum(row["messages"] for row in topics.rows)
 
 
-def test_reports_are_made_of_what_is_read(work: Job, tmp_path: Path) -> None:
+def test_reports_are_made_of_what_is_read(work: ReportJob, tmp_path: Path) -> None:
     heard = Heard()
     results = work.results(heard)
     assert [each.report for each in results] == [LAG, TOPICS]
@@ -82,7 +82,9 @@ def test_groups_of_a_broker_with_light_queues_lose_no_file_unnoticed(tmp_path: P
     config = tmp_path / "store" / "config"
     (config / "lmqConsumerOffset.json").write_text(json.dumps(content))
     options = {"storePath": str(tmp_path / "store")}
-    made = Job(resolve(options["storePath"]), options, [LAG, RETENTION], VALUES).results(Heard())
+    made = ReportJob(resolve(options["storePath"]), options, [LAG, RETENTION], VALUES).results(
+        Heard()
+    )
     lag, files = (each.rows for each in made)
     found = [(row["group"], row["topic"], row["lag"]) for row in lag]
     assert found == [("g", "orders", 37), ("%LMQ%a", "%LMQ%a", 1)]
@@ -94,7 +96,7 @@ def test_batches_count_as_their_messages_and_weigh_what_they_are(tmp_path: Path)
     writer = write_store(tmp_path / "s", [Draft("Batches", inner=inner) for _ in range(5)])
     options = {"storePath": str(tmp_path / "s")}
     reports = [OVERVIEW, TOPICS, DISK]
-    results = Job(resolve(options["storePath"]), options, reports, VALUES).results(Heard())
+    results = ReportJob(resolve(options["storePath"]), options, reports, VALUES).results(Heard())
     overview, topics, disk = (each.rows[0] for each in results)
     assert (overview["records"], topics["messages"], disk["records"]) == (35, 35, 35)
     size = sum(each.size for each in writer.stored)
@@ -102,7 +104,7 @@ def test_batches_count_as_their_messages_and_weigh_what_they_are(tmp_path: Path)
 
 
 def test_what_is_read_is_deleted_at_the_end(
-    work: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: ReportJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
@@ -114,7 +116,7 @@ def test_what_is_read_is_deleted_at_the_end(
     assert not list(folder.iterdir())
 
 
-def test_it_needs_no_pyspark(work: Job) -> None:
+def test_it_needs_no_pyspark(work: ReportJob) -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
         "from txrocketmq.cli.spark.report import main\n"
@@ -127,7 +129,7 @@ def test_it_needs_no_pyspark(work: Job) -> None:
 
 
 def test_a_report_that_a_store_cannot_give_is_not_asked(
-    work: Job, monkeypatch: pytest.MonkeyPatch
+    work: ReportJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def parts(self: Reading) -> Any:
         raise UnsupportedLayout("RocksDB")
@@ -138,7 +140,9 @@ def test_a_report_that_a_store_cannot_give_is_not_asked(
     assert (topics.report, topics.rows, topics.problem) == (TOPICS, [], "RocksDB")
 
 
-def test_large_stores_are_read_by_processes(work: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_stores_are_read_by_processes(
+    work: ReportJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(job, "_IN_PROCESS_BYTES", 0)
     monkeypatch.setattr(job, "_PART_BYTES", 1000)
     used: list[int] = []
@@ -159,7 +163,7 @@ def test_large_stores_are_read_by_processes(work: Job, monkeypatch: pytest.Monke
 
 
 def test_a_worker_that_dies_is_told_without_a_next_run(
-    work: Job, monkeypatch: pytest.MonkeyPatch
+    work: ReportJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dies(_: Any) -> Any:
         raise RunFailed("a worker process was killed; the next run goes on")
@@ -169,7 +173,9 @@ def test_a_worker_that_dies_is_told_without_a_next_run(
         work.results(Heard())
 
 
-def test_what_the_reading_finds_wrong_is_told(work: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_reading_finds_wrong_is_told(
+    work: ReportJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def batches(self: Reading, _: Any) -> Any:
         raise NotAStore("it is gone")
         yield
@@ -183,7 +189,7 @@ def test_an_empty_store_has_a_report(tmp_path: Path) -> None:
     """Without a file in it, and without config."""
     (tmp_path / "store" / "commitlog").mkdir(parents=True)
     options = {"storePath": str(tmp_path / "store")}
-    work = Job(resolve(options["storePath"]), options, REPORTS, VALUES)
+    work = ReportJob(resolve(options["storePath"]), options, REPORTS, VALUES)
     results = work.results(Heard())
     assert [(each.rows, each.problem) for each in results] == [([], None)] * len(REPORTS)
     assert page("", START, [], results).count("Nothing of this kind") == len(REPORTS)
@@ -220,12 +226,12 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     return made
 
 
-def test_spark_submit_lets_spark_read(spark: Spark, work: Job) -> None:
+def test_spark_submit_lets_spark_read(spark: Spark, work: ReportJob) -> None:
     assert [each.report for each in work.results(Heard())] == [LAG, TOPICS]
     assert spark.options == {"path": work.options["storePath"], "minPartitions": "2"}
 
 
-def test_what_spark_says_is_an_error_of_ours(spark: Spark, work: Job) -> None:
+def test_what_spark_says_is_an_error_of_ours(spark: Spark, work: ReportJob) -> None:
     spark.error = PySparkException("[OOM] no memory\n at x")
     with pytest.raises(SparkSourceError, match="no memory$"):
         work.results(Heard())

@@ -10,7 +10,7 @@ import pytest
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
 from txrocketmq.spark.options.zones import zone_named
-from txrocketmq.spark.sink.rows import SINK_COLUMNS, Outgoing, Rows
+from txrocketmq.spark.sink.rows import SINK_COLUMNS, Outgoing, RowMessages
 
 _ARROW = {
     "string": pa.string(),
@@ -35,7 +35,7 @@ def messages(
         pa.array([row.get(name) for row in rows], _ARROW[kind]) for name, kind in types.items()
     ]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(types))
-    return list(Rows(list(types.items()), topic).messages(batch, 10))
+    return list(RowMessages(list(types.items()), topic).messages(batch, 10))
 
 
 def test_a_row_with_everything() -> None:
@@ -105,7 +105,7 @@ def test_a_time_of_delivery_without_a_zone_is_in_that_of_the_session() -> None:
     arrays = [pa.array([row[name]], _ARROW[kind]) for name, kind in types.items()]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(types))
     for zone, at in (("UTC", 8), ("Asia/Tokyo", -1), ("-03:00", 11)):
-        made = Rows(list(types.items()), "T").messages(batch, zone=zone_named(zone))
+        made = RowMessages(list(types.items()), "T").messages(batch, zone=zone_named(zone))
         moment = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=at)
         (only,) = made
         assert only.message.properties["TIMER_DELIVER_MS"] == str(int(moment.timestamp() * 1000))
@@ -188,11 +188,11 @@ def test_columns_that_make_no_message_are_errors_before_a_job(
     fields: list[tuple[str, str]], reason: str
 ) -> None:
     with pytest.raises(OptionError, match=reason):
-        Rows(fields, None)
+        RowMessages(fields, None)
 
 
 def test_texts_of_any_kind_are_texts() -> None:
-    Rows(
+    RowMessages(
         [("body", "string collate UTF8_LCASE"), ("tags", "varchar(5)"), ("topic", "char(3)")], None
     )
 

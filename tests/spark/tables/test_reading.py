@@ -14,7 +14,7 @@ from tests.spark.stores import Draft, StoreWriter, write_store
 from txrocketmq.spark.arrow.errors import OptionError
 from txrocketmq.spark.options.options import SourceOptions
 from txrocketmq.spark.tables import reading
-from txrocketmq.spark.tables.reading import TABLES, Part, TableReading, table_columns
+from txrocketmq.spark.tables.reading import TABLES, TablePart, TableReading, table_columns
 from txrocketmq.spark.tables.table import Table
 
 
@@ -112,7 +112,7 @@ def test_an_old_plan_gives_what_a_new_one_gives(
     def made() -> TableReading:
         return TableReading(options, table_columns(options))
 
-    def rows(reading: TableReading, parts: Sequence[Part]) -> list[str]:
+    def rows(reading: TableReading, parts: Sequence[TablePart]) -> list[str]:
         batches = [batch for part in parts for batch in reading.batches(part)]
         return sorted(repr(row) for batch in batches for row in batch.to_pylist())
 

@@ -6,7 +6,7 @@ import pytest
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.transform import no_transforms
 from txrocketmq.broker.intake.transforms.multi_dispatch import MultiDispatch
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.topics import TIMER_TOPIC, TRANS_HALF_TOPIC
 

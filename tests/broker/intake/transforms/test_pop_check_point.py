@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
-from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPoint
+from txrocketmq.broker.intake.transforms.pop_check_point import PopCheckPointProperty
 
 
 def message(
@@ -13,5 +13,5 @@ def message(
 
 def test_the_check_point_is_taken_off() -> None:
     popped = message(POP_CK="1 2", own="kept")
-    PopCheckPoint().apply(popped, 0)
+    PopCheckPointProperty().apply(popped, 0)
     assert popped.properties == {"own": "kept"}

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.broker.delays.scene import deliver
 from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.processors.admin.admin_stats import (
     AdminStatsProcessor,
@@ -19,7 +20,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.client import (
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
@@ -88,7 +89,7 @@ def runtime_info(admin: AdminStatsProcessor) -> dict[str, str]:
 
 def test_all_figures_are_there(parts: Parts, admin: AdminStatsProcessor) -> None:
     parts.put(SCHEDULE_TOPIC, 0)
-    parts.schedule.tick(parts.now_ms)
+    deliver(parts.schedule, parts.now_ms)
     assert set(OF_BEHAVIOURS) - set(runtime_info(admin)) == set()
 
 
@@ -109,7 +110,7 @@ def test_figures_tell_what_happened(parts: Parts, admin: AdminStatsProcessor) ->
 
 def test_progress_of_delay_levels(parts: Parts, admin: AdminStatsProcessor) -> None:
     parts.put(SCHEDULE_TOPIC, 2)
-    parts.schedule.tick(parts.now_ms)
+    deliver(parts.schedule, parts.now_ms)
     assert runtime_info(admin)["scheduleMessageOffset_3"] == "1,1"
 
 
@@ -155,7 +156,9 @@ def test_connections_of_consumers(parts: Parts, admin: AdminStatsProcessor) -> N
     reply = reply_of(admin.consumers(asked))
     body = ConsumerConnection.decode(reply.body_bytes)
     assert body.connection_set == (
-        Connection(client_id="c1", client_addr=peer.remote_address, language="JAVA", version=407),
+        ClientConnection(
+            client_id="c1", client_addr=peer.remote_address, language="JAVA", version=407
+        ),
     )
     assert set(body.subscription_table) == {"T"}
     assert (body.consume_type, body.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
@@ -170,7 +173,9 @@ def test_connections_of_producers(parts: Parts, admin: AdminStatsProcessor) -> N
     asked = request(GetProducerConnectionListRequestHeader(producer_group="p"))
     reply = reply_of(admin.producers(asked))
     assert ProducerConnection.decode(reply.body_bytes).connection_set == (
-        Connection(client_id="c1", client_addr=peer.remote_address, language="GO", version=493),
+        ClientConnection(
+            client_id="c1", client_addr=peer.remote_address, language="GO", version=493
+        ),
     )
     with refused(ResponseCode.SYSTEM_ERROR, "the producer group[q] not exist"):
         admin.producers(request(GetProducerConnectionListRequestHeader(producer_group="q")))

@@ -35,7 +35,7 @@ def processor(parts: Parts) -> CallClientProcessor:
         parts.groups,
         parts.consumers,
         parts.store,
-        parts.cold_reads,
+        parts.patience,
         parts.walks,
     )
 

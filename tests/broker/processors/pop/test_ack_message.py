@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Message, Scene, ack_of
 from tests.fakes import refused, reply_of, request
-from txrocketmq.broker.store.message_store import Batch, PutMessage
+from txrocketmq.broker.store.message_store import PutMessage, QueueBatch
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError, ResponseError
@@ -66,7 +66,7 @@ def test_acks_of_one_read_are_one_write(scene: Scene, monkeypatch: pytest.Monkey
     store = scene.parts.store
     append, writes = store.append, []
 
-    def counted(messages: Sequence[PutMessage], now_ms: int) -> Batch:
+    def counted(messages: Sequence[PutMessage], now_ms: int) -> QueueBatch:
         writes.append(len(messages))
         return append(messages, now_ms)
 

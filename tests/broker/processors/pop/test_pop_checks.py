@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.disk import MemoryFiles
 from tests.fakes import NOW_MS, FakePeer, outcome_of, refused
 from txrocketmq.broker.filter.expression import NotCompiled
-from txrocketmq.broker.pop.polling import PopPolling, Waiting
+from txrocketmq.broker.pop.polling import PopPolling, PopRequest
 from txrocketmq.broker.processors.pop.pop_checks import (
     MAX_INVISIBLE_MS,
     Attempts,
     Held,
     PopChecks,
 )
-from txrocketmq.broker.store.disk.in_memory import NotInMemory
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory, NotInMemory
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work import patience
 from txrocketmq.broker.work.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -77,22 +78,11 @@ def test_what_is_not(parts: Parts, checks: PopChecks) -> None:
         checks.broker("pop")
 
 
-class Cold:
-    """A read of the disk."""
-
-    def __init__(self, error: OSError | None = None) -> None:
-        self.error = error
-        self.chunks: list[object] = []
-
-    def run(self) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
-
-
 def cold(error: OSError | None = None) -> NotInMemory:
-    read: Any = Cold(error)
+    """What is raised when something has to be read, which fails with an error."""
+    files = MemoryFiles()
+    read = ColdRead(files, InMemory(files), [])
+    read.error = error
     return NotInMemory(read)
 
 
@@ -101,15 +91,14 @@ def attempted(parts: Parts, *outcomes: object) -> Any:
     found = iter(outcomes)
     pending = PendingReply()
 
-    def attempt(only_in_memory: bool) -> Steps[Any]:
+    def attempt() -> Steps[Any]:
         yield
         outcome = next(found)
         if isinstance(outcome, Exception):
-            assert only_in_memory
             raise outcome
         return outcome
 
-    Attempts(parts.walks, parts.cold_reads).begin(PEER, attempt, pending)
+    Attempts(parts.walks).begin(PEER, attempt, pending)
     return outcome_of(pending) if pending.done else None
 
 
@@ -118,7 +107,7 @@ def test_an_attempt_waits_for_the_disk(parts: Parts) -> None:
     assert attempted(parts, answer) is answer
     assert attempted(parts, cold(), cold(), answer) is answer
     assert attempted(parts, cold(), None) is None
-    assert attempted(parts, *[cold() for _ in range(16)], answer) is answer
+    assert attempted(parts, *[cold() for _ in range(64)], answer) is answer
 
 
 def test_what_goes_wrong_meanwhile(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +116,7 @@ def test_what_goes_wrong_meanwhile(parts: Parts, monkeypatch: pytest.MonkeyPatch
     failed = attempted(parts, cold(OSError(errno.EIO, "bad disk")))
     assert isinstance(failed, ResponseError)
     assert failed.code == ResponseCode.SYSTEM_ERROR
-    monkeypatch.setattr(ColdReads, "add", lambda *_: False)
+    monkeypatch.setattr(patience, "MAX_WAITING", 0)
     busy = attempted(parts, cold())
     assert isinstance(busy, ResponseError)
     assert busy.code == ResponseCode.SYSTEM_BUSY
@@ -142,19 +131,19 @@ class Turns:
         self.woken: list[str] = []
         now_s = iter(range(1_000))
         walks = Walks(self.later.append, lambda: next(now_s) * SLICE_S / 2)
-        self.attempts = Attempts(walks, parts.cold_reads)
+        self.attempts = Attempts(walks)
         self.polling = PopPolling(parts.config, self.later.append)
         self.pending = PendingReply()
 
     def begin(self, peer: FakePeer) -> None:
         held = Held(self.polling, "T", "g", -1)
-        self.attempts.begin(peer, lambda _: self._look(peer), self.pending, held)
+        self.attempts.begin(peer, lambda: self._look(peer), self.pending, held)
 
     def _look(self, peer: FakePeer) -> Steps[None]:
         for queue_id in range(4):
             self.looked_at.append(queue_id)
             yield
-        waiting = Waiting(peer, "T", "g", -1, 0, lambda: self.woken.append("pop"))
+        waiting = PopRequest(peer, "T", "g", -1, 0, lambda: self.woken.append("pop"))
         self.polling.hold(waiting, NOW_MS, 10_000, NOW_MS, 0)
 
     def turn(self) -> None:
@@ -195,7 +184,7 @@ def test_an_attempt_ends_when_its_peer_has_gone(parts: Parts) -> None:
     gone.close()
     while turns.later:
         turns.turn()
-    assert turns.looked_at == [0, 1, 2]
+    assert turns.looked_at == [0, 1]
     assert len(turns.polling) == 0
     assert not turns.polling._watches
 
@@ -205,14 +194,14 @@ def test_an_attempt_waits_for_its_expression(parts: Parts) -> None:
     pending, answer = PendingReply(), Reply[Any]()
     outcomes = iter([NotCompiled(waiting), answer])
 
-    def attempt(_: bool) -> Steps[Any]:
+    def attempt() -> Steps[Any]:
         outcome = next(outcomes)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
         yield
 
-    Attempts(parts.walks, parts.cold_reads).begin(FakePeer(), attempt, pending)
+    Attempts(parts.walks).begin(FakePeer(), attempt, pending)
     assert not pending.done
     waiting.pop()()
     assert outcome_of(pending) is answer

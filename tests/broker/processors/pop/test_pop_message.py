@@ -123,14 +123,15 @@ def test_a_topic_that_goes_meanwhile(scene: Scene) -> None:
 def test_it_waits_for_the_disk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.parts.put("T", body=b"a")
     later: list[Any] = []
-    scene.parts.store._reader.written_from = scene.parts.store.max_physical_offset
-    answers = iter([[in_memory.Chunk("x", 0, 1)]])
-    monkeypatch.setattr(in_memory.InMemory, "missing", lambda *_: next(answers, ()))
+    scene.parts.store._records.written_from = scene.parts.store.max_physical_offset
+    cold = [in_memory.Chunk("x", 0, 1)]
+    monkeypatch.setattr(in_memory.InMemory, "missing", lambda *_: tuple(cold))
     monkeypatch.setattr(in_memory.ColdRead, "run", lambda _: None)
-    scene.parts.cold_reads._in_thread = lambda work, done: later.append(done)
+    scene.parts.patience._in_thread = lambda work, done: later.append(done)
     waiting = scene.ask()
     assert not waiting.done
-    later.pop()()
+    cold.clear()
+    later.pop()(None)
     assert [each.body for each in messages_of(outcome_of(waiting))] == ["a"]
 
 

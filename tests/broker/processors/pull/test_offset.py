@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.broker.delays.scene import deliver
 from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.pull.offset import OffsetProcessor
 from txrocketmq.broker.store.disk.steps import finished
@@ -35,7 +36,7 @@ def processor(parts: Parts) -> OffsetProcessor:
         parts.store,
         parts.schedule,
         parts.walks,
-        parts.cold_reads,
+        parts.patience,
     )
 
 
@@ -129,7 +130,7 @@ def test_commits_wait_for_a_reset(parts: Parts, processor: OffsetProcessor) -> N
 def test_tables_for_slaves(parts: Parts, processor: OffsetProcessor) -> None:
     update(processor, 7)
     parts.put(SCHEDULE_TOPIC, 0)
-    parts.schedule.tick(parts.now_ms)
+    deliver(parts.schedule, parts.now_ms)
     offsets = reply_of(processor.all_offsets(request(NoHeader()))).body_bytes
     assert b'"T@g":{0:7}' in offsets
     delays = processor.delay_offsets(request(NoHeader())).body_bytes

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,8 @@ from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull.pull_subscription import PullSubscriptions
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult
-from txrocketmq.broker.work.cold_reads import ColdReads
+from txrocketmq.broker.work.in_thread import Done, Work
+from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -34,8 +34,8 @@ class Pulling:
         self.parts = parts
         self.wanted_to_wake = 0
         self.polling = LongPolling(parts.store, self._wake_soon)
-        self.threads: list[tuple[Callable[[], None], Callable[[], None]]] = []
-        self.cold_reads = ColdReads(lambda work, done: self.threads.append((work, done)))
+        self.threads: list[tuple[Work, Done]] = []
+        self.patience = Patience(lambda work, done: self.threads.append((work, done)))
         parts.store.on_arrival.append(self.polling.arrived)
         self.peer = FakePeer()
         self.processor = PullMessageProcessor(
@@ -46,7 +46,7 @@ class Pulling:
             parts.store,
             parts.stats,
             self.polling,
-            self.cold_reads,
+            self.patience,
             parts.broadcast_offsets,
         )
 
@@ -429,7 +429,7 @@ def test_where_nobody_more_can_wait_it_is_answered_at_once(
 ) -> None:
     monkeypatch.setattr("txrocketmq.broker.pulls.long_polling.MAX_HELD", 1)
     assert isinstance(pulling.pull(sys_flag=OWN | SUSPEND), PendingReply)
-    reply = outcome_of(pulling.pull(sys_flag=OWN | SUSPEND))
+    reply = pulling.pull(sys_flag=OWN | SUSPEND)
     assert facts(reply)[0] == ResponseCode.PULL_NOT_FOUND
 
 

@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture
 def query(parts: Parts) -> QueryMessageProcessor:
     parts.topic("T")
-    return QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads)
+    return QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience)
 
 
 def by_key(

@@ -103,7 +103,7 @@ def test_a_long_batch_lies_in_one_piece_though_others_send_meanwhile(turns: Turn
     assert [each.body for each in stored[first:]] == [b"%d" % n for n in range(LONG)]
     ids = fields_of(answer)["msgId"].split(",")
     assert ids == [each.offset_msg_id for each in stored[first:]]
-    assert len(turns.parts.store._index.pending) == 0
+    assert turns.parts.store._index.waiting == 0
     assert turns.parts.store.max_offset("T", 0) == LONG + 5
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.broker.delays.scene import deliver
 from tests.broker.transaction.scene import COMMIT, INTERVAL_MS, ROLLBACK, UNKNOWN, Scene
 from tests.fakes import refused, request
 from txrocketmq.broker.processors.send.end_transaction import RememberedEnds
@@ -182,7 +183,7 @@ def test_a_delayed_message_waits_when_it_is_committed(scene: Scene) -> None:
     assert scene.queue(SCHEDULE_TOPIC, 1) == []
     assert scene.end(half, COMMIT) == OK
     assert scene.seen() == []
-    assert scene.parts.schedule.tick(scene.parts.now_ms + 5_000) == 1
+    assert deliver(scene.parts.schedule, scene.parts.now_ms + 5_000) == 1
     assert scene.seen() == [b"body"]
 
 
@@ -203,14 +204,6 @@ def test_what_cannot_be_stored_stays_open(scene: Scene, monkeypatch: pytest.Monk
     scene.parts.set(max_message_size=1_000)
     scene.check(INTERVAL_MS)
     assert len(scene.asked(peer)) == 1
-
-
-def test_a_slave_refuses(scene: Scene) -> None:
-    half = scene.begin()
-    object.__setattr__(scene.parts.store.config, "broker_role", "SLAVE")
-    ((code, remark),) = scene.end(half, COMMIT)
-    assert code == ResponseCode.SLAVE_NOT_AVAILABLE
-    assert "slave" in (remark or "")
 
 
 def test_what_was_given_up_is_resumed(scene: Scene) -> None:

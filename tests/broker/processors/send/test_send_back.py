@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
+from tests.broker.delays.scene import deliver
 from tests.fakes import refused, request
 from txrocketmq.broker.processors.send.send_back import SendBackProcessor
 from txrocketmq.remoting.call import Reply
@@ -28,7 +29,7 @@ def processor(parts: Parts) -> SendBackProcessor:
         parts.stats,
         STORE_HOST,
         parts.clock,
-        parts.cold_reads,
+        parts.patience,
     )
 
 
@@ -64,8 +65,8 @@ def test_a_message_waits_and_comes_to_the_retry_topic(
     send_back(parts, processor, put.physical_offset)
     assert messages(parts, "%RETRY%g") == []
     assert len(messages(parts, SCHEDULE_TOPIC, 2)) == 1
-    assert parts.schedule.tick(parts.now_ms + 9_999) == 0
-    assert parts.schedule.tick(parts.now_ms + 10_000) == 1
+    assert deliver(parts.schedule, parts.now_ms + 9_999) == 0
+    assert deliver(parts.schedule, parts.now_ms + 10_000) == 1
     (again,) = messages(parts, "%RETRY%g")
     assert again.body == b"again"
     assert again.properties == {
@@ -88,10 +89,10 @@ def test_each_try_waits_longer_and_remembers_where_it_began(
 ) -> None:
     first = parts.put("T", body=b"again")
     send_back(parts, processor, first.physical_offset, delay_level=1)
-    parts.schedule.tick(parts.now_ms + 1_000)
+    deliver(parts.schedule, parts.now_ms + 1_000)
     (second,) = messages(parts, "%RETRY%g")
     send_back(parts, processor, second.commit_log_offset)
-    parts.schedule.tick(parts.now_ms + 30_000)
+    deliver(parts.schedule, parts.now_ms + 30_000)
     third = messages(parts, "%RETRY%g")[1]
     assert third.properties["DELAY"] == "4"
     assert third.reconsume_times == 2

@@ -24,7 +24,7 @@ from tests.stored import (
     spoil,
     store_with_a_record_in_a_body,
 )
-from txrocketmq.broker.store.check.check import Finding, Looked, Part, QueueKey, StoreCheck
+from txrocketmq.broker.store.check.check import Finding, Looked, Part, StoreCheck, TopicQueue
 from txrocketmq.broker.store.disk.record_head import next_head
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreLocked, StoreLoss
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
     size_bytes: int
     messages: int
-    units: dict[QueueKey, int]
+    units: dict[TopicQueue, int]
     without_queue: int
     is_sound: bool
 

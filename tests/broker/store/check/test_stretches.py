@@ -21,7 +21,7 @@ from txrocketmq.broker.store.disk.dry_files import DryFiles
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.record_head import next_head
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk, RecordBatch, Run
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -80,7 +80,7 @@ def test_what_is_vouched_for_is_what_the_walk_says(
         content[at] = data.draw(st.integers(0, 255))
     check_crc = data.draw(st.booleans())
     file = file_of(files, bytes(content))
-    expected = list(Walk(file, 0, check_crc=check_crc))
+    expected = list(RecordWalk(file, 0, check_crc=check_crc))
     at_most = data.draw(st.integers(1, 30))
     found = read_stretch(file, 0, FILE_BYTES, at_most, check_crc=check_crc)
     records = [] if found is None else list(found.records())

@@ -130,7 +130,7 @@ def drained(store: MessageStore, codes: frozenset[int] | None = None) -> tuple[l
     found: list[int] = []
     while True:
         try:
-            result = store.get("Topic", 0, offset, 32, 1 << 22, codes, only_in_memory=True)
+            result = store.get("Topic", 0, offset, 32, 1 << 22, codes)
         except NotInMemory as cold:
             reads += 1
             cold.read.run()
@@ -153,7 +153,7 @@ def test_what_is_cold_is_read_first_and_given_whole(
     old: MessageStore, files: Any, codes: frozenset[int] | None, is_recent: bool
 ) -> None:
     if not is_recent:
-        old._reader.physical_bytes = 0
+        old._records.physical_bytes = 0
     found, reads = drained(old, codes)
     assert found == wanted(codes)
     assert old.damaged.count == 0, "nothing was looked at before it was read"
@@ -178,15 +178,18 @@ def test_what_was_read_and_lost_again_is_read_again(old: MessageStore, files: An
 
 
 def test_who_may_wait_is_not_told(old: MessageStore, files: Any) -> None:
-    assert isinstance(old.get("Topic", 0, 0, 32, 1 << 22), GetResult)
+    with old._records.memory.waiting():
+        assert isinstance(old.get("Topic", 0, 0, 32, 1 << 22), GetResult)
     assert files.read_ahead_of == []
+    with pytest.raises(NotInMemory):
+        old.get("Topic", 0, 0, 32, 1 << 22)
 
 
 def test_what_this_process_has_written_lately_is_not_asked_for(
     old: MessageStore, files: Any, message: Callable[..., PutMessage]
 ) -> None:
     old.put([message(queue_id=7)], NOW_MS)
-    assert old.get("Topic", 7, 0, 32, 1 << 22, only_in_memory=True).count == 1
+    assert old.get("Topic", 7, 0, 32, 1 << 22).count == 1
     assert files.read_ahead_of == []
 
 
@@ -199,13 +202,13 @@ def test_what_a_read_fails_with_is_told_but_that_a_file_has_expired(
 
     monkeypatch.setattr(files, "read_ahead", fails)
     with pytest.raises(NotInMemory) as cold:
-        old.get("Topic", 0, 0, 32, 1 << 22, only_in_memory=True)
+        old.get("Topic", 0, 0, 32, 1 << 22)
     read = cold.value.read
     read.run()
     read.finish()
     has_expired = isinstance(error, FileNotFoundError)
     assert read.error is (None if has_expired else error)
-    known = old._reader.memory._known
+    known = old._records.memory._known
     assert bool(known) is has_expired, "what was not read is not taken to be in memory"
 
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
 
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus, refused
 
@@ -23,3 +27,33 @@ def test_a_plain_message_needs_no_more_than_its_place_and_hosts(
         "reconsume_times",
         "prepared_transaction_offset",
     )
+
+
+def _tuples_in(root: Path) -> Iterator[tuple[str, list[ast.expr]]]:
+    """The tuples of the broker that have as many elements as a message."""
+    for path in sorted((root / "broker").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Tuple) and len(node.elts) == len(PutMessage._fields):
+                yield path.relative_to(root).as_posix(), node.elts
+
+
+def test_plain_tuples_have_the_fields_of_a_message_in_their_order(
+    pytestconfig: pytest.Config,
+) -> None:
+    """Three are made or read for each send; all other messages are made by the names of fields."""
+    places = {}
+    for place, elements in _tuples_in(pytestconfig.rootpath):
+        named = {
+            at: each.id
+            for at, each in enumerate(elements)
+            if isinstance(each, ast.Name) and each.id in PutMessage._fields
+        }
+        if len(named) < 8:
+            continue  # it is something else
+        places[place] = len(named)
+        assert named == {at: PutMessage._fields[at] for at in named}, place
+    assert places == {
+        "broker/store/log/encode.py": 15,
+        "broker/processors/send/plain_sends.py": 13,
+        "broker/processors/send/send_batch.py": 12,
+    }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.formats.scan import (
-    Walk,
+    RecordWalk,
     deliver_time_ms,
     dispatched,
     store_timestamp_ms,
@@ -48,10 +48,10 @@ def built(at: int, body: bytes = b"body", **changes: Any) -> bytes:
     return build_record({**fields, **changes})
 
 
-def walk_of(files: Any, data: bytes, position: int = 0, *, size: int = 4096) -> Walk:
+def walk_of(files: Any, data: bytes, position: int = 0, *, size: int = 4096) -> RecordWalk:
     file = MappedFile(files, "/file", size, from_offset=FROM_OFFSET)
     file.map()[: len(data)] = data
-    return Walk(file, position, check_crc=True)
+    return RecordWalk(file, position, check_crc=True)
 
 
 def test_records_come_in_turn_and_the_end_is_known(files: Any) -> None:
@@ -119,7 +119,7 @@ def test_a_body_is_checked_if_that_is_asked(files: Any) -> None:
     walk = walk_of(files, bytes(data))
     assert list(walk) == []
     file = MappedFile(files, "/file", 4096, from_offset=FROM_OFFSET)
-    assert len(list(Walk(file, 0, check_crc=False))) == 1
+    assert len(list(RecordWalk(file, 0, check_crc=False))) == 1
 
 
 def test_a_record_may_end_with_the_file_and_not_after_it(files: Any) -> None:

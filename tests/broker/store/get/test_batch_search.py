@@ -114,7 +114,7 @@ def test_the_disk_is_not_waited_for(store: MessageStore, files: MemoryFiles) -> 
     waited = 0
     for _ in range(20):
         try:
-            got = store.get("Batches", 0, 2, 32, 1 << 20, only_in_memory=True)
+            got = store.get("Batches", 0, 2, 32, 1 << 20)
         except NotInMemory as cold:
             waited += 1
             cold.read.run()

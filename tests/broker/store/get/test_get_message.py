@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.get.get_message import (
+from txrocketmq.broker.store.get.get_message import get_message
+from txrocketmq.broker.store.get.get_result import (
+    MOST_WORK,
     GetMessageStatus,
     GetResult,
-    MessageReader,
     Request,
+    work_of,
 )
-from txrocketmq.broker.store.get.get_result import MOST_WORK, work_of
+from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.dispatch import dispatch_units
 from txrocketmq.broker.store.queues.consume_queue import PRE_BLANK_SIZE, UNIT, ConsumeQueue
@@ -54,14 +56,14 @@ class Rig:
         self.damaged = DamagedRecords()
         self.found: list[Damage] = []
         self.damaged.listeners.append(lambda damage, _: self.found.append(damage))
-        self.reader = MessageReader(files, self.log, config, self.damaged)
+        self.records = Records(files, self.log, config, self.damaged)
         self.set_recent(ALL_RECENT)
         self._build = build
 
     def set_recent(self, recent_bytes: int) -> None:
         """Sets how much of the log is recent, by way of the machine's memory."""
         ratio = self.config.access_message_in_memory_max_ratio
-        self.reader.physical_bytes = -(-recent_bytes * 100 // ratio)
+        self.records.physical_bytes = -(-recent_bytes * 100 // ratio)
 
     def put(self, *messages: tuple[int, int], size: int = 1) -> None:
         """Messages of (queue id, tags code)."""
@@ -89,12 +91,11 @@ class Rig:
         wants: Callable[[str], bool] | None = None,
         *,
         terms: int = 1,
-        only_in_memory: bool = False,
     ) -> GetResult:
         wanted = None if codes is None else frozenset(codes)
         by_properties = None if wants is None else ByTags(wants, terms)
-        request = Request(offset, count, most, wanted, by_properties, only_in_memory)
-        return self.reader.get(self.queue, request)
+        request = Request(offset, count, most, wanted, by_properties)
+        return get_message(self.records, self.queue, request)
 
     def offsets(self, result: GetResult) -> list[int]:
         """The queue offsets of what was got, and that the result adds up."""
@@ -112,7 +113,7 @@ def rig(files: Any, config: Callable[..., StoreConfig], message: Callable[..., P
 
 def test_a_queue_that_never_was_has_nothing(rig: Rig) -> None:
     request = Request(7, 32, MANY, None, None)
-    result = rig.reader.get(None, request)
+    result = get_message(rig.records, None, request)
     assert result == GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
     assert rig.get(7).status is GetMessageStatus.NO_MESSAGE_IN_QUEUE
 
@@ -402,9 +403,9 @@ def test_how_much_is_recent_is_a_share_of_the_memory(
     files: Any, config: Callable[..., StoreConfig], ratio: int
 ) -> None:
     settings = config(access_message_in_memory_max_ratio=ratio)
-    reader = MessageReader(files, CommitLog(files, settings), settings, DamagedRecords())
-    assert reader.physical_bytes > 100_000_000
-    assert reader.recent_bytes == reader.physical_bytes * ratio // 100
+    records = Records(files, CommitLog(files, settings), settings, DamagedRecords())
+    assert records.physical_bytes > 100_000_000
+    assert records.recent_from == -(records.physical_bytes * ratio // 100)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

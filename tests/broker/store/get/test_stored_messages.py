@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.broker.store.get.test_cold_parts import Cold, store
+from tests.broker.store.get.test_records import Cold, store
 from tests.disk import NOW_MS
 from txrocketmq.broker.store.disk.in_memory import NotInMemory
 from txrocketmq.broker.store.disk.steps import finished, when_in_memory
@@ -18,7 +18,7 @@ __all__ = ["store"]
 
 @pytest.fixture
 def cold(store: MessageStore) -> MessageStore:
-    store._reader.written_from = store.max_physical_offset
+    store._records.written_from = store.max_physical_offset
     return store
 
 
@@ -30,28 +30,28 @@ def test_all_that_reads_says_when_it_would_wait(cold: MessageStore) -> None:
         (partial(cold.earliest_store_time, "Topic", 0), NOW_MS),
         (partial(cold.is_recent, "Topic", 0, 3), True),
         (cold.earliest_message_ms, NOW_MS),
-        (lambda **only: len(list(cold.queue_units("Topic", 0, 2, 3, **only))), 3),
-        (lambda **only: cold.message_at(0, **only) is not None, True),
+        (lambda: len(list(cold.queue_units("Topic", 0, 2, 3))), 3),
+        (lambda: cold.message_at(0) is not None, True),
         (partial(cold.offset_by_time, "Topic", 0, 0), 0),
     ):
-        cold._reader.memory.tick()
-        cold._reader.memory.tick()
+        cold._records.memory.tick()
+        cold._records.memory.tick()
         files.read_ahead_of.clear()
         with pytest.raises(NotInMemory):
-            ask(only_in_memory=True)
+            ask()
         assert finished(when_in_memory(ask)) == expected
         assert files.read_ahead_of
 
 
 def test_where_there_is_nothing_nothing_is_read(cold: MessageStore) -> None:
-    assert cold.store_time_at("other", 0, 0, only_in_memory=True) == -1
-    assert not cold.is_recent("other", 0, 0, only_in_memory=True)
-    assert list(cold.queue_units("other", 0, 0, 5, only_in_memory=True)) == []
-    assert list(cold.queue_units("Topic", 0, 10, 5, only_in_memory=True)) == []
+    assert cold.store_time_at("other", 0, 0) == -1
+    assert not cold.is_recent("other", 0, 0)
+    assert list(cold.queue_units("other", 0, 0, 5)) == []
+    assert list(cold.queue_units("Topic", 0, 10, 5)) == []
 
 
 def test_when_the_log_began_is_looked_for_once(cold: MessageStore) -> None:
+    assert finished(when_in_memory(cold.earliest_message_ms)) == NOW_MS
+    cold._records.memory.tick()
+    cold._records.memory.tick()
     assert cold.earliest_message_ms() == NOW_MS
-    cold._reader.memory.tick()
-    cold._reader.memory.tick()
-    assert cold.earliest_message_ms(only_in_memory=True) == NOW_MS

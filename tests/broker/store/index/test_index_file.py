@@ -38,7 +38,7 @@ def entry(
 def write(index: Index, *entries: IndexEntry) -> None:
     index.add(entries)
     index.write_pending(NOW_MS)
-    assert len(index.pending) == 0
+    assert index.waiting == 0
     assert index.waiting == 0
 
 

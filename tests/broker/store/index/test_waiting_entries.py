@@ -21,8 +21,8 @@ def test_entries_leave_in_the_order_in_which_they_came(steps: list[tuple[int, in
         waiting.add(added)
         gone += waiting.next(wanted)
         waiting.drop(wanted)
-        assert len(waiting) == len(came) - len(gone)
-    while waiting:
+        assert waiting.count == len(came) - len(gone)
+    while waiting.count:
         some = waiting.next(1_000)
         assert 0 < len(some) <= 1_000
         gone += some

@@ -8,7 +8,7 @@ import pytest
 
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.store.log.commit_log import Batch, CommitLog
+from txrocketmq.broker.store.log.commit_log import CommitLog, QueueBatch
 from txrocketmq.broker.store.log.dispatch import dispatch_units
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -28,7 +28,7 @@ class Rig:
         self.log = CommitLog(files, config)
         self.queues = ConsumeQueues(files, config)
 
-    def put(self, *messages: PutMessage) -> Batch:
+    def put(self, *messages: PutMessage) -> QueueBatch:
         batch = self.log.encode(messages, self.queues, NOW_MS)
         self.log.write(batch)
         dispatch_units(batch)

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from tests.broker.store.batches import batched, kind_of
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.put_message import PutMessage
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessage
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import Following, enters_queue, is_indexed, visibility
+from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.upkeep.reput import Reput
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.tags import tags_code
@@ -27,19 +26,6 @@ NOW_MS = 1_700_000_000_000
 HALF = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 COMMITTED = MessageSysFlag.TRANSACTION_COMMIT_TYPE
 ROLLED_BACK = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-
-
-def test_which_messages_are_shown() -> None:
-    shown = {flag: visibility(flag) for flag in (0, HALF, COMMITTED, ROLLED_BACK)}
-    assert shown == {
-        0: (True, True),
-        HALF: (False, True),
-        COMMITTED: (True, True),
-        ROLLED_BACK: (False, False),
-    }
-    assert visibility(MessageSysFlag.INNER_BATCH) == (True, True)
-    assert enters_queue(MessageSysFlag.COMPRESSED)
-    assert is_indexed(MessageSysFlag.COMPRESSED)
 
 
 MESSAGES = st.lists(
@@ -105,7 +91,7 @@ def test_the_encoder_and_reput_say_the_same(
     log, queues = CommitLog(disk, settings), ConsumeQueues(disk, settings)
     queues.kind_of = kind_of
     index = Index(disk, "/index", settings.max_hash_slot_num, settings.max_index_num)
-    reput = Reput(settings, log, queues, index)
+    reput = Reput(settings, log, queues, Dispatchers(settings, index))
     for run in runs:
         batch = log.encode(
             [built(message, **each) for each in run],
@@ -115,5 +101,5 @@ def test_the_encoder_and_reput_say_the_same(
         start = batch.start_offset
         log.write(batch)
         (file,) = log.files.mapped_files
-        records = list(Walk(file, start, check_crc=True))
+        records = list(RecordWalk(file, start, check_crc=True))
         assert facts(reput.follow(records)) == facts(batch)

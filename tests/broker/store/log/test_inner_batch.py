@@ -7,9 +7,9 @@ from tests.broker.store.batches import FLAGS, batched, kind_of, plain
 from tests.broker.store.conftest import NOW_MS, SMALL
 from tests.disk import MemoryFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
 from txrocketmq.broker.store.log.inner_batch import count_of
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import decode_messages
 

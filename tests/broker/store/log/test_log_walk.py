@@ -8,7 +8,7 @@ import pytest
 
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.log_walk import Damage, LogWalk, agrees, record_at
+from txrocketmq.broker.store.log.log_walk import LogWalk, UnreadableStretch, agrees, record_at
 from txrocketmq.broker.store.message_store import Appended, MessageStore, PutMessage
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 
@@ -66,7 +66,7 @@ def test_reading_goes_on_where_a_queue_proves_the_next_record(
     found, walk = opened.walk()
     assert len(found) == 59
     following = opened.stored[number + 1].physical_offset
-    assert walk.damages == [Damage(lost.physical_offset, following, 1)]
+    assert walk.damages == [UnreadableStretch(lost.physical_offset, following, 1)]
 
 
 def test_without_proof_it_goes_on_in_the_next_file(opened: Opened, files: Any) -> None:
@@ -75,7 +75,7 @@ def test_without_proof_it_goes_on_in_the_next_file(opened: Opened, files: Any) -
     assert found == [each.physical_offset for each in opened.stored[:3]] + [
         each.physical_offset for each in opened.stored if each.physical_offset >= 8192
     ]
-    assert walk.damages == [Damage(opened.stored[3].physical_offset, 8192, 0)]
+    assert walk.damages == [UnreadableStretch(opened.stored[3].physical_offset, 8192, 0)]
 
 
 def test_a_file_older_than_what_was_read_proves_nothing(opened: Opened, files: Any) -> None:

@@ -13,7 +13,7 @@ from tests.disk import MemoryFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.store.log.long_run import LongRun
-from txrocketmq.broker.store.message_store import Batch, MessageStore
+from txrocketmq.broker.store.message_store import MessageStore, QueueBatch
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
 BEFORE_MS = NOW_MS - 5
@@ -29,7 +29,7 @@ def put_message(body: bytes, tag: str, flag: int, host: bytes) -> PutMessage:
     )  # fmt: skip
 
 
-def store_with(puts: list[PutMessage], at_once: int | None) -> tuple[MemoryFiles, Batch]:
+def store_with(puts: list[PutMessage], at_once: int | None) -> tuple[MemoryFiles, QueueBatch]:
     """A store with the messages behind another one, put in the usual way or as a long run."""
     files = MemoryFiles()
     store = MessageStore(StoreConfig(store_path_root_dir="/store", **SMALL), files=files)

@@ -9,8 +9,8 @@ from typing import Any
 from tests.broker.store.queues.test_light_queues import FIRST, LIGHT, SECOND, Build, listing
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
-from txrocketmq.broker.store.log.commit_log import IPV4_LAYOUT
-from txrocketmq.broker.store.log.multi_dispatch import Copied, enter, fill
+from txrocketmq.broker.store.log.encode import IPV4_LAYOUT, Copied
+from txrocketmq.broker.store.log.multi_dispatch import enter, fill
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 
@@ -20,7 +20,7 @@ class Rig:
         self.config = config
         self.queues = ConsumeQueues(files, config)
         self.touched: list[ConsumeQueue] = []
-        self.copied: Copied = []
+        self.copied: Copied[ConsumeQueue] = []
 
     def enter(self, message: PutMessage, at: int = 0, room_bytes: int = 1000) -> bytes | PutStatus:
         return enter(

@@ -49,9 +49,7 @@ def test_queues_are_made_when_they_are_opened(queues: ConsumeQueues) -> None:
 def test_a_shortage_of_others_costs_no_look_at_all_queues(
     queues: ConsumeQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When hardly any mapping is left to give up, few queues are looked at in one go; all are in
-    several.
-    """
+    """When hardly any mapping is left to give up, few are looked at in one go, all in several."""
     for queue_id in range(1_000):
         queues.open("T", queue_id)
     fill(queues, "T", 999, 0)

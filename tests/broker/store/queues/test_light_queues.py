@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.broker.store.formats.scan import Walk
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
+from txrocketmq.broker.store.formats.scan import RecordWalk
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.queues import light_queues
-from txrocketmq.broker.store.queues.light_queues import MULTI_DISPATCH
 
 NOW_MS = 1_700_000_000_000
 LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}
@@ -106,7 +106,7 @@ def test_records_are_found_that_have_places(files: Any, config: Any, message: Bu
     store.put([message("T", 0), listing(message, FIRST)], NOW_MS)
     log = CommitLog(files, config())
     log.files.load()
-    plain, light = list(Walk(log.files.mapped_files[0], 0, check_crc=True))
+    plain, light = list(RecordWalk(log.files.mapped_files[0], 0, check_crc=True))
     assert not light_queues.has_places(plain)
     assert light_queues.places_of(plain) == []
     assert light_queues.places_of(light) == [(FIRST, 0)]
@@ -272,6 +272,6 @@ def test_a_light_queue_that_is_deleted_first_gets_no_file(
 def test_a_record_says_its_offset_in_each_queue(store: MessageStore, message: Build) -> None:
     store.put([listing(message, SECOND), listing(message, FIRST, SECOND)], NOW_MS)
     file = store._log.files.mapped_files[0]
-    found = list(Walk(file, 0, check_crc=True))
+    found = list(RecordWalk(file, 0, check_crc=True))
     assert [light_queues.offset_in(each, SECOND) for each in found] == [0, 1]
     assert [light_queues.offset_in(each, FIRST) for each in found] == [None, 0]

@@ -12,6 +12,7 @@ from txrocketmq.remoting.message.record import MAGIC_BLANK
 
 FILE_BYTES = 4096
 A_FILE = (FILE_BYTES - 16) // UNIT_BYTES
+LATE_MS = 1 << 60
 
 
 def opened(files: MemoryFiles) -> TimerLog:
@@ -187,10 +188,11 @@ def test_expired_files() -> None:
     log = opened(MemoryFiles())
     for n in range(3 * A_FILE):
         log.append(NONE, 1, 0, n, (n, 1, 0))
-    assert log.take_expired(A_FILE - 1) == []
-    taken = log.take_expired(2 * A_FILE)
+    assert log.take_expired(A_FILE - 1, LATE_MS) == []
+    assert log.take_expired(2 * A_FILE, A_FILE - 1) == [], "one of the first file still waits"
+    taken = log.take_expired(2 * A_FILE, LATE_MS)
     assert [file.from_offset for file in taken] == [0, FILE_BYTES]
-    assert log.take_expired(1 << 60) == []
+    assert log.take_expired(1 << 60, LATE_MS) == []
 
 
 def test_files_that_are_not_such() -> None:

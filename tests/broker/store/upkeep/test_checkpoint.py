@@ -8,7 +8,7 @@ import pytest
 
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.errors import StoreLocked
-from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 
 
 def test_timestamps_survive(files: Any) -> None:
@@ -48,7 +48,7 @@ def test_what_is_written_survives_closing(files: Any) -> None:
 
 
 def test_the_lock_keeps_others_out(files: Any) -> None:
-    first, second = Marks(files, "/store"), Marks(files, "/store")
+    first, second = MarkerFiles(files, "/store"), MarkerFiles(files, "/store")
     first.lock()
     assert files.small["/store/lock"] == b"lock"
     with pytest.raises(StoreLocked, match="/store/lock"):
@@ -59,7 +59,7 @@ def test_the_lock_keeps_others_out(files: Any) -> None:
 
 
 def test_the_abort_file_tells_of_a_store_left_open(files: Any) -> None:
-    marks = Marks(files, "/store")
+    marks = MarkerFiles(files, "/store")
     assert not marks.is_aborted
     marks.open(4096)
     assert files.small["/store/abort"] == f"{os.getpid()}:4096".encode()
@@ -79,4 +79,4 @@ def test_an_abort_file_of_somebody_else_does_not_say_where_the_log_begins(
     files: Any, content: bytes
 ) -> None:
     files.write("/store/abort", content)
-    assert Marks(files, "/store").log_start is None
+    assert MarkerFiles(files, "/store").log_start is None

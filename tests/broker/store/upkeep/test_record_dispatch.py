@@ -116,7 +116,7 @@ def test_what_could_not_be_dispatched_comes_before_what_comes_later(
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr(store._reput, "dispatchers", (fail,))
+        broken.setattr(store._reput.dispatchers, "in_order", (fail,))
         (lost,) = store.put([message("A", uniq_key="U" * 32)], NOW_MS)
     assert lost.status is PutStatus.PUT_OK
     assert (store.max_offset("A", 0), arrived) == (0, [])
@@ -134,7 +134,7 @@ def test_what_was_not_dispatched_is_with_the_next_tick(
         raise OSError
 
     with monkeypatch.context() as broken:
-        broken.setattr(store._reput, "dispatchers", (fail,))
+        broken.setattr(store._reput.dispatchers, "in_order", (fail,))
         store.put([message()], NOW_MS)
         store.tick(NOW_MS)
     assert store.dispatch_behind_bytes > 0

@@ -12,6 +12,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
+from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.upkeep.reput import Reput
@@ -29,7 +30,7 @@ class Rig:
         self.log = CommitLog(files, config)
         self.queues = ConsumeQueues(files, config)
         self.index = Index(files, "/index", config.max_hash_slot_num, config.max_index_num)
-        self.reput = Reput(config, self.log, self.queues, self.index)
+        self.reput = Reput(config, self.log, self.queues, Dispatchers(config, self.index))
 
     def put(self, *messages: PutMessage) -> None:
         batch = self.log.encode(messages, self.queues, NOW_MS)
@@ -121,7 +122,7 @@ def test_the_index_may_be_switched_off(
     rig = Rig(files, config(message_index_enable=False))
     rig.put(message(keys="k"))
     rig.reput.run(rig.log.max_offset)
-    assert len(rig.index.pending) == 0
+    assert rig.index.waiting == 0
     assert rig.max_offsets() == {("Topic", 0): 1}
 
 
@@ -145,7 +146,7 @@ def test_many_entries_are_written_on_the_way(
     rig = Rig(files, config(max_index_num=5000, mapped_file_size_commit_log=1 << 20))
     rig.put(*[message(keys="k")] * 1500)
     rig.reput.run(rig.log.max_offset)
-    assert len(rig.index.pending) < 1024
+    assert rig.index.waiting < 1024
     assert len(rig.index.paths()) == 1
 
 

@@ -12,7 +12,7 @@ from txrocketmq.client.consumer.group.allocation import (
     by_machine_room,
     nearby_machine_room,
 )
-from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy, averagely
+from txrocketmq.remoting.message.allocation import STRATEGIES, Strategy, averagely
 from txrocketmq.remoting.message.message import MessageQueue
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "allocation" / "allocations.txt"

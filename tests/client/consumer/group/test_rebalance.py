@@ -15,7 +15,7 @@ from txrocketmq.client.consumer.group.rebalance import AGAIN_MS, Rebalance
 from txrocketmq.client.consumer.group.shares import ByStrategy, Everything, Own
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy, averagely
+from txrocketmq.remoting.message.allocation import STRATEGIES, Strategy, averagely
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat
 

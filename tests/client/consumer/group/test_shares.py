@@ -14,7 +14,7 @@ from txrocketmq.client.base.errors import MQBrokerError
 from txrocketmq.client.consumer.group.shares import ByBroker, ByStrategy, Everything, Own, share_of
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.message.allocate import averagely, averagely_by_circle
+from txrocketmq.remoting.message.allocation import averagely, averagely_by_circle
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, pull
 from txrocketmq.remoting.protocol.body.pop import (

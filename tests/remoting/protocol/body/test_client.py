@@ -7,7 +7,7 @@ from txrocketmq.remoting.protocol.body import client
 
 
 def test_bodies_are_the_originals(same_bodies_as_the_original: Callable[..., None]) -> None:
-    same_bodies_as_the_original(client)
+    same_bodies_as_the_original(client, ClientConnection="Connection")
 
 
 def test_a_language_nobody_knows_is_absent() -> None:

@@ -19,10 +19,10 @@ from tests.spark.ingest.stores_and_tables import (
     store_of,
 )
 from txrocketmq.spark.arrow.errors import TableBusy
-from txrocketmq.spark.ingest.plan import Position
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.tables.delta_lake import DeltaLakeTable
 from txrocketmq.spark.ingest.tables.destination import Destination
 from txrocketmq.spark.ingest.tables.iceberg import IcebergTable
-from txrocketmq.spark.ingest.tables.table import Table
 
 
 @pytest.fixture(params=["delta", "iceberg"])
@@ -30,7 +30,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / str(request.param)
 
 
-@pytest.mark.parametrize("kind", [Table, IcebergTable])
+@pytest.mark.parametrize("kind", [DeltaLakeTable, IcebergTable])
 def test_both_have_what_the_interface_has(kind: type) -> None:
     for name, wanted in inspect.getmembers(Destination, inspect.isfunction):
         if not name.startswith("_"):
@@ -54,10 +54,10 @@ def test_one_of_two_that_take_the_same_is_refused(path: Path) -> None:
     first, second = destination_of(path), destination_of(path)
     second.expect(["c/a"])
     assert first.positions() == second.positions() == {}
-    at = {"c/a": Position(5, "00000a1f", 1)}
+    at = {"c/a": CopiedRange(5, "00000a1f", 1)}
     second.commit([], at, {})
     with pytest.raises(TableBusy):
-        first.commit([], {"c/a": Position(4)}, {})
+        first.commit([], {"c/a": CopiedRange(4)}, {})
     assert destination_of(path).positions() == at
 
 

@@ -31,11 +31,11 @@ from tests.spark.ingest.stores_and_tables import (
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.arrow.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.ingest import job
-from txrocketmq.spark.ingest.plan import Position
-from txrocketmq.spark.ingest.quarantine import gone
+from txrocketmq.spark.ingest.copy_plan import CopiedRange
+from txrocketmq.spark.ingest.quarantine_rows import gone
 from txrocketmq.spark.ingest.runners.runner import run_here
 from txrocketmq.spark.ingest.tables.iceberg import IcebergTable
-from txrocketmq.spark.ingest.verify import verify
+from txrocketmq.spark.ingest.verification import verify
 
 BROKER = "DefaultCluster/broker-a"
 
@@ -164,24 +164,24 @@ def test_settings_come_back(table: IcebergTable, path: Path, tmp_path: Path) -> 
 
 def test_positions_are_committed_with_files(table: IcebergTable, path: Path) -> None:
     assert table.positions() == {}
-    at = {"c/b": Position(1 << 40, "00000a1f", 7), "c/a": Position(3)}
+    at = {"c/b": CopiedRange(1 << 40, "00000a1f", 7), "c/a": CopiedRange(3)}
     version = table.commit([], at, {})
     assert IcebergTable(str(path)).positions() == at
-    moved = {"c/a": Position(9, "ffffffff", 0)}
-    assert table.commit([], moved, {"c/a": Position(3)}) == version + 1
+    moved = {"c/a": CopiedRange(9, "ffffffff", 0)}
+    assert table.commit([], moved, {"c/a": CopiedRange(3)}) == version + 1
     assert IcebergTable(str(path)).positions() == {**at, **moved}
 
 
 def test_a_position_moves_from_where_it_was(table: IcebergTable, path: Path) -> None:
     other = IcebergTable(str(path))
     other.version()
-    table.commit([], {"c/a": Position(5)}, {})
-    for before in ({}, {"c/a": Position(4)}):
+    table.commit([], {"c/a": CopiedRange(5)}, {})
+    for before in ({}, {"c/a": CopiedRange(4)}):
         with pytest.raises(TableBusy, match="has taken a part of the log of c/a"):
-            other.commit([], {"c/a": Position(6)}, before)
-    other.commit([], {"c/b": Position(7)}, {})
+            other.commit([], {"c/a": CopiedRange(6)}, before)
+    other.commit([], {"c/b": CopiedRange(7)}, {})
     assert table.positions() != other.positions(), "as it was opened before"
-    assert IcebergTable(str(path)).positions() == {"c/a": Position(5), "c/b": Position(7)}
+    assert IcebergTable(str(path)).positions() == {"c/a": CopiedRange(5), "c/b": CopiedRange(7)}
 
 
 def test_of_two_that_commit_at_once_the_second_looks_again(
@@ -200,16 +200,16 @@ def test_of_two_that_commit_at_once_the_second_looks_again(
         monkeypatch.setattr(SqlCatalog, "commit_table", after)
 
     other = IcebergTable(str(path))
-    meanwhile(lambda: other.commit([], {"c/b": Position(7)}, {}))
-    table.commit([], {"c/a": Position(5)}, {})
-    assert IcebergTable(str(path)).positions() == {"c/a": Position(5), "c/b": Position(7)}
+    meanwhile(lambda: other.commit([], {"c/b": CopiedRange(7)}, {}))
+    table.commit([], {"c/a": CopiedRange(5)}, {})
+    assert IcebergTable(str(path)).positions() == {"c/a": CopiedRange(5), "c/b": CopiedRange(7)}
     opened(path).transaction().set_properties(
         {"commit.retry.num-retries": "9"}
     ).commit_transaction()
-    meanwhile(lambda: other.commit([], {"c/a": Position(6)}, {"c/a": Position(5)}))
+    meanwhile(lambda: other.commit([], {"c/a": CopiedRange(6)}, {"c/a": CopiedRange(5)}))
     with pytest.raises(TableBusy, match="has taken a part of the log of c/a"):
-        table.commit([], {"c/a": Position(8)}, {"c/a": Position(5)})
-    assert IcebergTable(str(path)).positions()["c/a"] == Position(6)
+        table.commit([], {"c/a": CopiedRange(8)}, {"c/a": CopiedRange(5)})
+    assert IcebergTable(str(path)).positions()["c/a"] == CopiedRange(6)
 
 
 def test_snapshots_of_others_change_no_positions(store: StoreWriter, path: Path) -> None:
@@ -237,10 +237,10 @@ def test_a_table_that_was_rolled_back_is_filled_again(store: StoreWriter, path: 
 
 def test_what_is_in_quarantine_is_not_put_there_again(table: IcebergTable, path: Path) -> None:
     assert table.quarantined().num_rows == 0
-    table.quarantine({"c/a": Position(10)}, gone("c/a", 2, 4))
+    table.quarantine({"c/a": CopiedRange(10)}, gone("c/a", 2, 4))
     again = pa.concat_tables([gone("c/a", 2, 4), gone("c/a", 12, 14)])
-    table.quarantine({"c/a": Position(20)}, again)
-    table.quarantine({"c/b": Position(20)}, gone("c/b", 2, 4))
+    table.quarantine({"c/a": CopiedRange(20)}, again)
+    table.quarantine({"c/b": CopiedRange(20)}, gone("c/b", 2, 4))
     found = sorted((row["brokerName"], row["physicalOffset"]) for row in quarantined(path))
     assert found == [("a", 2), ("a", 12), ("b", 2)]
     assert table.quarantined().num_rows == 3

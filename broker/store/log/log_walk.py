@@ -29,7 +29,7 @@ _RECORDS_AT_ONCE: Final = 16_384
 
 
 class UnreadableStretch(NamedTuple):
-    """A stretch of the log that cannot be read; queues know of so many `messages` of it."""
+    """A stretch of the log that cannot be read; queues refer to so many `messages` of it."""
 
     start: int
     end: int

@@ -175,7 +175,7 @@ class Recovery:
             path = os.path.join(row.directory, entry.name)
             self._loss.weigh(
                 f"{path} was cut: it has {entry.size_bytes} of {row.file_bytes} bytes, and queues"
-                f" know of {messages(self._queues.known_between(start, end))} in the rest",
+                f" refer to {messages(self._queues.known_between(start, end))} in the rest",
                 "Restore the file",
             )
         for start, end in row.gaps():
@@ -238,7 +238,7 @@ class Recovery:
                 f"The log is damaged from {damage.start} to {damage.end}, in"
                 f" {self._path_at(damage.start)}"
                 f" ({damage.end - damage.start} bytes): {messages(damage.messages)} that queues"
-                " know of there cannot be relied on; all before and behind can."
+                " refer to there cannot be relied on; all before and behind can."
             )
 
     def _start(self, done: Recovered) -> int:

@@ -117,7 +117,7 @@ def test_an_overview_of_a_server(txrocketmq: Run, namesrv: str) -> None:
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     line = next(line for line in out.splitlines() if line.startswith("Seen-at-once"))
-    assert re.fullmatch(r"Seen-at-once +\d+ +1 +[\d.]+ +1\.\d kB  20\d\d-.*", line), line
+    assert re.fullmatch(r"Seen-at-once +\d+ +1 +[\d.]+ +1\.\d kB +20\d\d-.*", line), line
 
 
 def test_a_shell_is_told_the_names_of_a_cluster(

@@ -133,6 +133,7 @@ def test_the_readme_has_commands_to_run() -> None:
     assert any(b.page == "README.md" and b.language == "console" for b in blocks())
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page", sorted({b.page for b in blocks() if b.language == "console"} - BY_THEMSELVES)
 )

@@ -17,7 +17,7 @@ ARG PIP_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 COPY dist/*.whl /wheels/
 RUN python3 -m venv /opt/txrocketmq \
-    && /opt/txrocketmq/bin/pip install --only-binary :all: --find-links /wheels "txrocketmq[tls]" \
+    && /opt/txrocketmq/bin/pip install --only-binary :all: --find-links /wheels txrocketmq \
     && /opt/txrocketmq/bin/pip uninstall --yes setuptools pip \
     && find /opt/txrocketmq/lib -depth -type d \( -name test -o -name tests \) -exec rm -r {} + \
     && find /opt/txrocketmq/lib -path '*/zstandard/*cffi*' -delete

@@ -94,7 +94,7 @@ lint: environment ## proves that format, names, types and import layers are as s
 	@echo "lint: format";  $(BIN)/ruff format --check --quiet .
 	@echo "lint: rules";   $(BIN)/ruff check --quiet .
 	@echo "lint: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
-	@echo "lint: layers";  $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
+	@echo "lint: layers";  PYTHONPATH=typings $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
 
 docs: environment ## writes the generated pages and tables anew
 	@for script in docs/generate_*.py; do \

@@ -11,6 +11,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 PARTS = ("remoting", "namesrv", "broker", "client", "spark", "cli", "testing")
+ITSELF = "package"
+"""The folder of the package that has the parts inside: its docstring, and `python -m`."""
 SPARK_FINDS = "pyspark_rocketmq"
 """Spark takes sources from top-level packages called pyspark_*."""
 FOLDERS = [
@@ -37,8 +39,9 @@ def readme() -> str:
 setup(
     long_description=readme(),
     long_description_content_type="text/markdown",
-    packages=[*(f"txrocketmq.{folder}" for folder in FOLDERS), SPARK_FINDS],
+    packages=["txrocketmq", *(f"txrocketmq.{folder}" for folder in FOLDERS), SPARK_FINDS],
     package_dir={
+        "txrocketmq": ITSELF,
         **{f"txrocketmq.{part}": part for part in PARTS},
         SPARK_FINDS: f"spark/{SPARK_FINDS}",
     },

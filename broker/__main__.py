@@ -28,6 +28,7 @@ from txrocketmq.remoting.settings.config_file import (
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
+from txrocketmq.remoting.settings.value_text import all_shown
 
 IMPORTANT = frozenset(
     """
@@ -121,7 +122,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
     if options.printConfigItem or options.printImportantConfig:
-        for key, value in {**as_properties(config), **as_properties(store_config)}.items():
+        values = {**as_properties(config), **as_properties(store_config)}
+        for key, value in all_shown(values).items():
             if options.printConfigItem or key in IMPORTANT:
                 print(f"{key}={value}")
         return 0

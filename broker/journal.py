@@ -176,7 +176,7 @@ class Journal:
 
     def _reconfigured(self, keys: Collection[str]) -> None:
         configuration = self._parts.configuration
-        properties, who = configuration.properties, self.who()
+        values, who = configuration.shown, self.who()
         idle = configuration.without_effect(keys)
         # What the broker finds out by itself at its start is no news to anybody.
         say = log.debug if who == _BY_ITSELF else log.info
@@ -184,5 +184,5 @@ class Journal:
             "settings were changed by {who}: {settings}{idle}",
             who=who,
             idle=f" (without effect here: {', '.join(idle)})" if idle else "",
-            settings=", ".join(f"{key}={properties.get(key, '')}" for key in keys),
+            settings=", ".join(f"{key}={values.get(key, '')}" for key in keys),
         )

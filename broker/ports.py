@@ -18,6 +18,7 @@ from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.host.metrics_port import MetricsPort
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.failures import Failures
@@ -54,6 +55,7 @@ class Ports:
             max_idle_ms=parts.config.server_channel_max_idle_time_seconds * 1000,
             tls=tls,
             max_held_bytes=lambda: parts.config.max_bytes_held_for_peers,
+            balancers=Networks(parts.config.proxy_protocol_from),
         )
 
     @property

@@ -34,12 +34,13 @@ from txrocketmq.remoting.host.life import Life, Opening, Periodic
 from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.settings.config_file import Configuration
-from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import configured_serialize_type
+from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
 
 LAST_JOBS_MS = 10_000
 """How long `stop` waits for work in threads, in ms."""
@@ -109,7 +110,7 @@ class Broker:
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         own_host = address_of(ip, "brokerIP1")
         self.server.encryption.prepare()
-        tls = own_client_context(self._tls) if config.use_tls else None
+        tls = own_contexts(self._tls) if config.use_tls else None
         self._connections = Connections(self.clock.unhurried, tls=tls)
         self.lives = self._lives_of(all_parts(parts, self._journal))
         self.lives.load()

@@ -12,9 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NamedTuple
 
+import txrocketmq
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return 0
     if first in ("-V", "--version"):
-        print(f"txrocketmq {own_version()}")
+        print(f"txrocketmq {txrocketmq.__version__}")
         return 0
     if first.startswith("-"):  # options alone are those of the overview
         first, arguments = DEFAULT, [DEFAULT, *arguments]
@@ -112,14 +112,6 @@ def usage() -> str:
         "  'txrocketmq COMMAND --help' explains a command. mqnamesrv and mqbroker each\n"
         "  run one server, with the original's options."
     )
-
-
-def own_version() -> str:
-    """Returns the version of the installed package."""
-    try:
-        return version("txrocketmq")
-    except PackageNotFoundError:
-        return "of a source tree that is not installed"
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ class Servers:
     context: str | None = None
     tls: bool = False
     tls_trust_cert: str = ""
+    tls_check_name: bool = False
     tls_cert: str = ""
     tls_key: str = ""
 
@@ -103,10 +104,12 @@ class Servers:
             self.tls_cert or context.tls_cert,
             self.tls_key or context.tls_key,
         )
+        checks_name = self.tls_check_name or context.tls_check_name
         config = ClientConfig(
             namesrv_addr=context.namesrv,
-            use_tls=self.tls or context.tls or any(files),
+            use_tls=self.tls or context.tls or checks_name or any(files),
             tls_trust_cert_path=files[0],
+            tls_check_name=checks_name,
             tls_cert_path=files[1],
             tls_key_path=files[2],
         )
@@ -152,6 +155,11 @@ def servers_options(function: F) -> F:
                 metavar="FILE",
                 default="",
                 help="Certificates (PEM) by which servers are checked; implies --tls.",
+            ),
+            _option(
+                "--tls-check-name",
+                is_flag=True,
+                help="Check that certificates are for the addresses of the servers; implies --tls.",
             ),
             _option(
                 "--tls-cert",

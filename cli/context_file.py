@@ -50,10 +50,17 @@ class Context:
     """The addresses of its name servers."""
     tls: bool = False
     tls_trust_cert: str = ""
+    tls_check_name: bool = False
     tls_cert: str = ""
     tls_key: str = ""
     access_key: str = ""
     secret_key: str = dataclasses.field(default="", repr=False)
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether connections are encrypted, as each of the values about TLS asks for."""
+        files = self.tls_trust_cert or self.tls_cert or self.tls_key
+        return self.tls or self.tls_check_name or bool(files)
 
     def lines(self) -> Iterator[str]:
         """Yields the values as lines of the file."""
@@ -64,7 +71,8 @@ class Context:
 
 
 _TYPES: Final = {
-    each.name: bool if each.name == "tls" else str for each in dataclasses.fields(Context)
+    each.name: bool if isinstance(each.default, bool) else str
+    for each in dataclasses.fields(Context)
 }
 
 

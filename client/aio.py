@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -19,12 +19,14 @@ from twisted.python.failure import Failure
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import Form
 from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
+    make_iterable,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -37,6 +39,8 @@ from txrocketmq.client.thread.reactor_thread import begin_work, settle_deferred
 from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
 
+FORM: Final = Form("txrocketmq.client.aio", "asyncio.Future[{}]", "{}")
+
 
 class AioFace(ThreadedFace):
     """Base of the classes for asyncio; each wraps a class of the core."""
@@ -45,7 +49,7 @@ class AioFace(ThreadedFace):
     _to_loop: tuple[asyncio.AbstractEventLoop, Handover] | None = None
 
     async def start(self) -> Self:
-        """Starts the object and returns it. Raises what the core's start raises."""
+        """Starts the object and returns it."""
         self._loop = asyncio.get_running_loop()
         self._begin_life()
         try:
@@ -143,10 +147,14 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    taken = member.arguments.taken
+    quick = frozenset() if begun is None else member.arguments.first
 
     async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:
         life = self._life
         life.check()
+        if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+            arguments, named = taken(arguments, named)
         if begun is not None and (begin := begun(life.core)) is not None:
             if gives_future:
                 if self._thread.is_behind:
@@ -167,6 +175,7 @@ def _wrap(member: Member) -> Any:
     def plain(self: AioFace, *arguments: Any, **named: Any) -> Any:
         if self._has_left:
             self._life.check()
+        arguments, named = taken(arguments, named)
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         core = self._life.core
         return self._thread.ask(lambda: function(core, *arguments, **named))
@@ -180,7 +189,7 @@ def _nothing() -> None:
 
 def aio(core: type) -> type:
     """Makes the class for asyncio from a class of the core."""
-    face = make_face(core, AioFace, _wrap, "txrocketmq.client.aio")
+    face = make_face(core, AioFace, _wrap, FORM)
     if hasattr(core, "__anext__"):
 
         async def following(self: AioFace) -> Any:
@@ -189,8 +198,7 @@ def aio(core: type) -> type:
             self._life.check()
             return await self._wait(self._life.core.__anext__)
 
-        face.__aiter__ = lambda self: self  # type: ignore[attr-defined]
-        face.__anext__ = following  # type: ignore[attr-defined]
+        make_iterable(face, FORM, ("__aiter__", "__anext__"), following)
     return face
 
 
@@ -210,3 +218,8 @@ TransactionProducer = aio(transaction.TransactionProducer)
 PushConsumer = aio(push.PushConsumer)
 LitePullConsumer = aio(lite_pull.LitePullConsumer)
 PopConsumer = aio(pop.PopConsumer)
+
+
+def __dir__() -> list[str]:
+    """What is public: for completion, and for those who look around."""
+    return sorted(__all__)

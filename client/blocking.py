@@ -7,21 +7,23 @@ Ctrl-C while a call waits ends the waiting.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
+from txrocketmq.client.consumer.listening.listener import is_coroutine
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import Form
 from txrocketmq.client.faces.faces import (
     Member,
     adapted,
     functions_of_program,
     is_started,
     make_face,
+    make_iterable,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -30,12 +32,14 @@ from txrocketmq.client.thread.executor import Elsewhere
 from txrocketmq.client.thread.pending_calls import Started
 from txrocketmq.client.thread.reactor_thread import settle_future
 
+FORM: Final = Form("txrocketmq.client", "Future[{}]", "{}")
+
 
 class BlockingFace(ThreadedFace):
     """Base of the classes for blocking programs; each wraps a class of the core."""
 
     def start(self) -> Self:
-        """Starts the object and returns it. Raises what the core's start raises."""
+        """Starts the object and returns it."""
         self._begin_life()
         try:
             self._thread.ask(self._life.start)
@@ -60,10 +64,11 @@ class BlockingFace(ThreadedFace):
         self.shutdown()
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(function):
+        if is_coroutine(function):
+            its = getattr(function, "__qualname__", type(function).__name__)
             raise TypeError(
-                f"{function.__qualname__} is a coroutine function: txrocketmq.client.aio takes it,"
-                " txrocketmq.client takes plain functions"
+                f"{its} is a coroutine function: txrocketmq.client.aio takes it, txrocketmq.client"
+                " takes plain functions"
             )
         thread = self._thread
         return Elsewhere(partial(thread.call_beside, function), partial(thread.crew, function))
@@ -73,11 +78,15 @@ def _wrap(member: Member) -> Any:
     function, begun = member.function, member.begun
     takes = functions_of_program(function)
     gives_future = is_started(function)
+    taken = member.arguments.taken
+    quick = frozenset() if begun is None else member.arguments.first
 
     def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:
         life, thread = self._life, self._thread
         if member.waits or self._has_left:
             life.check()
+        if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+            arguments, named = taken(arguments, named)
         if begun is not None and (begin := begun(life.core)) is not None:
             thread.check_other()
             if not gives_future:
@@ -104,7 +113,7 @@ def _nothing() -> None:
 
 def blocking(core: type) -> type:
     """Makes the class for blocking programs from a class of the core."""
-    face = make_face(core, BlockingFace, _wrap, "txrocketmq.client")
+    face = make_face(core, BlockingFace, _wrap, FORM)
     if hasattr(core, "__anext__"):
 
         def following(self: BlockingFace) -> Any:
@@ -116,8 +125,7 @@ def blocking(core: type) -> type:
             except StopAsyncIteration:
                 raise StopIteration from None
 
-        face.__iter__ = lambda self: self  # type: ignore[attr-defined]
-        face.__next__ = following  # type: ignore[attr-defined]
+        make_iterable(face, FORM, ("__iter__", "__next__"), following)
     return face
 
 

@@ -27,6 +27,7 @@ from txrocketmq.client.producer.send.selectors import by_hash
 from txrocketmq.client.producer.send_result import SendResult as CoreSendResult
 from txrocketmq.client.producer.send_result import SendStatus as CoreSendStatus
 from txrocketmq.client.producer.send_result import TransactionStatus as CoreTransactionStatus
+from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.message import message as core
 
 __all__ = [
@@ -139,6 +140,7 @@ def _send_result(result: CoreSendResult) -> SendResult:
     return SendResult(_STATUSES[result.status], result.msg_id, result.queue_offset)
 
 
+@checked_class
 class _Client:
     """What producers and consumers have in common: settings, and the client that has them.
 
@@ -203,6 +205,7 @@ class _Client:
             raise RocketMQException(f"{name} can be set only before the start")
 
 
+@checked_class
 class Producer(_Client):
     """A producer; `timeout` is in milliseconds. `orderly` changes nothing, as in the original."""
 
@@ -283,6 +286,7 @@ class Producer(_Client):
             raise error_class(str(error)) from error
 
 
+@checked_class
 class TransactionMQProducer(Producer):
     """A producer of transactions; `checker_callback(message)` says how one of them has ended."""
 
@@ -333,6 +337,7 @@ def _transaction_status(status: Any) -> CoreTransactionStatus:
     return _TRANSACTIONS[status]
 
 
+@checked_class
 class PushConsumer(_Client):
     """A consumer in a group; each message goes to the function that its topic was subscribed with.
 
@@ -343,7 +348,7 @@ class PushConsumer(_Client):
         self,
         group_id: str | bytes,
         orderly: bool = False,  # noqa: FBT001, FBT002 - the original's signature
-        message_model: MessageModel = MessageModel.CLUSTERING,
+        message_model: int | MessageModel = MessageModel.CLUSTERING,
     ) -> None:
         super().__init__(group_id)
         self._orderly = orderly
@@ -351,7 +356,7 @@ class PushConsumer(_Client):
         self._callbacks: dict[str, Callable[[ReceivedMessage], ConsumeStatus]] = {}
         self._expressions: dict[str, str] = {}
 
-    def set_message_model(self, model: MessageModel) -> None:
+    def set_message_model(self, model: int | MessageModel) -> None:
         """Sets whether the members of the group share the messages, or each receives all."""
         try:
             name = MessageModel(model).name
@@ -421,3 +426,8 @@ class PushConsumer(_Client):
         if status not in (ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER):
             raise ValueError(f"consuming ends with a ConsumeStatus, not with {status!r:.80}")
         return bool(status == ConsumeStatus.CONSUME_SUCCESS)
+
+
+def __dir__() -> list[str]:
+    """What is public: for completion, and for those who look around."""
+    return sorted(__all__)

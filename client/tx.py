@@ -7,15 +7,15 @@ or a coroutine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from twisted.internet.defer import Deferred, fail
 
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import names
-from txrocketmq.client.faces.faces import Life, Member, make_face, remember
+from txrocketmq.client.faces.descriptions import Form
+from txrocketmq.client.faces.faces import Life, Member, make_face, make_iterable, remember
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread import leftovers as forgotten
@@ -23,13 +23,16 @@ from txrocketmq.client.thread.instances import instances_of
 from txrocketmq.client.thread.pending_calls import Started, begun
 from txrocketmq.remoting.host.clock import Clock
 
+FORM: Final = Form("txrocketmq.client.tx", "Deferred[{}]", "Deferred[{}]")
+
 
 class TxFace:
-    """Base of the classes for Twisted; `reactor` is the global one unless it is given."""
+    """Base of the classes for Twisted."""
 
     _core_class: type
 
     def __init__(self, *arguments: Any, reactor: Any = None, **settings: Any) -> None:
+        """`reactor` is the global one unless it is given."""
         reactor = reactor or Clock().reactor
         self._life = Life(
             self._core_class, instances_of(reactor), arguments, settings, lambda function: function
@@ -41,7 +44,7 @@ class TxFace:
             life.abandon()
 
     def start(self) -> Deferred[Self]:
-        """Starts the object and fires with it. Fails with what the core's start raises."""
+        """Starts the object and fires with it."""
         remember(self, self._life, lambda: None)
         started = Deferred.fromCoroutine(self._life.start())
 
@@ -66,28 +69,34 @@ class TxFace:
 
 def _wrap(member: Member) -> Any:
     function, its_begun = member.function, member.begun
+    taken = member.arguments.taken
+    quick = frozenset() if its_begun is None else member.arguments.first
 
     def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
         life = self._life
         if its_begun is not None and (begin := its_begun(life.core)) is not None:
             try:
                 life.check()
+                if named or len(arguments) != 1 or type(arguments[0]) not in quick:
+                    arguments, named = taken(arguments, named)
                 return begun(begin, *arguments, **named)
             except Exception:  # noqa: BLE001 - what waits fails by its Deferred
                 return fail()
-        return Deferred.fromCoroutine(_checked(life, function, arguments, named))
+        return Deferred.fromCoroutine(_checked(life, member, arguments, named))
 
     def plain(self: TxFace, *arguments: Any, **named: Any) -> Any:
+        arguments, named = taken(arguments, named)
         return function(self._life.core, *arguments, **named)
 
     return waiting if member.waits else plain
 
 
 async def _checked(
-    life: Life, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+    life: Life, member: Member, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
     life.check()
-    result = await function(life.core, *arguments, **named)
+    arguments, named = member.arguments.taken(arguments, named)
+    result = await member.function(life.core, *arguments, **named)
     return await result.result if isinstance(result, Started) else result
 
 
@@ -100,14 +109,13 @@ async def _following(life: Life) -> Any:
 
 def tx(core: type) -> type:
     """Makes the class for Twisted from a class of the core."""
-    face = make_face(core, TxFace, _wrap, "txrocketmq.client.tx")
+    face = make_face(core, TxFace, _wrap, FORM)
     if hasattr(core, "__anext__"):
 
         def following(self: TxFace) -> Deferred[Any]:
             return Deferred.fromCoroutine(_following(self._life))
 
-        face.__aiter__ = lambda self: self  # type: ignore[attr-defined]
-        face.__anext__ = following  # type: ignore[attr-defined]
+        make_iterable(face, FORM, ("__aiter__", "__anext__"), following)
     return face
 
 
@@ -127,3 +135,8 @@ TransactionProducer = tx(transaction.TransactionProducer)
 PushConsumer = tx(push.PushConsumer)
 LitePullConsumer = tx(lite_pull.LitePullConsumer)
 PopConsumer = tx(pop.PopConsumer)
+
+
+def __dir__() -> list[str]:
+    """What is public: for completion, and for those who look around."""
+    return sorted(__all__)

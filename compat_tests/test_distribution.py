@@ -86,7 +86,10 @@ def pip_install(programs: Path, package: str) -> None:
 def test_pip_installs_three_commands_that_work(programs: Path, tmp_path: Path) -> None:
     assert "listenPort=9876" in run([programs / "mqnamesrv", "-p"], tmp_path)
     assert "listenPort=10911" in run([programs / "mqbroker", "-p"], tmp_path)
-    assert run([programs / "txrocketmq", "--version"], tmp_path).startswith("txrocketmq ")
+    for command in ("txrocketmq", "mqbroker", "mqnamesrv"):
+        assert run([programs / command, "--version"], tmp_path).startswith(f"{command} ")
+    said = run([programs / "python", "-m", "txrocketmq", "--version"], tmp_path)
+    assert said.startswith("txrocketmq ")
     for command in ("standalone", "send", "tail", "consume", "store", "ingest", "report"):
         shown = run([programs / "txrocketmq", command, "--help"], tmp_path)
         assert shown.lower().startswith(f"usage: txrocketmq {command}")

@@ -16,7 +16,7 @@ import pytest
 from compat_tests import probe
 from compat_tests.debian import NotInstalled
 from compat_tests.java_client import ClientJvm, message
-from compat_tests.load_balancer import LoadBalancer
+from compat_tests.load_balancer import SOURCE, LoadBalancer
 from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.client import Admin
@@ -47,6 +47,19 @@ HEADERS = {
 def only_5x(origin: Origin) -> None:
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9.7 does not know the protocol")
+
+
+@pytest.fixture(scope="module")
+def broker(origin: Origin, name_server: NameServer, work_folder: Path) -> Iterator[Broker]:
+    """A broker that believes load balancers on this machine; the original believes everybody."""
+    settings = {"proxyProtocolFrom": "127.0.0.0/8"}
+    folder = work_folder / "balanced-broker"
+    server = Broker(origin, folder, name_server, "broker-balanced", settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def ask(connection: Any, code: int, fields: Mapping[str, str], body: Any = None) -> Any:
@@ -129,7 +142,7 @@ def behind(
         pytest.skip("the original's brokers cannot tell clients another port than their own")
     names = NameServer(origin, test_folder / "namesrv")
     outside = probe.free_ports([0, 1])
-    settings = {"advertisedPort": str(outside)}
+    settings = {"advertisedPort": str(outside), "proxyProtocolFrom": SOURCE}
     server = Behind(origin, test_folder / "broker", names, "broker-b", settings)
     ports = {outside: server.port, outside + 1: names.port}
     try:

@@ -23,6 +23,7 @@ from compat_tests.java_client import Admin, ClientJvm, JavaError, PushConsumer, 
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server, running
 from compat_tests.scene import Scene, poll
 
+SUITE = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
 ENFORCING = {"tls.server.mode": "enforcing"}
 CHANGED_S = 12.0
 """A member of a group looks every 20 s who else is there, unless the broker tells it."""
@@ -262,6 +263,44 @@ def test_servers_that_do_not_encrypt(
         admin.stop()
     finally:
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("properties", "spoken"),
+    [
+        ({"tls.protocols": "TLSv1.2"}, {"TLSv1.2"}),
+        ({"tls.protocols": "TLSv1.3"}, {"TLSv1.3"}),
+        ({"tls.ciphers": SUITE}, {"TLSv1.2"}),
+        ({"tls.ciphers": SUITE, "tls.protocols": "TLSv1.2,TLSv1.3"}, {"TLSv1.2"}),
+        ({}, {"TLSv1.2", "TLSv1.3"}),
+    ],
+    ids=lambda each: "-".join(each) or "as-is",
+)
+def test_versions_and_suites_may_be_limited(
+    origin: Origin, test_folder: Path, properties: dict[str, str], spoken: set[str]
+) -> None:
+    """Of 5.4; the servers have made their certificates themselves."""
+    if origin.behaves_as == "4.9.7":
+        pytest.skip("4.9.7 does not have these settings")
+    server = NameServer(
+        origin.with_properties({**ENFORCING, **properties}), test_folder, client_context()
+    )
+    found: dict[str, str] = {}
+    try:
+        server.start()
+        for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
+            tls = client_context()
+            tls.minimum_version = tls.maximum_version = version
+            with contextlib.suppress(OSError), probe.connected(server.port, tls=tls) as connection:
+                assert isinstance(connection, ssl.SSLSocket)
+                suite = connection.cipher()
+                assert suite is not None
+                found[str(connection.version())] = suite[0]
+    finally:
+        server.close()
+    assert found.keys() == spoken
+    if "tls.ciphers" in properties:
+        assert found["TLSv1.2"] == "ECDHE-RSA-AES256-GCM-SHA384"
 
 
 # ---------------------------------------------------------------------- certificates on both sides

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from docs.generate_config import field_texts
 from txrocketmq.client import blocking
 from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.faces import names
-from txrocketmq.client.faces.faces import config_class, members
+from txrocketmq.client.faces.descriptions import config_class, shown_default
+from txrocketmq.client.faces.faces import members
+from txrocketmq.remoting.settings.field_texts import field_texts
 
-_OF_THE_CORE = " `instance` is shared and started by the caller."
 PAGE = Path(__file__).with_name("client_api.md")
 
 INTRODUCTION = """\
@@ -81,19 +81,11 @@ def _signature(function: Any, *, skip: frozenset[str] = frozenset()) -> str:
         if each.annotation is not inspect.Parameter.empty:
             part += f": {_plain(each.annotation)}"
         if each.default is not inspect.Parameter.empty:
-            part += f" = {_default(each.default)}"
+            part += f" = {shown_default(each.default)}"
         parts.append(part)
     result = signature.return_annotation
     gives = "" if result in (inspect.Signature.empty, "None", None) else f" -> {_plain(result)}"
     return f"({', '.join(parts)}){gives}"
-
-
-def _default(value: object) -> str:
-    if isinstance(value, enum.Enum):
-        return f"{type(value).__name__}.{value.name}"
-    if isinstance(value, frozenset):
-        return ", ".join(each.name for each in sorted(value))
-    return getattr(value, "__name__", None) or repr(value)
 
 
 def _settings(config: type) -> Iterator[str]:
@@ -102,7 +94,7 @@ def _settings(config: type) -> Iterator[str]:
     yield "|---|---|---|"
     for each in dataclasses.fields(config):
         is_known = each.default is not dataclasses.MISSING and each.default not in ("", None)
-        default = f"`{_default(each.default)}`" if is_known else ""
+        default = f"`{shown_default(each.default)}`" if is_known else ""
         meaning = texts.get(each.name, "").replace("|", "\\|")
         yield f"| `{each.name}` | {default} | {meaning} |"
 
@@ -112,7 +104,7 @@ def _class(name: str) -> Iterator[str]:
     yield f"## {name}\n"
     skip = frozenset({"instance", "config"})
     yield f"`{name}{_signature(core.__init__, skip=skip)}`\n"
-    yield f"{_text(core).replace(_OF_THE_CORE, '')}\n"
+    yield f"{_text(core)}\n"
     for member in members(core):
         signature = "" if member.is_property else _signature(member.function)
         yield f"### {name}.{member.name}\n"

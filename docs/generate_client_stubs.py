@@ -10,7 +10,6 @@ The stubs are not kept in the repository: `scripts/environment` makes them for a
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import re
 import textwrap
@@ -22,7 +21,8 @@ from typing import Any
 from txrocketmq.client import aio, blocking, tx
 from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.faces import names
-from txrocketmq.client.faces.faces import config_class, members
+from txrocketmq.client.faces.descriptions import config_class, method_signature, setting_types
+from txrocketmq.client.faces.faces import members
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "client"
@@ -61,6 +61,9 @@ class Imports:
                     for alias in node.names:
                         name = alias.asname or alias.name
                         table[name] = f"from {node.module} import {ast.unparse(alias)}"
+                elif isinstance(node, ast.Import):
+                    for alias in node.names:
+                        table[alias.asname or alias.name] = f"import {ast.unparse(alias)}"
                 elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     table[node.name] = f"from {module.__name__} import {node.name}"
                 elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -114,9 +117,9 @@ def _constructor(core: type, imports: Imports, extra: list[str]) -> str:
         parts.append("*")
     parts += extra
     for config in (config_class(core), ClientConfig):
-        for field in dataclasses.fields(config):
-            imports.need(str(field.type), _module_of(config))
-            parts.append(f"{field.name}: {field.type} = ...")
+        for name, annotation in setting_types(config).items():
+            imports.need(annotation, _module_of(config))
+            parts.append(f"{name}: {annotation} = ...")
     lines = ",\n        ".join(parts)
     return f"    def __init__(\n        {lines},\n    ) -> None: ..."
 
@@ -135,10 +138,8 @@ def _method(face: str, member: Any, imports: Imports) -> str:
     if member.is_property:
         head = "    @property\n"
     elif member.waits:
-        if started:
-            result = f"{FUTURES[face]}[{started[1]}]"
-        if face == "tx" and not started:
-            result = f"Deferred[{result}]"
+        form = MODULES[face].FORM
+        result = str(method_signature(function, form, waits=True).return_annotation)
         if face == "aio":
             head = "    async "
     define = f"{head or '    '}def" if head != "    @property\n" else f"{head}    def"
@@ -148,7 +149,7 @@ def _method(face: str, member: Any, imports: Imports) -> str:
     )
 
 
-FUTURES = {"blocking": "Future", "aio": "asyncio.Future", "tx": "Deferred"}
+MODULES: dict[str, Any] = {"blocking": blocking, "aio": aio, "tx": tx}
 HEADS = {
     "blocking": ["from concurrent.futures import Future"],
     "aio": ["import asyncio"],
@@ -216,8 +217,7 @@ def stub(face: str, module: ModuleType) -> str:
 
 def pages() -> dict[Path, str]:
     """The stubs by their paths."""
-    modules = {"blocking": blocking, "aio": aio, "tx": tx}
-    return {CLIENT / f"{face}.pyi": stub(face, module) for face, module in modules.items()}
+    return {CLIENT / f"{face}.pyi": stub(face, module) for face, module in MODULES.items()}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import textwrap
@@ -15,6 +14,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.header import camel_case
 from txrocketmq.remoting.settings.config_file import INT_MAX, Unserved, as_properties
+from txrocketmq.remoting.settings.field_texts import field_texts
 from txrocketmq.remoting.settings.tls import TlsConfig
 
 PAGE = Path(__file__).with_name("config.md")
@@ -32,6 +32,10 @@ settings of its store as well, and both files may contain those about TLS.
 
 - A value of the wrong form, and a number that is too small or too large, stops the start with a
   message that names the key and the valid values. (The original ignores most such mistakes.)
+- A value with control characters stops the start as well: it could become part of messages, or of
+  lines of the log.
+- Passwords and the like are shown to nobody. `-p`, mqadmin and the log have `***` in their place,
+  and whoever writes that back changes nothing.
 - An unknown key causes a warning that suggests the nearest known one.
 - A key that the original knows and that has no effect here is accepted, at the start and later. The
   server names these keys when it starts, and logs them when they are changed.
@@ -48,31 +52,6 @@ PARTS: tuple[tuple[str, type], ...] = (
     ("Store", StoreConfig),
     ("TLS", TlsConfig),
 )
-
-
-def field_texts(cls: type) -> dict[str, str]:
-    """The text that follows each field in the source, by the field's name; those of bases, too."""
-    texts: dict[str, str] = {}
-    for each in reversed(cls.__mro__[:-1]):
-        texts |= _own_field_texts(each)
-    return texts
-
-
-def _own_field_texts(cls: type) -> dict[str, str]:
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
-    texts: dict[str, str] = {}
-    name: str | None = None
-    for statement in definition.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                pass
-            case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
-                texts[name] = " ".join(text.split())
-                name = None
-            case _:
-                name = None
-    return texts
 
 
 def _default(value: Any, cls: type, key: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from docs.generate_config import field_texts
+from txrocketmq.remoting.settings.field_texts import field_texts
 from txrocketmq.spark.arrow.schema import MESSAGES, Column
 from txrocketmq.spark.columns.output import KAFKA_COLUMNS
 from txrocketmq.spark.options.option import USE_NAMES, Use

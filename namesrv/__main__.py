@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"mqnamesrv: {error}", file=sys.stderr)
         return 1
     if options.printConfigItem:
-        for key, value in sorted(configuration.properties.items()):
+        for key, value in sorted(configuration.shown.items()):
             print(f"{key}={value}")
         return 0
     leave_out_pyopenssl()

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
 from txrocketmq.remoting.settings.config_file import LARGEST_PORT, Unserved, setting
-from txrocketmq.remoting.settings.metrics_config import MetricsConfig
+from txrocketmq.remoting.settings.peers_config import PeersConfig
 
 
 def _in_home(name: str) -> str:
@@ -22,7 +22,7 @@ def _in_home(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NamesrvConfig(MetricsConfig):
+class NamesrvConfig(PeersConfig):
     """The settings of a name server. Times are in milliseconds unless the name says otherwise."""
 
     IGNORED: ClassVar[Mapping[str, str | None]] = NAMESRV_KEYS
@@ -30,8 +30,6 @@ class NamesrvConfig(MetricsConfig):
 
     rocketmq_home: str | None = setting(lambda: os.environ.get("ROCKETMQ_HOME"), effect=False)
     """Where the original is installed; here it is only shown."""
-    bind_address: str = setting("0.0.0.0")
-    """The address to listen on."""
     use_tls: bool | None = setting(None, java="useTLS")
     """Whether connections that the server opens itself are encrypted. It is `true` by default if
     `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
@@ -66,18 +64,6 @@ class NamesrvConfig(MetricsConfig):
     """Whether routes are refused until brokers have had time to register."""
     wait_seconds_for_service: int = setting(45, live=True)
     """For how many seconds after the start routes are refused, with needWaitForService."""
-    server_channel_max_idle_time_seconds: int = setting(120)
-    """The idle time in seconds after which a connection is closed; 0 means never."""
-    max_bytes_held_for_peers: int = setting(268_435_456, live=True, least=33_554_432)
-    """How many bytes may be held for all connections together: unfinished frames, requests that are
-    not served yet or wait for messages, answers that are not read, and the state of TLS (24 KiB or
-    more for a connection). Beyond that, those with the most are not read from any more, and after
-    some seconds, or at a quarter more, they are closed."""
-    enable_shutdown_gracefully: bool = setting(False, live=True)
-    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
-    stops, so that they repeat elsewhere what was not served."""
-    shutdown_wait_time_seconds: int = setting(30, live=True)
-    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
     product_env_name: str = setting("center", effect=False)
     """The name server that the original asks for unknown topics in tests of clusters."""
     cluster_test: bool = setting(False, effect=False)

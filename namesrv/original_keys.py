@@ -37,4 +37,4 @@ NAMESRV_KEYS: Final = original_keys(
 NAMESRV_UNSERVED: Final = (
     Unserved("enableControllerInNamesrv", ("true",), "a controller", "false"),
 )
-"""The settings that are accepted and have no effect."""
+"""Settings that promise what is not served."""

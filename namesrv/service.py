@@ -30,13 +30,15 @@ from txrocketmq.remoting.host.life import Gauge, Opening
 from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.host.metrics_port import MetricsPort
 from txrocketmq.remoting.host.threads import Threads
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.settings.config_file import Configuration
-from txrocketmq.remoting.settings.tls import TlsConfig, own_client_context
+from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
+from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
 
 log = Logger()
 
@@ -64,6 +66,7 @@ class NameServer:
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
+            balancers=Networks(config.proxy_protocol_from),
         )
         self._turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         self.housekeeping = BrokerHousekeeping(
@@ -84,7 +87,7 @@ class NameServer:
         """
         config = self.configuration.get(NamesrvConfig)
         self._server.encryption.prepare()
-        self._own_tls = own_client_context(self._tls) if config.use_tls else None
+        self._own_tls = own_contexts(self._tls) if config.use_tls else None
         self.lives.load()
         for warning in self.lives.open(Opening(self.clock.now_ms())):
             log.warn("{warning}", warning=warning)

@@ -7,12 +7,15 @@ mapping of strings, as on the wire; `txrocketmq.remoting.header` gives them type
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from txrocketmq.remoting.codes import SERVED_VERSION, RequestCode, ResponseCode, SerializeType
 
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
+_SECRET = re.compile("signature|secret|password|securitytoken", re.IGNORECASE)
+"""In names of fields whose values no log shows."""
 OWN_LANGUAGE = "PYTHON"
 OWN_VERSION = int(SERVED_VERSION)
 
@@ -79,7 +82,10 @@ class RemotingCommand:
         kind = "answer" if self.is_response else "oneway" if self.is_oneway else "request"
         text = f"{kind} {name}({self.code}) opaque={self.opaque}"
         if self.ext_fields:
-            text += " " + " ".join(f"{k}={_short(v)}" for k, v in self.ext_fields.items())
+            fields = (
+                (k, "***" if _SECRET.search(k) else _short(v)) for k, v in self.ext_fields.items()
+            )
+            text += " " + " ".join(f"{k}={v}" for k, v in fields)
         if self.remark:
             text += f" remark={_short(self.remark)}"
         return f"{text} body={len(self.body)}B"

@@ -29,6 +29,7 @@ from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.primitives.plain_text import shortened
 from txrocketmq.remoting.rpc_times import RpcTimes
 
 Q = TypeVar("Q", bound=Header)
@@ -53,6 +54,8 @@ _HELD = frozenset(
 )
 """Requests that may wait for messages: a late answer does not mean a slow server."""
 _SERVES = "_serves"
+MOST_REMARK = 1024
+"""How many characters a remark has at most, since it often repeats what was asked for."""
 
 
 class Run:
@@ -474,7 +477,7 @@ class Dispatcher:
             ext_fields,
             flag=RESPONSE_FLAG,
             opaque=command.opaque,
-            remark=reply.remark,
+            remark=None if reply.remark is None else shortened(reply.remark, MOST_REMARK),
             serialize_type=self._serialize_type,
         )
         try:

@@ -44,3 +44,9 @@ def session(name: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def check_session(spark: object) -> None:
+    """Raises TypeError for what is no session of Spark."""
+    if not hasattr(spark, "conf"):
+        raise TypeError(f"spark must be a SparkSession, not {spark!r:.80} ({type(spark).__name__})")

@@ -13,12 +13,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from txrocketmq.client import MessageExt, SendResult, aio
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing import calls as blocking
 from txrocketmq.testing.calls import Fault, ServerCalls
+
+__all__ = ["AioServer"]
 
 T = TypeVar("T")
 
 
+@checked_methods
 class AioServer:
     """A test server for asyncio; its methods do what those of `ServerCalls` do."""
 

@@ -21,6 +21,7 @@ from txrocketmq.client import (
     SendResult,
     new_message,
 )
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.testing.process import Paused
 
@@ -35,6 +36,7 @@ MAX_MESSAGES: Final = 100_000
 _MAX_TOLD: Final = 8
 
 
+@checked_methods
 class Fault:
     """A fault that lasts until `end` is called or its `with` statement ends."""
 
@@ -79,6 +81,7 @@ class StartedLitePullConsumer(LitePullConsumer):
         return self
 
 
+@checked_methods
 class ServerCalls(ABC):
     """The methods that tests call; a kind of server says how it is asked, and how it lives."""
 

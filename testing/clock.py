@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from twisted.internet.interfaces import IDelayedCall
 
+from txrocketmq.remoting.arguments.arguments import checked
 from txrocketmq.remoting.host.clock import Clock
 
 
@@ -44,6 +45,7 @@ class HurriedClock(Clock):
         self._delayed.add(delayed)
         return delayed
 
+    @checked
     def advance(self, ms: int) -> None:
         """Moves the clock forward; what is due by then happens soon after, each repeated task once.
 

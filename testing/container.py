@@ -20,8 +20,11 @@ from typing import Any, Final, Self
 
 from testcontainers.core.container import DockerContainer
 
+from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.settings.config_file import write_properties
 from txrocketmq.testing.settings import setting_text
+
+__all__ = ["RocketMQContainer"]
 
 IMAGE: Final = "txrocketmq:latest"
 NAMESRV_PORT: Final = 9876
@@ -35,6 +38,7 @@ _LOOK_S: Final = 0.1
 _LOG_TAIL: Final = 50
 
 
+@checked_class
 class RocketMQContainer(DockerContainer):
     """A name server and a broker in one container, started once clients can find the broker."""
 

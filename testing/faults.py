@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txrocketmq.broker.service import Broker
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -63,6 +64,7 @@ class Refusal:
         return any(fields.get(name) == self.topic for name in _TOPIC_FIELDS)
 
 
+@checked_methods
 class Faults:
     """The faults of one broker, created before it starts. Raises ValueError for wrong values."""
 

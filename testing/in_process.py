@@ -16,12 +16,16 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli.servers.standalone import Options, Standalone
+from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
 from txrocketmq.testing.faults import Faults
 from txrocketmq.testing.settings import broker_settings
 
+__all__ = ["InProcessServer"]
 
+
+@checked_class
 class InProcessServer:
     """Name server and broker on free ports of loopback, with a temporary store.
 

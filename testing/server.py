@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Self
 
+from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing.aio import AioServer
 from txrocketmq.testing.calls import ServerCalls
 from txrocketmq.testing.process import Paused, ServerError, ServerProcess
@@ -25,6 +26,7 @@ from txrocketmq.testing.process import Paused, ServerError, ServerProcess
 __all__ = ["Server", "ServerError", "running"]
 
 
+@checked_methods
 class Server(ServerCalls):
     """A running server: `start` starts one, and `stop` ends it."""
 

@@ -23,13 +23,13 @@ from txrocketmq.remoting.settings.config_file import (
     Unserved,
     setting,
 )
-from txrocketmq.remoting.settings.metrics_config import MetricsConfig
+from txrocketmq.remoting.settings.peers_config import PeersConfig
 
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
-class BrokerConfig(MetricsConfig):
+class BrokerConfig(PeersConfig):
     """The settings of a broker. Times are in milliseconds unless the name says otherwise.
 
     All parts of a broker hold the same instance; see config_file.Configuration for how it changes.
@@ -49,8 +49,6 @@ class BrokerConfig(MetricsConfig):
     server, or else 127.0.0.1."""
     broker_ip2: str = setting("", java="brokerIP2")
     """The address for replication that name servers are told; empty means the same as brokerIP1."""
-    bind_address: str = setting("0.0.0.0")
-    """The address to listen on."""
     use_tls: bool = setting(False, java="useTLS")
     """Whether connections that the server opens itself are encrypted. It is `true` by default if
     `tls.enable` is `true` or `tls.server.mode` is `enforcing`."""
@@ -127,18 +125,6 @@ class BrokerConfig(MetricsConfig):
     """Whether consumers are told of changed members at once; otherwise every 15 seconds."""
     channel_expired_timeout: int = setting(120_000, least=1)
     """How long after its last heartbeat a client is forgotten."""
-    server_channel_max_idle_time_seconds: int = setting(120)
-    """The idle time in seconds after which a connection is closed; 0 means never."""
-    max_bytes_held_for_peers: int = setting(268_435_456, live=True, least=33_554_432)
-    """How many bytes may be held for all connections together: unfinished frames, requests that are
-    not served yet or wait for messages, answers that are not read, and the state of TLS (24 KiB or
-    more for a connection). Beyond that, those with the most are not read from any more, and after
-    some seconds, or at a quarter more, they are closed."""
-    enable_shutdown_gracefully: bool = setting(False, live=True)
-    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
-    stops, so that they repeat elsewhere what was not served."""
-    shutdown_wait_time_seconds: int = setting(30, live=True)
-    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
     """The longest period between two writes of changed consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)

@@ -112,10 +112,25 @@ BROKER_KEYS: Final = original_keys(
 
 _TRUE: Final = ("true",)
 _ACCESS: Final = "access control"
+_OF_ACCOUNTS: Final = (
+    "initAuthenticationUser",
+    "innerClientAuthenticationCredentials",
+    "authenticationMetadataProvider",
+    "authenticationProvider",
+    "authenticationStrategy",
+    "authenticationWhitelist",
+    "authorizationMetadataProvider",
+    "authorizationProvider",
+    "authorizationStrategy",
+    "authorizationWhitelist",
+)
+"""Whoever sets one of these counts on accounts, whether or not they are switched on."""
 BROKER_UNSERVED: Final = (
     Unserved("aclEnable", _TRUE, _ACCESS, "false"),
     Unserved("authenticationEnabled", _TRUE, _ACCESS, "false"),
     Unserved("authorizationEnabled", _TRUE, _ACCESS, "false"),
+    Unserved("migrateAuthFromV1Enabled", _TRUE, _ACCESS, "false"),
+    *(Unserved(key, (), _ACCESS) for key in _OF_ACCOUNTS),
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
@@ -125,4 +140,4 @@ BROKER_UNSERVED: Final = (
     Unserved("popConsumerKVServiceInit", _TRUE, "POP on RocksDB", "false"),
     Unserved("useSeparateRetryQueue", _TRUE, "a queue of retry topics for each queue", "false"),
 )
-"""The settings that are accepted and have no effect."""
+"""Settings that promise what is not served."""

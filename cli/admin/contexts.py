@@ -40,7 +40,7 @@ def list_contexts(as_json: bool) -> None:
             "used": "*" if name == used else "",
             "context": name,
             "namesrv": each.namesrv,
-            "tls": each.tls or bool(each.tls_trust_cert or each.tls_cert or each.tls_key),
+            "tls": each.encrypts,
             "accessKey": each.access_key,
         }
         for name, each in sorted(file.contexts.items())
@@ -86,6 +86,11 @@ def show_context(name: str, as_json: bool) -> None:
     metavar="FILE",
     default="",
     help="Certificates (PEM) by which servers are checked; implies --tls.",
+)
+@click.option(
+    "--tls-check-name",
+    is_flag=True,
+    help="Check that certificates are for the addresses of the servers; implies --tls.",
 )
 @click.option(
     "--tls-cert",

@@ -32,7 +32,6 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
-    UnknownKey,
     ignored_keys,
     load_all,
     read_file,
@@ -40,6 +39,7 @@ from txrocketmq.remoting.settings.config_file import (
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import load_tls
+from txrocketmq.remoting.settings.unknown_key import UnknownKey
 from txrocketmq.remoting.transport.address import address_facing, address_text
 
 PROG: Final = "txrocketmq standalone"

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from txrocketmq.client.base.config import MAX_MS
+from txrocketmq.remoting.arguments.arguments import checked_settings, within
 
+
+@within(admin_timeout_ms=(1, MAX_MS), search_timeout_ms=(1, MAX_MS))
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig:
     """How long servers may take to answer an administrator."""

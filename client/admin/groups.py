@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
 from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
-from txrocketmq.client.admin.topics import Topics
+from txrocketmq.client.admin.topics import Attributes, Topics
 from txrocketmq.client.base.errors import GroupNotFound, NotKept
 from txrocketmq.client.base.validators import check_group
+from txrocketmq.remoting.arguments.arguments import setting_kinds
+from txrocketmq.remoting.arguments.kinds import Kind, kind_of
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
@@ -270,12 +273,18 @@ class Groups:
         await self._servers.each(list(configs), doing, put)
 
 
+@functools.cache
+def _kinds() -> dict[str, Kind]:
+    return {**setting_kinds(SubscriptionGroupConfig), "attributes": kind_of(Attributes)}
+
+
 def _check_settings(settings: Mapping[str, Any]) -> None:
     for name in settings:
         if name not in SETTINGS:
             near = difflib.get_close_matches(name, SETTINGS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"a group has no setting {name!r}{hint}")
+        _kinds()[name].take(name, settings[name])
 
 
 def _on_wire(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,15 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from txrocketmq.remoting.arguments.arguments import checked_settings, within
 from txrocketmq.remoting.message.compression import DEFAULT_LEVEL, CompressionType
 from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES
 
 ADDRESS_SEPARATOR = ";"
 DEFAULT_INSTANCE = "DEFAULT"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+MAX_MS = 2**53
+"""For times that have no other limit."""
 CREATE_TOPIC_KEY = "TBW102"
 """The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 
@@ -30,6 +33,12 @@ def _of_environment(name: str) -> Any:
     return field(default_factory=lambda: os.environ.get(name, ""))
 
 
+@within(
+    poll_name_server_interval_ms=(1, MAX_MS),
+    heartbeat_broker_interval_ms=(1, MAX_MS),
+    api_timeout_ms=(1, MAX_MS),
+)
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """One client: where the name servers are, who it is, how often it looks around."""
@@ -74,12 +83,17 @@ class ClientConfig:
     """The token that belongs to temporary keys."""
     use_tls: bool = False
     """Whether connections are encrypted."""
-    tls_trust_cert_path: str = ""
+    tls_trust_cert_path: str | os.PathLike[str] = ""
     """A file of certificates in PEM by which servers are checked; empty: they are not checked."""
-    tls_cert_path: str = ""
+    tls_check_name: bool = False
+    """Whether the certificate of a server must also be for the name or address in its address; this
+    checks servers by the certificates that the system trusts if no file of them is given."""
+    tls_cert_path: str | os.PathLike[str] = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
-    tls_key_path: str = ""
+    tls_key_path: str | os.PathLike[str] = ""
     """A file with the private key of that certificate in PEM."""
+    tls_key_password: str = _of_environment("ROCKETMQ_TLS_KEY_PASSWORD")
+    """The password of that key, if it is encrypted; by default $ROCKETMQ_TLS_KEY_PASSWORD."""
 
     def __repr__(self) -> str:
         """Without the secrets: this is what reaches a log."""
@@ -92,6 +106,17 @@ class ClientConfig:
         return tuple(part for part in parts if part)
 
 
+@within(
+    send_timeout_ms=(1, MAX_MS),
+    retry_times=(0, 2**31 - 2),
+    max_message_bytes=(1, 2**31 - 1),
+    compress_body_over_bytes=(0, 2**31 - 1),
+    compression_level=(0, 9),
+    default_topic_queue_nums=(1, 2**31 - 1),
+    detect_timeout_ms=(1, MAX_MS),
+    detect_interval_ms=(1, MAX_MS),
+)
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
     """How a producer sends. Sizes are in bytes."""

@@ -74,7 +74,7 @@ class BrokerNotExist(MQClientError):
     code = BROKER_NOT_EXIST
 
 
-class MessageIllegal(MQClientError):
+class MessageIllegal(MQClientError, ValueError):
     """No broker would accept this message or this name of a topic or group (Validators)."""
 
     code = int(ResponseCode.MESSAGE_ILLEGAL)

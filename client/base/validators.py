@@ -11,12 +11,14 @@ from functools import lru_cache
 from typing import Final
 
 from txrocketmq.client.base.errors import MessageIllegal
+from txrocketmq.remoting.arguments.kinds import Of, refused
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND
 
 MAX_TOPIC_LENGTH: Final = 127
 MAX_GROUP_LENGTH: Final = 120
 
+_TEXT: Final = Of(str)
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
@@ -36,16 +38,19 @@ def check_message(message: Message, max_body_bytes: int) -> None:
     check_topic(message.topic)
     if message.topic in FORBIDDEN_TO_SEND:
         raise MessageIllegal(f"topic {message.topic} is reserved for the brokers")
-    if not message.body:
+    body = message.body
+    if type(body) is not bytes and not isinstance(body, (bytearray, memoryview)):
+        raise refused("the body of a message", "bytes (new_message takes str as well)", body)
+    if not body:
         raise MessageIllegal("the message body is empty, which RocketMQ does not allow")
-    if len(message.body) > max_body_bytes:
+    if len(body) > max_body_bytes:
         raise MessageIllegal(
-            f"the message body has {len(message.body)} bytes, but at most {max_body_bytes} are"
-            " allowed"
+            f"the message body has {len(body)} bytes, but at most {max_body_bytes} are allowed"
         )
 
 
 def _check_name(kind: str, name: str, max_length: int) -> None:
+    _TEXT.take(kind, name)
     if not name.strip():
         raise MessageIllegal(f"the {kind} is blank")
     if not _LEGAL.fullmatch(name):

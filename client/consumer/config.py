@@ -9,11 +9,12 @@ fields of DefaultMQPushConsumer and DefaultLitePullConsumer, and of their checkC
 from __future__ import annotations
 
 import enum
+import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from txrocketmq.client.base.config import TRACE_TOPIC
+from txrocketmq.remoting.arguments.arguments import checked_settings
 
 MAX_BATCH: Final = 1_024
 MAX_POP: Final = 32
@@ -21,12 +22,23 @@ MAX_POP: Final = 32
 _MEBIBYTE: Final = 1024 * 1024
 
 
+_WORDS_OF_KAFKA: Final = {"latest": "LAST_OFFSET", "earliest": "FIRST_OFFSET"}
+
+
 class ConsumeFrom(enum.Enum):
-    """Where a group begins in a queue that it has never consumed; the values are the wire's."""
+    """Where a group begins in a queue that it has never consumed; the values are the wire's.
+
+    Kafka's words "earliest" and "latest" stand for FIRST_OFFSET and LAST_OFFSET.
+    """
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        name = _WORDS_OF_KAFKA.get(value.lower()) if isinstance(value, str) else None
+        return None if name is None else cls[name]
 
 
 class MessageModel(enum.Enum):
@@ -36,6 +48,7 @@ class MessageModel(enum.Enum):
     BROADCASTING = "BROADCASTING"
 
 
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushConsumerConfig:
     """How a push consumer pulls and consumes."""
@@ -43,7 +56,8 @@ class PushConsumerConfig:
     message_model: MessageModel = MessageModel.CLUSTERING
     """Whether the members of the group share the messages, or each member receives all of them."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where the group begins in a queue that it has never consumed."""
+    """Where the group begins in a queue that it has never consumed. Kafka's words "earliest" and
+    "latest" will do as well."""
     consume_timestamp_ms: int | None = None
     """With ConsumeFrom.TIMESTAMP, the time at which to begin, in milliseconds since the epoch; None
     means half an hour ago."""
@@ -90,7 +104,7 @@ class PushConsumerConfig:
     """The period between two commits of the group's offsets."""
     await_termination_ms: int = 0
     """How long shutting down waits for listeners that are still running."""
-    local_offset_store_dir: Path | None = None
+    local_offset_store_dir: str | os.PathLike[str] | None = None
     """The folder for the offsets of broadcasting consumers; None means ~/.rocketmq_offsets."""
     client_rebalance: bool = True
     """Whether the members distribute the queues among themselves. Otherwise a 5.x broker does, and
@@ -147,6 +161,7 @@ class PushConsumerConfig:
         return max(1, self.pull_threshold_size_for_topic // queues)
 
 
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LitePullConsumerConfig:
     """How a lite pull consumer pulls and commits."""
@@ -154,7 +169,8 @@ class LitePullConsumerConfig:
     message_model: MessageModel = MessageModel.CLUSTERING
     """Whether the members of the group share the messages, or each member receives all of them."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where the group begins in a queue that it has never consumed."""
+    """Where the group begins in a queue that it has never consumed. Kafka's words "earliest" and
+    "latest" will do as well."""
     consume_timestamp_ms: int | None = None
     """With ConsumeFrom.TIMESTAMP, the time at which to begin, in milliseconds since the epoch; None
     means half an hour ago."""
@@ -186,7 +202,7 @@ class LitePullConsumerConfig:
     the group changes."""
     persist_interval_ms: int = 5_000
     """The period in which the offsets that were committed are sent to the brokers."""
-    local_offset_store_dir: Path | None = None
+    local_offset_store_dir: str | os.PathLike[str] | None = None
     """The folder for the offsets of broadcasting consumers; None means ~/.rocketmq_offsets."""
     enable_trace: bool = False
     """Whether the messages that `poll` returns leave traces."""
@@ -212,6 +228,7 @@ class LitePullConsumerConfig:
         check_range("timeout_when_suspended_ms", self.timeout_when_suspended_ms, least, 2**53)
 
 
+@checked_settings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopConsumerConfig:
     """How a pop consumer takes messages."""

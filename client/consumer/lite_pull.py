@@ -65,7 +65,7 @@ log = Logger()
 
 
 class LitePullConsumer:
-    """Pulls messages as a member of `group`. `instance` is shared and started by the caller.
+    """Pulls messages as a member of `group`.
 
     `subscriptions` maps topics to expressions; this has the same effect as calling `subscribe` for
     each of them.

@@ -54,7 +54,7 @@ log = Logger()
 
 
 class PopConsumer:
-    """Takes messages as a member of `group`. `instance` is shared and started by the caller.
+    """Takes messages as a member of `group`.
 
     `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
     MessageSelector. With `orderly`, a queue delivers nothing more until all that it delivered has

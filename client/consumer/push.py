@@ -65,7 +65,12 @@ log = Logger()
 
 
 class PushConsumer:
-    """Consumes as a member of `group`. `instance` is shared and started by the caller.
+    """Consumes as a member of `group`.
+
+    `listener` is a function, or a coroutine function, that is called with a list of messages and a
+    ConsumeContext. Returning None or ConsumeStatus.CONSUME_SUCCESS means that the messages were
+    consumed; when it returns RECONSUME_LATER or raises anything, they are delivered again later. In
+    order it gets a ConsumeOrderlyContext, and returns None or a ConsumeOrderlyStatus.
 
     `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
     MessageSelector. All members of a group must have the same subscriptions and the same strategy.

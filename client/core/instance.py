@@ -31,7 +31,7 @@ from txrocketmq.client.core.consumer_requests import AskedConsumer, ConsumerRequ
 from txrocketmq.client.core.heartbeats import Heartbeats
 from txrocketmq.client.core.name_servers import NameServers
 from txrocketmq.client.core.producer_requests import RegisteredProducer, Replies, ToldProducers
-from txrocketmq.client.core.tls import context_of
+from txrocketmq.client.core.tls import contexts_of
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import RemotingError
@@ -80,7 +80,7 @@ class ClientInstance:
             seal=seal_of(
                 config.access_key, config.secret_key, config.security_token, config.namespace_v2
             ),
-            tls=context_of(config),
+            tls=contexts_of(config),
         )
         self._connections.on_connected = self._connected
         self.api = Api(self._connections, config.api_timeout_ms)

@@ -7,6 +7,7 @@ import enum
 from typing import Any
 
 from txrocketmq.client.producer.new_message import new_message
+from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.message import message as core
 from txrocketmq.remoting.message import properties as names
 
@@ -16,6 +17,7 @@ def as_text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+@checked_class
 class Message:
     """A message to send."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
-import typing
+import types
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -26,9 +27,19 @@ from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.consumer.listening.listener import is_orderly, orderly
 from txrocketmq.client.core.instance import ClientInstance, RegisteredConsumer
 from txrocketmq.client.core.producer_requests import RegisteredProducer
+from txrocketmq.client.faces.descriptions import (
+    HIDDEN,
+    ClassDoc,
+    ClassSignature,
+    Form,
+    config_class,
+    method_signature,
+    plain_signature,
+)
 from txrocketmq.client.thread import leftovers as forgotten
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.pending_calls import Started, WayToBegin, way_to_begin
+from txrocketmq.remoting.arguments.arguments import Arguments, evaluated
 
 LIFE: Final = frozenset({"start", "stop", "shutdown"})
 _OF_THE_INSTANCE: Final = frozenset(
@@ -38,6 +49,10 @@ _OF_THE_INSTANCE: Final = frozenset(
     for name in vars(each)
 )
 """Methods that only the client instance and brokers call; faces do not have them."""
+_STARTS: Final = (
+    "The result is the object itself. A `with` or `async with` statement starts it, too."
+)
+_ENDS: Final = "A second call does nothing, nor does one before the start."
 Adapt = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes a function of the program one that the core can call and wait for."""
 
@@ -49,6 +64,7 @@ class Member(NamedTuple):
     function: Callable[..., Any]
     waits: bool
     is_property: bool
+    arguments: Arguments
     begun: WayToBegin | None = None
     """Another way to begin the method, without a coroutine."""
 
@@ -63,25 +79,18 @@ def members(core: type) -> Iterator[Member]:
         value = inspect.getattr_static(core, name)
         if isinstance(value, property):
             assert value.fget is not None
-            yield Member(name, value.fget, waits=False, is_property=True)
+            none = Arguments(value.fget, name)
+            yield Member(name, value.fget, waits=False, is_property=True, arguments=none)
         elif inspect.isfunction(value):
-            waits = inspect.iscoroutinefunction(value)
-            yield Member(name, value, waits, is_property=False, begun=way_to_begin(value))
+            waits, begun = inspect.iscoroutinefunction(value), way_to_begin(value)
+            takes = Arguments(value, f"{core.__name__}.{name}", is_hot=begun is not None)
+            yield Member(name, value, waits, is_property=False, arguments=takes, begun=begun)
 
 
 def is_started(function: Callable[..., Any]) -> bool:
     """Whether a function returns a `Started`."""
     annotation = inspect.signature(function).return_annotation
     return str(annotation).startswith(Started.__name__)
-
-
-def config_class(core: type) -> type:
-    """Returns the class of the settings of a core class, by the type of its `config`."""
-    constructor = core.__init__  # type: ignore[misc]
-    annotation = inspect.signature(constructor).parameters["config"].annotation
-    hint = _evaluated(annotation, constructor.__globals__)
-    found: Any = next(each for each in typing.get_args(hint) if dataclasses.is_dataclass(each))
-    return found  # type: ignore[no-any-return]
 
 
 def functions_of_program(function: Callable[..., Any]) -> frozenset[str]:
@@ -91,17 +100,8 @@ def functions_of_program(function: Callable[..., Any]) -> frozenset[str]:
         name
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.annotation is not inspect.Parameter.empty
-        and "Awaitable" in repr(_evaluated(parameter.annotation, space))
+        and "Awaitable" in repr(evaluated(parameter.annotation, space))
     )
-
-
-def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, space)  # noqa: S307 - an annotation of our own
-    except NameError:  # a name that exists for type checkers only
-        return annotation
 
 
 def adapted(
@@ -124,9 +124,17 @@ def _adapt_bound(bound: inspect.BoundArguments, takes: frozenset[str], adapt: Ad
         function = bound.arguments.get(name)
         if callable(function):
             made = adapt(function)
-            if is_orderly(function) and made is not function:
-                orderly(made)
+            if made is not function:
+                functools.update_wrapper(made, function, updated=())
+                if is_orderly(function):
+                    orderly(made)
             bound.arguments[name] = made
+
+
+@functools.cache
+def _arguments_of(core: type) -> Arguments:
+    constructor = core.__init__  # type: ignore[misc]
+    return Arguments(constructor, core.__name__, hidden=HIDDEN)
 
 
 def _sorted_settings(core: type, settings: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -161,6 +169,7 @@ class Life:
         adapt: Adapt,
     ) -> None:
         client, own, rest = _sorted_settings(core, settings)
+        arguments, rest = _arguments_of(core).taken(arguments, rest)
         config = config_class(core)(**own)
         if str(getattr(config, "message_model", "")).endswith("BROADCASTING"):
             client.setdefault("keep_default_instance_name", True)
@@ -229,9 +238,16 @@ def remember(face: object, life: Life, end: Callable[[], None]) -> None:
     forgotten.opened(face, life.what, end)
 
 
-def make_face(core: type, base: type, wrap: Callable[[Member], Any], module: str) -> type:
+def make_face(core: type, base: type, wrap: Callable[[Member], Any], form: Form) -> type:
     """Makes a class that has the public members of the core class, each as `wrap` makes it."""
-    space: dict[str, Any] = {"_core_class": core, "__doc__": core.__doc__, "__module__": module}
+    space: dict[str, Any] = {
+        "_core_class": core,
+        "__doc__": ClassDoc(core, base),
+        "__signature__": ClassSignature(core, base),
+        "__module__": form.module,
+        "start": _of_life(core, base, "start", _STARTS),
+        "shutdown": _of_life(core, base, "shutdown", _ENDS),
+    }
     for member in members(core):
         if member.is_property:
             space[member.name] = property(
@@ -242,7 +258,38 @@ def make_face(core: type, base: type, wrap: Callable[[Member], Any], module: str
         made.__name__ = member.name
         made.__qualname__ = f"{core.__name__}.{member.name}"
         made.__doc__ = member.function.__doc__
-        made.__module__ = module
-        made.__signature__ = inspect.signature(member.function)
+        made.__module__ = form.module
+        made.__signature__ = method_signature(member.function, form, waits=member.waits)
         space[member.name] = made
     return type(core.__name__, (base,), space)
+
+
+def make_iterable(face: Any, form: Form, names: tuple[str, str], step: Callable[..., Any]) -> None:
+    """Lets a class be iterated over: `names` are those of the methods, `step` gives the next."""
+    its = face._core_class.__anext__  # noqa: SLF001 - what it is made of
+    made: Any = step
+    made.__name__, made.__qualname__ = names[1], f"{face.__name__}.{names[1]}"
+    made.__doc__ = its.__doc__
+    made.__signature__ = method_signature(its, form, waits=True)
+
+    def itself(self: Any) -> Any:
+        return self
+
+    itself.__name__, itself.__qualname__ = names[0], f"{face.__name__}.{names[0]}"
+    itself.__annotations__ = {}
+    setattr(face, names[0], itself)
+    setattr(face, names[1], made)
+
+
+def _of_life(core: type, base: type, name: str, more: str) -> Any:
+    """Makes a copy of `start` or `shutdown` that says what it does for this class."""
+    function: Any = getattr(base, name)
+    made: Any = types.FunctionType(
+        function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
+    )
+    its = getattr(core, name, getattr(core, "stop", None))
+    made.__doc__ = f"{inspect.getdoc(its)}\n\n{more}"
+    made.__signature__ = plain_signature(function)
+    made.__annotations__ = function.__annotations__
+    made.__qualname__ = f"{core.__name__}.{name}"
+    return made

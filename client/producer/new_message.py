@@ -3,12 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from txrocketmq.client.base.errors import MessageIllegal
+from txrocketmq.remoting.arguments.arguments import Given, converted_by
+from txrocketmq.remoting.arguments.kinds import Of, Whole, refused, shown
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.properties import check_user_property
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WHOLE: Final = Whole()
+_SWITCH: Final = Of(bool)
+_TEXT: Final = Of(str)
+_DELAYS: Final = {
+    names.DELAY: "delay_level",
+    names.TIMER_DELAY_MS: "delay_ms",
+    names.TIMER_DELIVER_MS: "deliver_at_ms",
+}
+_BODY: Final = Of(bytes, bytearray, memoryview, words="bytes or str")
 
 
 def new_message(  # noqa: PLR0913 - what a message has, by name
@@ -32,48 +47,113 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     5.x brokers; only one of the three can be given. With `wait_for_store=False`, the broker answers
     without waiting for flush and replication, even if it is configured to.
 
-    Raises MessageIllegal for values that brokers could not tell apart or would not accept.
+    Raises MessageIllegal for values that brokers could not tell apart or would not accept, and
+    TypeError for values of a wrong type.
     """
-    data = body.encode() if isinstance(body, str) else bytes(body)
-    message = Message(topic, data, flag)
+    if type(body) is not bytes:
+        body = body.encode() if isinstance(body, str) else bytes(_BODY.take("body", body))
+    if type(topic) is not str:
+        _TEXT.take("topic", topic)
+    if type(flag) is not int:
+        flag = _WHOLE.take("flag", flag)
+    message = Message(topic, body, flag)
     own = message.properties
-    if properties:
-        for name, value in properties.items():
-            try:
-                check_user_property(name, value)
-            except ValueError as error:
-                raise MessageIllegal(str(error)) from None
-            own[name] = value
+    if properties is not None:
+        _set_properties(own, properties)
     if tags is not None:
-        own[names.TAGS] = _word(tags, "tag")
+        own[names.TAGS] = _word("tags", tags, "a str, the one tag of the message")
     if keys != ():
-        key_list = [keys] if isinstance(keys, str) else list(keys)
-        if key_list:
-            own[names.KEYS] = names.KEY_SEPARATOR.join(_word(key, "key") for key in key_list)
+        _set_keys(own, keys)
     if not (delay_level is delay_ms is deliver_at_ms is None):
         _delay(own, delay_level, delay_ms, deliver_at_ms)
     if priority is not None:
-        own[names.PRIORITY] = str(priority)
-    if not wait_for_store:
+        own[names.PRIORITY] = str(_WHOLE.take("priority", priority))
+    if wait_for_store is not True and not _SWITCH.take("wait_for_store", wait_for_store):
         own[names.WAIT] = "false"
     return message
+
+
+def _set_properties(own: dict[str, str], properties: Mapping[str, str]) -> None:
+    if type(properties) is not dict and not isinstance(properties, Mapping):
+        raise refused("properties", "a dict of str to str", properties)
+    for name, value in properties.items():
+        if not isinstance(name, str):
+            raise refused("each name in properties", "str", name)
+        if not isinstance(value, str):
+            raise refused(f"properties[{name!r:.80}]", "str", value)
+        try:
+            check_user_property(name, value)
+        except ValueError as error:
+            raise MessageIllegal(str(error)) from None
+        own[name] = value
+
+
+def _set_keys(own: dict[str, str], keys: Any) -> None:
+    words = "a str or a list of str"
+    if isinstance(keys, str):
+        own[names.KEYS] = _word("keys", keys, words)
+        return
+    if not isinstance(keys, Iterable) or isinstance(keys, (bytes, bytearray, Mapping)):
+        raise refused("keys", words, keys)
+    key_list = list(keys)
+    if key_list:
+        own[names.KEYS] = names.KEY_SEPARATOR.join(_word("keys", key, words) for key in key_list)
 
 
 def _delay(
     own: dict[str, str], delay_level: int | None, delay_ms: int | None, deliver_at_ms: int | None
 ) -> None:
-    delays = {names.DELAY: delay_level, names.TIMER_DELAY_MS: delay_ms,
-              names.TIMER_DELIVER_MS: deliver_at_ms}  # fmt: skip
-    given = {name: value for name, value in delays.items() if value is not None}
+    delays = zip(_DELAYS, (delay_level, delay_ms, deliver_at_ms), strict=True)
+    given = {name: value for name, value in delays if value is not None}
     if len(given) > 1:
         raise MessageIllegal("give one of delay_level, delay_ms and deliver_at_ms, not several")
-    for name, delay in given.items():
+    for name, value in given.items():
+        delay = _WHOLE.take(_DELAYS[name], value)
         if delay < 0:
-            raise MessageIllegal(f"a delay cannot be negative: {delay}")
+            raise MessageIllegal(f"{_DELAYS[name]} cannot be negative, as {delay} is")
         own[name] = str(delay)
 
 
-def _word(text: str, what: str) -> str:
+def _word(name: str, text: str, words: str) -> str:
+    if not isinstance(text, str):
+        raise refused(name, words, text)
     if names.NAME_VALUE_SEPARATOR in text or names.PROPERTY_SEPARATOR in text:
-        raise MessageIllegal(f"the {what} {text!r:.80} has a \\x01 or \\x02, which end properties")
+        raise MessageIllegal(f"{name}: {text!r:.80} has a \\x01 or \\x02, which end properties")
     return text
+
+
+def topic_and_body(function: F) -> F:
+    """Marks a method of a producer that takes a topic and a body in place of a message as well.
+
+    The method itself gets a message; it is made where a program's arguments are checked.
+    """
+    signature = inspect.signature(function)
+    own, message, *others = signature.parameters.values()
+    body = message.replace(name="body", annotation="bytes | str | None", default=None)
+    either = message.replace(annotation="Message | str")
+    made: Any = function
+    made.__signature__ = signature.replace(parameters=[own, either, body, *others])
+    return converted_by(_with_message, message=(str,), body=(bytes, str))(function)
+
+
+def _with_message(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
+    """Makes a message of a topic and a body, if the first argument is a topic."""
+    rest = dict(named)
+    first, *others = arguments or (rest.pop("message", None),)
+    body = others.pop(0) if others else rest.pop("body", None)
+    if misplaced := sorted(rest.keys() & _OF_MESSAGES):
+        name = misplaced[0]
+        raise TypeError(f"{name} is a part of the message: give new_message(..., {name}=...)")
+    if not isinstance(first, str):
+        if body is not None:
+            raise TypeError("body must be left out beside a message: give a topic and a body")
+        return arguments, named
+    if body is None:
+        raise TypeError(
+            f"message must be a Message, or a topic that is followed by a body, not"
+            f" {shown('message', first)} alone"
+        )
+    return (new_message(first, body), *others), rest
+
+
+_OF_MESSAGES: Final = frozenset(inspect.signature(new_message).parameters) - {"topic", "body"}

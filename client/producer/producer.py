@@ -21,6 +21,7 @@ from txrocketmq.client.base.validators import check_group
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook
+from txrocketmq.client.producer.new_message import topic_and_body
 from txrocketmq.client.producer.recall import decode_handle, recall_message
 from txrocketmq.client.producer.request_reply import as_request, reply_to
 from txrocketmq.client.producer.send.attempt import Attempts
@@ -116,6 +117,7 @@ class Producer:
 
     # ----------------------------------------------------------------- sends
 
+    @topic_and_body
     @begun_by("_begin_send")
     async def send(
         self,
@@ -211,6 +213,7 @@ class Producer:
     ) -> Cancellable:
         return self._begin_parcel(settle, self._packer.batch(messages), queue, timeout_ms)
 
+    @topic_and_body
     @begun_by("_begin_send", unless=lambda producer: producer.config.backpressure_enable)
     async def send_async(
         self,
@@ -246,6 +249,7 @@ class Producer:
             sending.addBoth(over)
         return Started(sending)
 
+    @topic_and_body
     @begun_by("_begin_oneway")
     async def send_oneway(
         self,
@@ -289,6 +293,7 @@ class Producer:
 
     # --------------------------------------------------------- ask and answer
 
+    @topic_and_body
     async def request(
         self,
         message: Message,

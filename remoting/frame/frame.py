@@ -108,6 +108,9 @@ class FrameDecoder:
         self._commands_bytes = 0
         self._chunks: list[bytes] = []
         self._wanted_bytes = 8
+        self._unfinished = self._unfinished_noted = 0
+        """The number of the last frame that was unfinished, and of the one noted as such."""
+        self._unfinished_since_ms = 0
         self._rest = b""
         self._rest_at = 0
         """While behind: bytes, and from where on they were not looked at yet."""
@@ -158,6 +161,14 @@ class FrameDecoder:
             self.is_behind = bool(self._commands) or self.held_bytes >= self._wanted_bytes
         else:
             self._keep_rest(self._rest[self._rest_at :] + data if self._rest else data, 0)
+
+    def unfinished_ms(self, steady_ms: int) -> int:
+        """Returns for how long one frame has been unfinished, to within the time between calls."""
+        if not self._chunks:
+            return 0
+        if self._unfinished_noted != self._unfinished:
+            self._unfinished_noted, self._unfinished_since_ms = self._unfinished, steady_ms
+        return steady_ms - self._unfinished_since_ms
 
     def forget_commands(self) -> None:
         """Forgets commands that were given back, which are not to be served any more."""
@@ -210,6 +221,7 @@ class FrameDecoder:
         self._chunks = [data[at:] if at else data]
         self.held_bytes = len(data) - at
         self._wanted_bytes = wanted_bytes
+        self._unfinished += 1
 
 
 def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:

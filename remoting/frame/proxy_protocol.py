@@ -20,6 +20,9 @@ _LINE: Final = b"PROXY"
 _LINE_END: Final = b"\r\n"
 _MAX_LINE_BYTES: Final = 108
 """The length of the longest line, with its end."""
+_MAX_BINARY_BYTES: Final = 4096
+"""The length of the longest binary header; what it adds to the addresses is passed over. It is held
+until it is complete, and anybody may begin one."""
 _SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 _HEAD: Final = fixed(formats.PROXY_HEAD)
 _VERSION: Final = 2
@@ -129,6 +132,8 @@ def _binary(data: bytes) -> ProxyHeader | None:
     if version != _VERSION or command not in (_LOCAL, _PROXY):
         raise FrameError(f"its PROXY header has version {version} and command {command}")
     end = _HEAD.size + length
+    if end > _MAX_BINARY_BYTES:
+        raise FrameError(f"its PROXY header has {end} bytes, of {_MAX_BINARY_BYTES} at most")
     if len(data) < end:
         return None
     if command == _LOCAL or family not in _ADDRESSES:

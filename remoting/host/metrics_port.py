@@ -11,6 +11,7 @@ from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.metrics_config import PROM, exporter_type, labels_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class MetricsPort:
                 " Set another metricsPromExporterPort, or leave metricsExporterType out"
             ) from None
         log.info("metrics are at {host}:{port}", host=host, port=self.port)
+        if warning := open_ports.of_metrics(host, self.port):
+            log.warn("{warning}", warning=warning)
 
     def close(self) -> Deferred[Any] | None:
         """Stops listening; returns a Deferred that fires then, or None if the port was not open."""

@@ -184,18 +184,28 @@ def pick_properties(text: str, names: Iterable[str]) -> dict[str, str]:
 def encode_properties(properties: Mapping[str, str]) -> str:
     r"""Returns the text of the properties, each pair ended by \x02 (as 5.x writes it).
 
-    Values are not checked: callers that take names and values from a user check them first with
-    `check_user_property`.
+    Raises TypeError for a name or a value that is no text. Otherwise they are not checked: callers
+    that take them from a user do that first with `check_user_property`.
     """
-    return "".join([f"{name}\x01{value}\x02" for name, value in properties.items()])
+    if not properties:
+        return ""
+    try:
+        return "\x02".join(map("\x01".join, properties.items())) + "\x02"
+    except TypeError:
+        wrong = [pair for pair in properties.items() if not all(isinstance(x, str) for x in pair)]
+        told = ", ".join(f"{name!r:.80}: {value!r:.80}" for name, value in wrong)
+        raise TypeError(f"properties of a message must be str, not {{{told}}}") from None
 
 
 def check_user_property(name: str, value: str) -> None:
     """Raises ValueError unless a user may set this property (Message.putUserProperty).
 
     The original accepts names and values with separators, which corrupt the text; here they are
-    refused.
+    refused. Raises TypeError for what is no text.
     """
+    for given in (name, value):
+        if not isinstance(given, str):
+            raise TypeError(f"name and value of a property must be str, not {given!r:.80}")
     if name in SYSTEM_PROPERTIES:
         raise ValueError(f"The Property<{name}> is used by system, input another please")
     if not name.strip() or not value.strip():

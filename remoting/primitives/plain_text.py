@@ -7,6 +7,11 @@ A terminal obeys control characters, and whatever begins a line of a log looks l
 from __future__ import annotations
 
 
+def shortened(text: str, most: int) -> str:
+    """Returns a text, or its beginning and how long it is if that is more than `most`."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
 def plain(text: str, keep: str = "") -> str:
     """Returns a text without control characters, which are escaped as in Python.
 

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.settings.unknown_key import MOST_GUESSES, UnknownKey, unknown_keys
+from txrocketmq.remoting.settings.value_text import HIDDEN, all_shown, shown, what_is_wrong
 
 C = TypeVar("C")
 
@@ -38,18 +40,6 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; its text names the key, the value and what is valid."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class UnknownKey:
-    """An unknown key, and the known one that resembles it most."""
-
-    key: str
-    nearest: str | None
-
-    def __str__(self) -> str:
-        hint = f" (did you mean {self.nearest}?)" if self.nearest else ""
-        return f"unknown key {self.key}{hint}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,7 +67,8 @@ class Unserved:
             return
         instead = f"write {self.key}={self.instead} or " if self.instead else ""
         raise ConfigError(
-            f"{self.key}={text}: {self.feature} is not served; {instead}leave the key out"
+            f"{self.key}={shown(self.key, text)}: {self.feature} is not served;"
+            f" {instead}leave the key out"
         )
 
 
@@ -253,9 +244,10 @@ def load_all(
     classes: Sequence[type], values: Mapping[str, str]
 ) -> tuple[list[Any], list[UnknownKey]]:
     """Like `load`, for several classes whose keys are in one file."""
+    _check_texts(values)
     instances = [cls(**_typed(cls, values)) for cls in classes]
     known = {key for cls in classes for key in known_keys(cls)}
-    return instances, [UnknownKey(k, _nearest(k, known)) for k in values if k not in known]
+    return instances, unknown_keys(values, known)
 
 
 def known_keys(cls: type) -> set[str]:
@@ -332,20 +324,23 @@ class Configuration:
         return dict(self._properties)
 
     @property
+    def shown(self) -> dict[str, str]:
+        """Returns the same as `properties`, without the secrets among them."""
+        return all_shown(self._properties)
+
+    @property
     def text(self) -> str:
-        """Returns the properties as the text of a file, sorted by key; made when they change."""
+        """Returns the properties as the text of a file, without secrets, sorted by key; it is made
+        when they change.
+        """
         if self._text is None:
-            self._text = write_properties(dict(sorted(self._properties.items())))
+            self._text = write_properties(dict(sorted(self.shown.items())))
         return self._text
 
     def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
         """Returns those of these keys that nobody knows."""
         known = {each for cls in self._parts for each in known_keys(cls)}
-        unknown = [key for key in values if key not in known]
-        return [
-            UnknownKey(key, _nearest(key, known) if at < _MOST_GUESSES else None)
-            for at, key in enumerate(unknown)
-        ]
+        return unknown_keys(values, known, MOST_GUESSES)
 
     def without_effect(self, values: Iterable[str]) -> list[str]:
         """Returns those of these keys that the original knows and that change nothing here."""
@@ -360,8 +355,10 @@ class Configuration:
         With `at_start`, settings that are not live may change, too. That is for what a server finds
         out while it starts, such as its own address. Raises ConfigError for a value that is not
         valid, for an unknown key, and for a setting that cannot change now, unless it has this
-        value already.
+        value already. What is shown in place of a secret changes nothing.
         """
+        _check_texts(values)
+        values = {key: self._meant(key, text) for key, text in values.items()}
         changed = [
             (part, _changes(part, values, at_start=at_start)) for part in self._parts.values()
         ]
@@ -377,6 +374,11 @@ class Configuration:
             for heard in self.on_change:
                 heard(taken.keys())
         return list(taken)
+
+    def _meant(self, key: str, text: str) -> str:
+        """Returns the value that is meant: whoever writes back what was shown means the secret."""
+        now = self._properties.get(key, "")
+        return now if text == HIDDEN and shown(key, now) == HIDDEN else text
 
     def _is_so(self, key: str, text: str) -> bool:
         """Returns whether a key has this value already, however it is written."""
@@ -441,6 +443,11 @@ def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def _check_texts(values: Mapping[str, str]) -> None:
+    if wrong := what_is_wrong(values):
+        raise ConfigError(wrong)
+
+
 def _checked(spec: dataclasses.Field[Any], key: str, value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = spec.metadata.get("least", 0), spec.metadata.get("most", INT_MAX)
@@ -481,15 +488,3 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return LIST_SEPARATOR.join(value)
     return str(value)
-
-
-_MOST_GUESSES: Final = 2
-"""For how many unknown keys of one change it is looked up which key is meant; each takes 1 ms."""
-
-
-def _nearest(key: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt key needs it
-
-    by_lower = {each.lower(): each for each in sorted(known)}
-    found = get_close_matches(key.lower(), list(by_lower), n=1, cutoff=0.7)
-    return by_lower[found[0]] if found else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a certificate that signs itself; only this needs the package `cryptography`.
+"""Makes a certificate that signs itself; only this uses the package `cryptography`.
 
 Counterpart of Netty's SelfSignedCertificate.
 """
@@ -11,15 +11,20 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+_RSA_BITS: Final = 2048
 _VALID: Final = timedelta(days=36_500)
 
 
-def self_signed(name: str = "localhost") -> bytes:
+def self_signed(name: str = "localhost", *, with_rsa: bool = False) -> bytes:
     """Returns a new private key and a certificate for it, in PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = (
+        rsa.generate_private_key(65_537, _RSA_BITS)
+        if with_rsa
+        else ec.generate_private_key(ec.SECP256R1())
+    )
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     certificate = (

@@ -7,8 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import txrocketmq
 
 LOG_LEVELS: Final = ("debug", "info", "warn", "error")
 LOG_FORMATS: Final = ("text", "json")
@@ -30,8 +34,25 @@ class ServiceOptions:
     """The file that exists while the server is ready; empty for none."""
 
 
+class _PrintVersion(argparse.Action):
+    """Finds the version out when it is wanted, since that takes long."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **named: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **named)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"{parser.prog} {txrocketmq.__version__}\n")
+        parser.exit()
+
+
 def add_service_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options to a parser."""
+    parser.add_argument(
+        "--version",
+        action=_PrintVersion,
+        default=argparse.SUPPRESS,
+        help="Print the version and exit.",
+    )
     group = parser.add_argument_group("Log and readiness")
     group.add_argument(
         "--log-level",

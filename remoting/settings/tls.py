@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.remoting.process.operating_system import private_file
+from txrocketmq.remoting.settings import cipher_suites
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     known_keys,
@@ -35,7 +36,9 @@ _MODES: Final = (DISABLED, PERMISSIVE, ENFORCING)
 _CLIENT_AUTH: Final = ("none", "optional", "require")
 _NOT_IN_FILE: Final = frozenset({"tls.server.mode", "tls.enable", "tls.config.file"})
 """What the original takes from system properties only."""
-_IN_TEST_MODE: Final = frozenset({"server_mode", "enable", "test_mode", "config_file"})
+_IN_TEST_MODE: Final = frozenset(
+    {"server_mode", "enable", "test_mode", "config_file", "ciphers", "protocols"}
+)
 """The fields that count in test mode, too."""
 DEFAULT_FILE: Final = "/etc/rocketmq/tls.properties"
 
@@ -83,10 +86,21 @@ class TlsConfig:
     client_trust_cert_path: str = setting("", java="tls.client.trustCertPath")
     """The file of certificates in PEM by which those of servers are checked; if it is empty, those
     that the system trusts."""
+    client_check_name: bool = setting(False, java="tls.client.checkName")
+    """Whether the certificates of servers that it connects to must also be for the name or address
+    to which it connects; this needs `tls.client.authServer`. The original has no such setting."""
+    ciphers: str = setting("", java="tls.ciphers")
+    """The cipher suites of the connections that it accepts and of those that it opens, separated by
+    commas: Java's names or OpenSSL's. If it is empty, OpenSSL decides. Of the suites of TLS 1.3 all
+    or none can be named. A version of which no suite is named is not spoken."""
+    protocols: str = setting("", java="tls.protocols")
+    """The versions of TLS that are spoken, `TLSv1.2`, `TLSv1.3` or both, separated by a comma; if
+    it is empty, both. Older ones are never spoken."""
 
     def __post_init__(self) -> None:
         _check("tls.server.mode", self.server_mode, _MODES)
         _check("tls.server.need.client.auth", self.server_client_auth, _CLIENT_AUTH)
+        cipher_suites.check(self.ciphers, self.protocols)
         if self.test_mode:
             self._check_that_files_count()
             return
@@ -102,6 +116,28 @@ class TlsConfig:
                 "tls.server.need.client.auth=require: asking for certificates without checking them"
                 " is not served; write tls.server.authClient=true, with tls.server.trustCertPath"
             )
+
+        if self.client_check_name and not self.client_auth_server:
+            raise ConfigError(
+                "tls.client.checkName=true: the name in a certificate says nothing unless the"
+                " certificate is checked; write tls.client.authServer=true as well"
+            )
+
+    @property
+    def keeps_strangers_out(self) -> bool:
+        """Whether only those come in who have a certificate that is trusted."""
+        asks = self.server_auth_client and self.server_client_auth == "require"
+        return asks and not self.test_mode and self.server_mode == ENFORCING
+
+    @property
+    def server_paths(self) -> tuple[str, ...]:
+        """The files that `server_context` reads; some may be empty."""
+        return self.server_cert_path, self.server_key_path, self.server_trust_cert_path
+
+    @property
+    def client_paths(self) -> tuple[str, ...]:
+        """The files that `own_client_context` reads; some may be empty."""
+        return self.client_cert_path, self.client_key_path, self.client_trust_cert_path
 
     def _check_that_files_count(self) -> None:
         """The original takes these settings in test mode as well, and does not do what they say."""
@@ -175,8 +211,9 @@ def server_context(config: TlsConfig) -> ssl.SSLContext:
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
+    cipher_suites.limit(context, config.ciphers, config.protocols)
     if config.test_mode:
-        _show_own(context)
+        _show_own(context, names_suites=bool(config.ciphers))
         return context
     _show(
         context,
@@ -194,13 +231,16 @@ def server_context(config: TlsConfig) -> ssl.SSLContext:
 def own_client_context(config: TlsConfig) -> ssl.SSLContext:
     """Returns what a server needs to open encrypted connections. Raises ConfigError."""
     if config.test_mode:
-        return client_context()
+        return client_context(ciphers=config.ciphers, protocols=config.protocols)
     return client_context(
         trust=("tls.client.trustCertPath", config.client_trust_cert_path),
         certificate=("tls.client.certPath", config.client_cert_path),
         key=("tls.client.keyPath", config.client_key_path),
         password=config.client_key_password,
         checks=config.client_auth_server,
+        checks_name=config.client_check_name,
+        ciphers=config.ciphers,
+        protocols=config.protocols,
     )
 
 
@@ -214,20 +254,26 @@ def client_context(
     key: tuple[str, str] = NOT_GIVEN,
     password: str = "",
     checks: bool = False,
+    checks_name: bool = False,
+    ciphers: str = "",
+    protocols: str = "",
 ) -> ssl.SSLContext:
     """Returns what a client needs to open encrypted connections.
 
     Files are given as the name of their setting, for errors, and their path. If `checks`, servers
-    are checked by the certificates of `trust`, or by those of the system if its path is empty; as
-    in the original not by their host names, for the addresses of a route are seldom in a
-    certificate. Raises ConfigError if a file cannot be used.
+    are checked by the certificates of `trust`, or by those of the system if its path is empty; if
+    `checks_name` as well, also by the name or address that was connected to. The original has no
+    such check, for the addresses of a route are seldom in a certificate. `ciphers` and `protocols`
+    limit what is spoken. Raises ConfigError if a file cannot be used.
     """
     import ssl  # noqa: PLC0415 - likewise
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_RENEGOTIATION  # during which nothing could be written
-    context.check_hostname = False
+    cipher_suites.limit(context, ciphers, protocols)
+    context.check_hostname = False  # which has to come first
     context.verify_mode = ssl.CERT_REQUIRED if checks else ssl.CERT_NONE
+    context.check_hostname = checks and checks_name
     if checks:
         _trust(context, trust)
     if certificate[1]:
@@ -271,15 +317,20 @@ def _readable(setting_name: str, path: str) -> str:
     return path
 
 
-def _show_own(context: ssl.SSLContext) -> None:
-    """Makes a certificate that is used by this process alone."""
+def _show_own(context: ssl.SSLContext, *, names_suites: bool) -> None:
+    """Makes certificates that are used by this process alone.
+
+    There is one for suites with RSA as well if suites are named, which may be all that are.
+    """
     try:
-        from txrocketmq.remoting.settings.self_signed import self_signed  # noqa: PLC0415 - needs an extra
+        # Not at the top: it takes 6 MiB, which servers without encrypted connections save.
+        from txrocketmq.remoting.settings.self_signed import self_signed  # noqa: PLC0415
     except ImportError:
         raise ConfigError(
-            "a certificate can be made only with the package cryptography: pip install"
-            " 'txrocketmq[tls]', or give one with tls.test.mode.enable=false, tls.server.certPath"
-            " and tls.server.keyPath"
+            "a certificate can be made only with the package cryptography, which is missing: pip"
+            " install cryptography, or give one with tls.test.mode.enable=false,"
+            " tls.server.certPath and tls.server.keyPath"
         ) from None
-    with private_file(self_signed()) as path:
-        context.load_cert_chain(path)
+    for made in (self_signed(), self_signed(with_rsa=True)) if names_suites else (self_signed(),):
+        with private_file(made) as path:
+            context.load_cert_chain(path)

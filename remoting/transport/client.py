@@ -112,17 +112,18 @@ class _PeerFactory(Factory):
         return self._make()
 
 
-def _secured_by(tls: ssl.SSLContext) -> Callable[..., TcpPeer]:
+def _secured(tls: Callable[[], ssl.SSLContext], host: str) -> Callable[..., TcpPeer]:
     # Not at the top: whoever does not encrypt does without it.
     from txrocketmq.remoting.transport.tls.secured_peer import SecuredPeer  # noqa: PLC0415
 
-    return partial(SecuredPeer, tls)
+    return partial(SecuredPeer, tls(), host)
 
 
 class Connections:
     """Connections by address; `invoke` and `invoke_oneway` find or open the one they need.
 
-    `seal` sees each request before it leaves. With `tls`, connections are encrypted. After repeated
+    `seal` sees each request before it leaves. With `tls`, connections are encrypted by what it
+    returns when they begin. After repeated
     failures to connect to an address, no attempt is made for a while, which grows with each
     failure; meanwhile requests to this address fail at once.
     """
@@ -133,12 +134,11 @@ class Connections:
         dispatcher: Dispatcher | None = None,
         *,
         seal: Seal | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         self._clock = clock
         self._seal = seal
-        self._kind: Callable[..., TcpPeer] = TcpPeer if tls is None else _secured_by(tls)
-        self._is_secured = tls is not None
+        self._tls = tls
         self.on_connected: Callable[[str], None] | None = None
         """Called with the address of each connection that was opened."""
         self._failures: dict[str, tuple[int, int]] = {}
@@ -276,8 +276,9 @@ class Connections:
             self._connected(address, ConnectError(str(error)))
             return
         endpoint = _endpoint(self._clock.reactor, host, port)
+        kind: Callable[..., TcpPeer] = TcpPeer if self._tls is None else _secured(self._tls, host)
         factory = _PeerFactory(
-            lambda: self._kind(
+            lambda: kind(
                 self._clock,
                 self._serve,
                 self._peer_closed(address),
@@ -287,7 +288,7 @@ class Connections:
             )
         )
         attempt: Deferred[Any] = endpoint.connect(factory)
-        if self._is_secured:
+        if self._tls is not None:
             attempt.addCallback(lambda peer: peer.secured)
         self._attempts[address] = attempt
         self._given_up_ms[address] = self._clock.steady_ms() + CONNECT_TIMEOUT_MS + _LOOK_UP_MS

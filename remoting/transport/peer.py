@@ -79,10 +79,10 @@ class TcpPeer(Protocol):
 
     It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. A
     connection with `choose` may begin with a header that says for whom a load balancer has opened
-    it; that changes `remote_address` only. If the peer `gathers`, everything that is written in one
-    turn of the reactor leaves together. `told_to_go` gets the requests that the peer answers with
-    GO_AWAY. What it shares with other peers is limited by `shared`; without that, its requests are
-    served at once.
+    it; if that is one of the balancers in `shared`, `remote_address` changes, and nothing else. If
+    the peer `gathers`, everything that is written in one turn of the reactor leaves together.
+    `told_to_go` gets the requests that the peer answers with GO_AWAY. What it shares with other
+    peers is limited by `shared`; without that, its requests are served at once.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class TcpPeer(Protocol):
         self._choose = choose
         self._beginning = Beginning()
         self._parked_bytes = 0
-        self._seldom = None if shared is None else shared.seldom
+        self._shared = shared
         self._refused = ""
         """Why the connection was closed, if what the peer has sent is the reason. (The error itself
         would hold the frames it was raised in, and these the peer: memory that comes back late.)"""
@@ -247,6 +247,10 @@ class TcpPeer(Protocol):
             self._reads_noted = self._reads
             self._last_active_ms = steady_ms
         return steady_ms - self._last_active_ms
+
+    def unfinished_ms(self, steady_ms: int) -> int:
+        """Returns for how long a frame has been unfinished for which the peer is read from."""
+        return self._decoder.unfinished_ms(steady_ms) if self._state is OPEN else 0
 
     def expire(self, steady_ms: int) -> None:
         """Fails our requests that have waited too long."""
@@ -387,8 +391,11 @@ class TcpPeer(Protocol):
     def _begin(self, choose: Choose, data: bytes) -> bytes:
         """Has the first bytes choose the outlet; returns what is behind a header."""
         data, header = self._beginning.behind_header(data)
-        if header is not None and header.host:
-            self.remote_address = address_text(header.host, header.port)
+        if header is not None and header.host and self._shared is not None:
+            transport: Any = self.transport
+            host, other = transport.getPeer().host, address_text(header.host, header.port)
+            if self._shared.believes(host, other, self._clock.steady_ms()):
+                self.remote_address = other
         if data:
             self._choose, self._outlet = None, choose(self._outlet, data)
             self._recounts = self._outlet.state_bytes > 0
@@ -469,9 +476,11 @@ class TcpPeer(Protocol):
         if self._state is CLOSING:
             return
         self._refused = str(error)
-        # The text of any other error may contain what the peer has sent, and so be new each time.
+        # The text of other errors may contain what the peer has sent, and so be new each time.
         kind = self._refused if isinstance(error, TlsError) else why
-        more = self._seldom.more(self._clock.steady_ms(), kind) if self._seldom is not None else 0
+        more = (
+            0 if self._shared is None else self._shared.seldom.more(self._clock.steady_ms(), kind)
+        )
         if more is not None:
             log.warn(
                 "closing {peer}: {why}{more}",

@@ -14,8 +14,10 @@ from twisted.logger import Logger
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, code_name
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import MOST_REMARK
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.primitives.plain_text import shortened
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
 USUAL: Final = frozenset(
@@ -72,6 +74,6 @@ class Refusals:
             request=code_name(command.code),
             peer=peer.remote_address,
             code=error.code,
-            why=error.remark,
+            why=shortened(error.remark or "", MOST_REMARK),
             more=and_more(more),
         )

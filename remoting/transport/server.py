@@ -32,13 +32,15 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.limits import ConnectionLimit, file_limit, reserved_files
 from txrocketmq.remoting.host.memory import Peaks, give_back, reserve
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.log_limit import Seldom
+from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
 from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
-from txrocketmq.remoting.transport.strangers import Shared
+from txrocketmq.remoting.transport.strangers import NOBODY, Shared
 from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.remoting.transport.turns import TURN_S, Turns
 
@@ -194,9 +196,11 @@ class RemotingServer:
     """Listens on ports, keeps the peers, and closes those that are idle.
 
     `disconnected(peer, steady_ms)` is called for each peer whose connection has ended. With a
-    `max_idle_ms` of 0 no peer counts as idle. `tls` says which connections may be encrypted.
-    `max_held_bytes` returns how many bytes may be held for all peers together. The time of the
-    reactor and these bytes are shared by the peers of all ports.
+    `max_idle_ms` of 0 no peer counts as idle; one that takes longer for a frame does otherwise.
+    `tls` says which connections may be encrypted. `max_held_bytes` returns how many bytes may be
+    held for all peers together. The time of the reactor and these bytes are shared by the peers of
+    all ports. `balancers` are the addresses of load balancers that are believed when they say for
+    whom a connection is.
 
     When connections have used all the descriptors that they may have (see limits.py), another one
     is accepted and closed at once. Its client sees an error right away and tries again or
@@ -212,10 +216,12 @@ class RemotingServer:
         max_idle_ms: int = MAX_IDLE_MS,
         tls: TlsConfig | None = None,
         max_held_bytes: Callable[[], int] = lambda: MAX_HELD_BYTES,
+        balancers: Networks = NOBODY,
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
-        self.encryption = Encryption(tls or TlsConfig())
+        self._tls = tls or TlsConfig()
+        self.encryption = Encryption(self._tls)
         self.choose: Choose = self.encryption.choose
         """Makes the outlets of connections that are accepted from now on."""
         self._disconnected = disconnected
@@ -228,6 +234,7 @@ class RemotingServer:
             Turns(clock.timer, partial(clock.later, 0), _turn_failed, time.thread_time),
             HeldBytes(max_held_bytes, seldom, clock.steady_ms),
             seldom,
+            balancers,
         )
         self._peaks = Peaks()
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
@@ -242,6 +249,8 @@ class RemotingServer:
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)
         address: Any = listening.getHost()
+        if warning := open_ports.of_requests(interface, address.port, self._tls):
+            log.warn("{warning}", warning=warning)
         return int(address.port)
 
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
@@ -304,6 +313,14 @@ class RemotingServer:
             peer.expire(steady_ms)
             idle_ms = peer.idle_ms(steady_ms)
             if not self._max_idle_ms and peer.state is not CLOSING:
+                continue
+            if peer.unfinished_ms(steady_ms) > self._max_idle_ms:
+                log.info(
+                    "closing {peer}: it has not finished one frame within {s} s",
+                    peer=peer.remote_address,
+                    s=self._max_idle_ms // 1000,
+                )
+                peer.close()
                 continue
             if idle_ms <= (self._max_idle_ms or MAX_IDLE_MS):
                 continue

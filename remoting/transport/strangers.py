@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from txrocketmq.remoting.process.log_limit import Seldom
+from twisted.logger import Logger
+
+from txrocketmq.remoting.primitives.networks import Networks
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 from txrocketmq.remoting.transport.held_bytes import HeldBytes
 from txrocketmq.remoting.transport.turns import Turns
 
@@ -19,10 +22,14 @@ _HTTP: Final = tuple(
     for method in ("GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 )
 _HTTP_ADVICE: Final = "gRPC and HTTP are for a proxy, and metrics have a port of their own"
+NOBODY: Final = Networks()
+"""The load balancers of a server that has none."""
 _STRANGERS: Final = (
     ((b"PRI * HTTP/2",), "HTTP/2", _HTTP_ADVICE),
     (_HTTP, "HTTP", _HTTP_ADVICE),
 )
+
+log = Logger()
 
 
 def stranger(data: bytes) -> str:
@@ -44,3 +51,23 @@ class Shared:
     have sent some."""
     seldom: Seldom
     """Limits how often the log says that peers are closed because of what they have sent."""
+    balancers: Networks = NOBODY
+    """Those who are believed when they say for whom they have opened a connection."""
+
+    def believes(self, host: str, other: str, steady_ms: int) -> bool:
+        """Returns whether a peer at `host` is believed when it says that it speaks for another
+        address; logs if it is not.
+        """
+        if host in self.balancers:
+            return True
+        more = self.seldom.more(steady_ms, Networks)
+        if more is not None:
+            log.warn(
+                "{peer} says that it is a load balancer and speaks for {other}; it is not believed,"
+                " and its requests count as its own. If it is one of yours, add it to"
+                " proxyProtocolFrom{more}",
+                peer=host,
+                other=other,
+                more=and_more(more),
+            )
+        return False

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -86,8 +87,8 @@ class LagListener(StreamingQueryListener):
     now and is replaced as a whole; without `metrics_file`, only the log is written.
     """
 
-    def __init__(self, metrics_file: str | None = None) -> None:
-        self._metrics_file = metrics_file
+    def __init__(self, metrics_file: str | os.PathLike[str] | None = None) -> None:
+        self._metrics_file = None if metrics_file is None else os.fspath(metrics_file)
         self._lock = threading.Lock()
         self._running: dict[str, tuple[str, list[Lag]]] = {}
         """By the id of a run: the name of the query and its lags."""

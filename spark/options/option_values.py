@@ -15,6 +15,9 @@ from txrocketmq.spark.arrow.errors import OptionError
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
+_OF_PYTHON: Final = re.compile(r"\s*[\[({]")
+"""The text of a list or a set of Python, which Spark makes of one that is given as an option."""
+_GROUP: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 _LEAST_MS: Final = 100_000_000_000
 """A time in 1973: a smaller number is in seconds, or is a date written in digits."""
@@ -98,9 +101,18 @@ def text(_option: str, value: str) -> str:
 def names(option: str, value: str) -> tuple[str, ...]:
     """Parses names separated by commas."""
     found = tuple(part.strip() for part in value.split(","))
-    if not all(found):
+    if not all(found) or _OF_PYTHON.match(value):
         raise OptionError.of(option, value, "names separated by commas")
     return tuple(dict.fromkeys(found)) if option == "topic" else found
+
+
+def group(option: str, value: str) -> str:
+    """Returns the name of a group, which has to be one that brokers accept."""
+    stripped = value.strip()
+    if not _GROUP.fullmatch(stripped):
+        valid = "up to 120 letters, digits and characters of % | _ -"
+        raise OptionError.of(option, value, valid)
+    return stripped
 
 
 def column_names(option: str, value: str) -> tuple[str, ...] | None:

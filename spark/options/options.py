@@ -229,7 +229,7 @@ class SourceOptions:
     their CRC-32. `crc`: each body matches its CRC-32. `store`: in addition, consume queues and
     index agree with the log."""
 
-    group: str | None = _option("group", None, Use.LIVE | Use.SINK)
+    group: str | None = _option("group", None, Use.LIVE | Use.SINK, values.group)
     """The consumer group of a read, or the producer group of a write."""
     commit_group_offsets: bool = _option("commitGroupOffsets", default=False, uses=Use.LIVE_STREAM)
     """Whether a stream commits what it has read as the offsets of `group`, so that tools show its

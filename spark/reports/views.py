@@ -8,6 +8,7 @@ machine, and for queries of one's own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -24,14 +25,18 @@ _UNSUPPORTED: Final = f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name
 
 
 def register_views(
-    spark: SparkSession, path: str, *, reports: Sequence[Report] = REPORTS, **options: str
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    reports: Sequence[Report] = REPORTS,
+    **options: str,
 ) -> None:
     """Registers the temporary views that the queries of these reports read, over stores at a path.
 
     `options` are those of `format("rocketmq")`. Each view is read when it is first needed, and then
     kept in Spark's memory and on its disks for further queries, until `spark.catalog.clearCache()`.
     """
-    given = {"storePath": path, **options}
+    given = {"storePath": os.fspath(path), **options}
     check(given)
     register(spark)
     for name, own in asked(given, reports).items():

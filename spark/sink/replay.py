@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from txrocketmq.remoting.arguments.arguments import checked
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@checked
 def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
     """Returns a function for `foreachBatch` that writes each micro-batch once, even if repeated.
 

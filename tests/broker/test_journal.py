@@ -172,3 +172,12 @@ def test_log_files_that_are_deleted_are_told(
     scene.journal.tick()
     deleted = "info log files before offset 4096 were deleted, 4096 bytes: "
     assert said() == [deleted + "they were older than fileReservedTime"]
+
+
+def test_secrets_are_not_told(scene: Scene, said: Said) -> None:
+    key, idle = "metricsGrpcExporterHeader", "without effect here"
+    who = scene.serving(RequestCode.UPDATE_BROKER_CONFIG).remote_address
+    scene.parts.configuration.update({key: "Authorization:hunter2"})
+    assert said() == [
+        f"info settings were changed by UPDATE_BROKER_CONFIG of {who}: {key}=*** ({idle}: {key})"
+    ]

@@ -74,6 +74,7 @@ def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
     [
         ([], {}),
         (["--tls"], {"use_tls": True}),
+        (["--tls-check-name"], {"use_tls": True, "tls_check_name": True}),
         (["--tls-trust-cert", "t.pem"], {"use_tls": True, "tls_trust_cert_path": "t.pem"}),
         (
             ["--tls-cert", "c.pem", "--tls-key", "k.pem"],

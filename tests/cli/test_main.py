@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from txrocketmq.cli.__main__ import COMMANDS, main, module_of, own_version, usage
+import txrocketmq
+from txrocketmq.cli.__main__ import COMMANDS, main, module_of, usage
 
 
 def test_each_command_has_a_module_with_a_main() -> None:
@@ -40,8 +41,8 @@ def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFix
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"txrocketmq {own_version()}\n"
-    assert own_version()[0].isdigit()
+    assert capsys.readouterr().out == f"txrocketmq {txrocketmq.__version__}\n"
+    assert txrocketmq.__version__[0].isdigit()
 
 
 def test_produce_is_another_name_of_send(capsys: pytest.CaptureFixture[str]) -> None:

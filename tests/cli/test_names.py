@@ -141,6 +141,12 @@ def test_a_cluster_that_is_not_there_offers_nothing() -> None:
     assert offered(names.topics, "", "no address") == []
 
 
+def test_servers_whose_names_are_to_be_checked_are_not_asked(server: AServer) -> None:
+    servers = Servers(namesrv=server.address, tls_check_name=True)
+    assert Names(servers).get("topics") == []
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("kept", [b"", b"{}", b"[1]", b'["x", []]', b"\xff"])
 def test_a_cache_that_is_damaged_is_not_used(server: AServer, kept: bytes, tmp_path: Path) -> None:
     known = Names(Servers(namesrv=server.address))

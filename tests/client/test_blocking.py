@@ -112,15 +112,6 @@ def test_functions_of_the_program_run_in_threads_of_their_own() -> None:
     assert len(where) == 2
 
 
-def test_a_coroutine_function_belongs_to_another_face() -> None:
-    async def function(number: int) -> int:
-        return number
-
-    with pytest.raises(TypeError, match="txrocketmq.client.aio takes it"):
-        Made("g", function, **WHERE)
-    assert ReactorThread._shared is None
-
-
 def test_an_iterator() -> None:
     with Made("g", **WHERE) as made:
         assert list(made) == [1, 0]
@@ -164,3 +155,30 @@ def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
         made.never()
     assert made._thread.ask(lambda: made._life.core.cancelled)
     made.shutdown()
+
+
+class Awaiting:
+    """An object that is called as a coroutine function."""
+
+    async def __call__(self, number: int) -> int:
+        return number
+
+
+async def waiting(number: int) -> int:
+    return number
+
+
+@pytest.mark.parametrize(("function", "name"), [(waiting, "waiting"), (Awaiting(), "Awaiting")])
+def test_what_only_waits_has_another_form(function: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name} is a coroutine function: .*aio takes it"):
+        Made("g", function, **WHERE)
+    assert ReactorThread._shared is None
+
+
+def test_wrong_arguments_do_not_reach_the_core() -> None:
+    with Made("g", **WHERE) as made:
+        for call in (made.later, made.quickly, made.begin_quickly, made.double):
+            with pytest.raises(TypeError, match="number must be int, not '5'"):
+                call("5")
+            with pytest.raises(TypeError, match=r"Core\.\w+\(\) needs the argument number"):
+                call()

@@ -203,6 +203,6 @@ def test_consuming_in_order() -> None:
 def test_broadcasting() -> None:
     consumer = compat.PushConsumer("g", message_model=compat.MessageModel.BROADCASTING)
     with pytest.raises(compat.PushConsumerException, match="7 is not a MessageModel"):
-        consumer.set_message_model(7)  # type: ignore[arg-type]
+        consumer.set_message_model(7)
     consumer.start()
     assert Client.made.settings["message_model"] is CoreMessageModel.BROADCASTING

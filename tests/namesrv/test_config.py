@@ -35,7 +35,7 @@ METRICS = """
     metricsExporterType metricsLabel metricsPromExporterHost metricsPromExporterPort
 """.split()
 
-OURS = ["maxBytesHeldForPeers"]
+OURS = ["maxBytesHeldForPeers", "proxyProtocolFrom"]
 
 
 def test_all_keys_of_the_original_are_known() -> None:

@@ -110,3 +110,16 @@ def test_java_options_that_do_not_exist_are_one_sentence(
     assert said == (
         "mqnamesrv: tls.server.mode must be one of disabled, permissive, enforcing, not 'strict'\n"
     )
+
+
+def test_no_secret_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        'initAuthenticationUser={"username":"root","password":"hunter2"}\n'
+        "metricsGrpcExporterHeader=Authorization:hunter2\n"
+    )
+    assert main(["-c", str(path), "-p"]) == 0
+    said = capsys.readouterr()
+    printed = read_properties(said.out)
+    assert printed["initAuthenticationUser"] == printed["metricsGrpcExporterHeader"] == "***"
+    assert "hunter2" not in said.out + said.err

@@ -112,7 +112,8 @@ def reactor() -> MemoryReactorClock:
 
 @pytest.fixture
 def config(tmp_path: Path) -> NamesrvConfig:
-    return NamesrvConfig(kv_config_path=str(tmp_path / "kvConfig.json"), listen_port=9876)
+    path = str(tmp_path / "kvConfig.json")
+    return NamesrvConfig(kv_config_path=path, bind_address="127.0.0.1", listen_port=9876)
 
 
 @pytest.fixture

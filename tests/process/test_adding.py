@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PAGE = ROOT / "docs" / "adding.md"
 PARTS = ("remoting", "namesrv", "broker", "client", "cli", "testing", "spark")
-COPIED = (*PARTS, "tests", "typings", "pyproject.toml")
+COPIED = (*PARTS, "package", "tests", "typings", "pyproject.toml")
 REQUEST, MESSAGE, PART = (
     "Adding a request code", "Adding a kind of message", "Adding a part",
 )  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def client(trust="", own=""):
                           certificate=("own", of(own) if own else ""), key=("own", of(own)))
 
 async def ask(reactor, port, tls):
-    connections = Connections(Clock(reactor), tls=tls)
+    connections = Connections(Clock(reactor), tls=tls and (lambda: tls))
     header = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
     try:
         asked = connections.invoke(f"127.0.0.1:{port}", offset.GET_MAX_OFFSET, header,
@@ -225,6 +227,7 @@ def test_certificates_of_the_files_are_shown_and_demanded(
         "tls.client.keyPassword": PASSWORD,
     }  # fmt: skip
     it = cluster(settings)
+    assert "everybody who reaches" not in it.log("namesrv") + it.log("broker")
     mutual = {
         "use_tls": True, "tls_trust_cert_path": certificate,
         "tls_cert_path": clients[0], "tls_key_path": clients[0],
@@ -245,6 +248,65 @@ def test_certificates_of_the_files_are_shown_and_demanded(
     assert "certificate verify failed" in err
     assert "peer did not return a certificate" in it.log("namesrv")
     assert PASSWORD not in it.log("namesrv") + it.log("broker")
+
+
+@pytest.mark.timeout(240)
+def test_certificates_are_renewed_under_load_and_nobody_notices(
+    cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    """Files are replaced one after the other, as most tools do; between these, they do not fit."""
+    own, key = tmp_path / "own.cert", tmp_path / "own.key"
+    trusted = tmp_path / "trusted.pem"
+    names = ("first", "second", "third")
+    pairs = {name: [Path(each).read_bytes() for each in apart(tmp_path, name)] for name in names}
+    trusted.write_bytes(b"".join(certificate for certificate, _ in pairs.values()))
+
+    def renew(path: Path, data: bytes) -> None:
+        (tmp_path / "new").write_bytes(data)
+        (tmp_path / "new").replace(path)
+
+    for path, data in zip((own, key), pairs["first"], strict=True):
+        renew(path, data)
+    it = cluster(
+        {
+            "tls.server.mode": "enforcing", "tls.test.mode.enable": "false",
+            "tls.server.certPath": str(own), "tls.server.keyPath": str(key),
+            "tls.client.authServer": "true", "tls.client.trustCertPath": str(trusted),
+        }
+    )  # fmt: skip
+
+    def shown() -> set[str]:
+        """What servers show new connections, which are checked by none of ours."""
+        found = set()
+        for address in (it.namesrv, it.broker):
+            host, _, port = address.rpartition(":")
+            found.add(ssl.get_server_certificate((host, int(port)), timeout=DEADLINE_S))
+        return found
+
+    def is_shown(name: str) -> bool:
+        return {each.strip() for each in shown()} == {pairs[name][0].decode().strip()}
+
+    where: dict[str, Any] = {
+        "namesrv_addr": it.namesrv, "use_tls": True, "tls_trust_cert_path": str(trusted),
+    }  # fmt: skip
+    with Producer("load", **where) as producer:
+        sent = 0
+        for before, name in pairwise(names):
+            for path, data in zip((own, key), pairs[name], strict=True):
+                assert is_shown(before)
+                renew(path, data)
+                for number in range(50):
+                    producer.send(new_message("Load", b"%d" % number))
+                    sent += 1
+                with Producer("newcomer", **where) as newcomer:
+                    newcomer.send(new_message("Load", b"from a new connection"))
+            assert is_shown(name)
+        assert sent == 200
+    for server in ("namesrv", "broker"):
+        log = it.log(server)
+        assert "the certificates have changed and cannot be used, those before stay" in log
+        assert "Traceback" not in log
+        assert "no TLS handshake" not in log
 
 
 @pytest.mark.parametrize("server", ["namesrv", "broker", "cli standalone"])

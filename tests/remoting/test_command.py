@@ -38,3 +38,14 @@ def test_an_answer_is_told_with_its_remark() -> None:
 
 def test_unknown_codes_are_told_too() -> None:
     assert str(RemotingCommand(4711)).startswith("request UNKNOWN(4711)")
+
+
+def test_secrets_are_not_told() -> None:
+    fields = {
+        "AccessKey": "someone", "Signature": "hunter2", "SecurityToken": "hunter2",
+        "secretKey": "hunter2", "password": "hunter2", "topic": "T",
+    }  # fmt: skip
+    text = str(RemotingCommand(RequestCode.SEND_MESSAGE, fields))
+    assert "hunter2" not in text
+    assert "AccessKey='someone' Signature=*** " in text
+    assert "topic='T'" in text

@@ -491,3 +491,10 @@ def test_an_answer_that_fits_in_no_frame_is_an_error(monkeypatch: pytest.MonkeyP
     (answer,) = FrameDecoder().receive(b"".join(peer.written))
     assert (answer.code, answer.opaque, answer.body) == (ResponseCode.SYSTEM_ERROR, 7, b"")
     assert "the answer is too long" in (answer.remark or "")
+
+
+@pytest.mark.parametrize("error", [ResponseError(29, "x" * 10_000), ValueError("x" * 10_000)])
+def test_a_remark_has_only_the_beginning_of_a_long_text(scene: Scene, error: Exception) -> None:
+    scene.processor.error = error
+    remark = scene.ask(request())[0].remark or ""
+    assert 1_024 < len(remark) < 1_060

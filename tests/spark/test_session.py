@@ -8,8 +8,9 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from txrocketmq import spark as package
 from txrocketmq.spark.arrow.errors import SparkSourceError
-from txrocketmq.spark.session import session
+from txrocketmq.spark.session import check_session, session
 
 
 class Builder:
@@ -64,3 +65,20 @@ def test_a_session_is_stopped_after_an_error(builder: Builder) -> None:
     with pytest.raises(ImportError, match="no pyarrow"), session("name"):
         raise ImportError("no pyarrow")
     assert builder.stopped
+
+
+class Session:
+    """Has the settings of a session."""
+
+    conf: object = None
+
+
+def test_what_is_no_session_is_refused() -> None:
+    check_session(Session())
+    for call in (package.register, package.check_workers):
+        with pytest.raises(TypeError, match=r"spark must be a SparkSession, not 'local' \(str\)"):
+            call("local")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tasks must be int, not '3'"):
+        package.check_workers(Session(), "3")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="tasks must be at least 1, not 0"):
+        package.check_workers(Session(), 0)  # type: ignore[arg-type]

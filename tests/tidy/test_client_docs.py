@@ -16,15 +16,16 @@ from typing import Any, Final
 
 import pytest
 
+from txrocketmq import client
 from txrocketmq.client import blocking
 from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.faces import names
-from txrocketmq.client.faces.faces import LIFE, config_class, members
+from txrocketmq.client.faces.descriptions import config_class
+from txrocketmq.client.faces.faces import LIFE, members
+from txrocketmq.remoting.settings.field_texts import field_texts
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 
-
-def _texts(field_texts: Callable[[type], dict[str, str]]) -> Iterator[tuple[str, str | None]]:
+def _texts() -> Iterator[tuple[str, str | None]]:
     configs: set[type] = {ClientConfig}
     for name in blocking.__all__:
         if name in names.__all__:
@@ -44,10 +45,8 @@ def _texts(field_texts: Callable[[type], dict[str, str]]) -> Iterator[tuple[str,
             yield f"{config.__name__}.{field.name}", texts.get(field.name)
 
 
-def test_all_of_it_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT)
-    config_page = importlib.import_module("docs.generate_config")
-    everything = list(_texts(config_page.field_texts))
+def test_all_of_it_is_documented() -> None:
+    everything = list(_texts())
     assert len(everything) > 200
     assert [name for name, text in everything if not (text or "").strip()] == []
 
@@ -155,3 +154,26 @@ def test_what_is_not_said_is_seen() -> None:
         "Forgetful.fails: ValueError",
         "Forgetful.waits: what it raises, or that it raises nothing",
     ]
+
+
+def test_the_inside_of_the_client_says_that_it_is_one() -> None:
+    folders = sorted(Path(client.__path__[0]).rglob("*/__init__.py"))
+    assert len(folders) > 10
+    for path in folders:
+        assert "This is the inside of the client" in path.read_text("utf-8"), path
+
+
+PUBLIC: Final = """
+    client client.aio client.compat client.tx spark testing.aio testing.container testing.in_process
+    testing.server
+""".split()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_modules_name_what_is_public(name: str) -> None:
+    module = importlib.import_module(f"txrocketmq.{name}")
+    assert module.__all__
+    assert module.__doc__
+    for each in module.__all__:
+        thing = getattr(module, each)
+        assert thing.__doc__, f"{name}.{each}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -40,7 +41,10 @@ PURE = (
 
 def test_the_layers_hold(root: Path) -> None:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": "typings"}  # links to all parts, in one folder
+    done = subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -124,6 +128,14 @@ def test_the_bare_names_are_refused(root: Path) -> None:
     said = done.stdout.splitlines()
     for part, line in zip(sorted(PARTS), said, strict=True):
         assert f"import txrocketmq.{part}, not {part}" in line
+
+
+def test_the_folder_of_the_package_itself_is_refused(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import package"], cwd=root, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "import txrocketmq, not package" in done.stderr
 
 
 MAY_CATCH_WHAT_IS_COLD = ("broker/store/", "broker/work/patience.py")

@@ -120,9 +120,32 @@ makes a certificate for itself."""
 
 
 @pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
-def test_the_commands_run_from_the_wheel(command: str, environment: Path) -> None:
-    shown = _run([environment / "bin" / command, "--help"], environment.parent)
-    assert shown.startswith(f"Usage: {command}")
+def test_the_commands_run_from_the_wheel(command: str, wheel: Path, environment: Path) -> None:
+    program = environment / "bin" / command
+    assert _run([program, "--help"], environment.parent).startswith(f"Usage: {command}")
+    said = f"{command} {_metadata(wheel)['Version']}\n"
+    assert _run([program, "--version"], environment.parent) == said
+
+
+def test_the_package_tells_of_itself(wheel: Path, environment: Path) -> None:
+    """What somebody sees who has the name of the package only."""
+    python: list[str | Path] = [environment / "bin" / "python"]
+    version = _metadata(wheel)["Version"]
+    said = _run([*python, "-m", "txrocketmq", "--version"], environment.parent)
+    assert said == f"txrocketmq {version}\n"
+    program = "import txrocketmq; help(txrocketmq)"
+    shown = _run([*python, "-c", program], environment.parent)
+    for part in ("txrocketmq.client.aio", "txrocketmq.testing.server", "VERSION", version):
+        assert part in shown
+    said = _run([*python, "-c", "import txrocketmq as t; print(t.__version__)"], environment.parent)
+    assert said == f"{version}\n"
+
+
+def test_the_package_is_imported_at_once(environment: Path) -> None:
+    """Finding out the version takes longer than the import of a small module may."""
+    program = "import sys, txrocketmq; print('importlib.metadata' in sys.modules)"
+    said = _run([environment / "bin" / "python", "-I", "-c", program], environment.parent)
+    assert said == "False\n"
 
 
 def test_the_broker_shows_its_configuration_from_the_wheel(environment: Path) -> None:
@@ -165,6 +188,7 @@ def test_the_wheel_is_complete(wheel: Path, modules: list[Path]) -> None:
     expected = {f"txrocketmq/{module}" for module in modules if str(module) != found_by_spark}
     expected.add(found_by_spark.removeprefix("spark/"))
     expected |= {f"txrocketmq/client/{face}.pyi" for face in ("aio", "blocking", "tx")}
+    expected |= {f"txrocketmq/{name}" for name in ("__init__.py", "__main__.py", "py.typed")}
     expected |= {f"txrocketmq/{part}/py.typed" for part in {module.parts[0] for module in modules}}
     assert expected <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)

@@ -2,10 +2,11 @@
 """Headers of sends that were seen before, which do not have to be decoded again.
 
 Of the dozen fields of a send, two differ from message to message: when it was born, and its
-properties. All others say where it goes and how, and recur thousands of times. So their values are
-looked up together, undecoded; the first message of each such place is decoded and checked as usual.
-This module knows no client and no form of header: which field is which follows from the declaration
-of the header, once for each set of names that clients write.
+properties. So does the signature of a client that has an account, since it covers these two and the
+body; nothing is made of it here. All others say where the message goes and how, and recur thousands
+of times. So their values are looked up together, undecoded; the first message of each such place is
+decoded and checked as usual. This module knows no client and no form of header: which field is
+which follows from the declaration of the header, once for each set of names that clients write.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from txrocketmq.remoting.frame.credentials import SIGNATURE
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 MAX_SHAPES: Final = 256
@@ -43,16 +45,16 @@ class Shape:
     """A set of names that headers have.
 
     `born` and `properties` are the names of the fields that differ from message to message; `rest`
-    returns the values of all others. Joined by NUL these are the key into `places`, since one text
-    is found faster than a dozen. A place of None is known not to be plain. `size` is the number of
-    names, or -1 without names, so that such headers are looked up each time. `parts` has `born`,
-    `properties`, `rest`, `places` and `size`.
+    returns the values of all others but the signature. Joined by NUL these are the key into
+    `places`, since one text is found faster than a dozen. A place of None is known not to be plain.
+    `size` is the number of names, or -1 without names, so that such headers are looked up each
+    time. `parts` has `born`, `properties`, `rest`, `places` and `size`.
     """
 
     __slots__ = ("_separators", "born", "parts", "places", "properties", "rest", "size")
 
     def __init__(self, names: tuple[str, ...], born: str, properties: str) -> None:
-        others = [name for name in names if name not in {born, properties}]
+        others = _recurring(names, born, properties)
         self.born = born
         self.properties = properties
         self.rest: Callable[[Mapping[str, str]], Sequence[str]] = (
@@ -70,6 +72,11 @@ class Shape:
         if len(self.places) >= MAX_PLACES:
             self.places.clear()
         self.places[key] = place
+
+
+def _recurring(names: tuple[str, ...], *varying: str) -> list[str]:
+    """Returns the names of those fields whose values recur."""
+    return [name for name in names if name not in varying and name != SIGNATURE]
 
 
 NO_SHAPE: Final = Shape((), "", "")
@@ -108,6 +115,4 @@ def _shape(names: tuple[str, ...]) -> Shape | None:
             if not found or found[0] is None:
                 return None
             varying.append(found[0])
-    if len(names) <= len(varying):
-        return None
-    return Shape(names, *varying)
+    return Shape(names, *varying) if _recurring(names, *varying) else None

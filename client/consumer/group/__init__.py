@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a member of a group subscribes to, and which queues it gets."""
+"""What a member of a group subscribes to, and which queues it gets.
+
+This is the inside of the client: programs import what is public from txrocketmq.client.
+"""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
+from txrocketmq.remoting.arguments.arguments import checked
 from txrocketmq.remoting.message.allocation import Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 
@@ -20,12 +21,14 @@ T = TypeVar("T")
 _ROOM_SEPARATOR: Final = "@"
 
 
+@checked
 def by_config(own: Collection[MessageQueue]) -> Strategy:
     """Always assigns the same queues, whoever else is in the group."""
     own = list(own)
     return lambda *_: list(own)
 
 
+@checked
 def by_machine_room(rooms: Collection[str]) -> Strategy:
     """Assigns the queues of brokers in these machine rooms; brokers are named "room@broker"."""
     rooms = frozenset(rooms)
@@ -48,6 +51,7 @@ def by_machine_room(rooms: Collection[str]) -> Strategy:
     return share
 
 
+@checked
 def nearby_machine_room(
     inner: Strategy,
     room_of_broker: Callable[[MessageQueue], str],

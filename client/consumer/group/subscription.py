@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 
 from txrocketmq.client.base.validators import check_topic
 from txrocketmq.client.core.instance import ClientInstance
+from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData, build_subscription_data
 from txrocketmq.remoting.protocol.body.heartbeat import CheckClientRequestBody
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
     """An expression and its type, made by `by_tag` or `by_sql`."""

@@ -291,10 +291,10 @@ class Consumption(ABC, Generic[Q]):
         messages: list[MessageExt],
         context: ConsumeContext,
         begun_ms: int,
-        answer: Awaitable[ConsumeStatus | None],
+        answer: Any,
     ) -> None:
         try:
-            status = await answer
+            status = await self._calls.status(answer, ConsumeStatus.RECONSUME_LATER)
         except Exception:  # noqa: BLE001 - whatever it is, the messages come again
             self._log_failed(messages, context)
             status = ConsumeStatus.RECONSUME_LATER
@@ -336,14 +336,12 @@ class Consumption(ABC, Generic[Q]):
         self._statistics.of(process_queue.queue.topic).consumed_in(took_ms)
 
 
-async def _came(batch: _Batch[Any]) -> ConsumeStatus | None:
+async def _came(batch: _Batch[Any]) -> Any:
     """Returns the answer of a listener that a crew has called, or raises what it raised."""
     if batch.error is not None:
         raise batch.error
     answer = batch.answer
-    if answer is None or isinstance(answer, ConsumeStatus):
-        return answer
-    return await answer  # type: ignore[no-any-return]
+    return await answer if hasattr(answer, "__await__") else answer
 
 
 class ConcurrentConsumption(Consumption[ProcessQueue]):

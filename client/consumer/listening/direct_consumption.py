@@ -48,7 +48,7 @@ async def consume_directly(
     remark = None
     try:
         answer = calls.call_unseen([message], context)
-        if answer is not None and not isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):
+        if hasattr(answer, "__await__"):
             answer = await answer
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
         log.failure(
@@ -56,7 +56,10 @@ async def consume_directly(
         )
         result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
     else:
-        result = _RESULTS.get(answer, "CR_RETURN_NULL")
+        if answer is None or isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):
+            result = _RESULTS[answer]
+        else:
+            result, remark = "CR_RETURN_NULL", f"the listener returned {answer!r:.80}, no status"
     return ConsumeMessageDirectlyResult(
         order=is_orderly,
         auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,

@@ -105,7 +105,7 @@ class ConsumeHooks:
         except Exception as error:
             self.end(consuming, None, error)
             raise
-        if answer is not None and not isinstance(answer, Status):
+        if hasattr(answer, "__await__"):
             return self._awaited(consuming, answer)
         self.end(consuming, answer)
         return answer
@@ -140,7 +140,8 @@ class ConsumeHooks:
         """Tells the hooks how the consumption of messages ended."""
         context = consuming.context
         context.status, context.error = status, error
-        context.success = error is None and status not in _FAILED
+        is_valid = status is None or isinstance(status, Status)
+        context.success = error is None and is_valid and status not in _FAILED
         if error is not None:
             context.return_type = ConsumeReturnType.EXCEPTION
         elif is_too_late or self._took_too_long(consuming):

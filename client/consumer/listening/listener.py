@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from twisted.python.threadpool import ThreadPool
 
 from txrocketmq.client.thread.executor import Crew, Elsewhere, Ended, Outbox, ThreadCrew
+from txrocketmq.remoting.arguments.kinds import shown
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 
@@ -92,11 +93,21 @@ Around = Callable[[Callable[[], Any], list[MessageExt], MessageQueue], Any]
 """Makes a call of the listener with these messages, and returns its answer."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", ConsumeStatus, ConsumeOrderlyStatus)
 
 
 def orderly(listener: F) -> F:
-    """Marks a listener, as a decorator, that consumes the messages of each queue in order."""
-    setattr(listener, _ORDERLY, True)
+    """Marks a listener, as a decorator, that consumes the messages of each queue in order.
+
+    Raises TypeError for what is no function, or takes no mark, as a bound method.
+    """
+    try:
+        setattr(listener, _ORDERLY, True)
+    except AttributeError:
+        raise TypeError(
+            f"listener must be a function, not {shown('listener', listener)}: mark the function in"
+            " the class, or give orderly=True to the consumer"
+        ) from None
     return listener
 
 
@@ -133,6 +144,7 @@ class Calls:
         self._pool: ThreadPool | None = None
         self.is_calling = False
         """Whether the listener is being called in the client's own thread at this moment."""
+        self._has_told = False
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
             self._pool = ThreadPool(0, threads, "consume")
 
@@ -185,6 +197,29 @@ class Calls:
         return deferToThreadPool(
             self._clock.reactor, self._pool, self._listener, messages, context
         ).addCallback(_awaited)
+
+    async def status(self, answer: Any, failed: S) -> S | None:
+        """Returns the status that the listener answered with, or waits for it; None is success.
+
+        Any other answer counts as `failed`, as null does in Java. That is logged once, because it
+        will be the same with the next message.
+        """
+        if hasattr(answer, "__await__"):
+            answer = await answer
+        if answer is None or isinstance(answer, type(failed)):
+            return answer
+        if not self._has_told:
+            self._has_told = True
+            valid = type(failed)
+            log.error(
+                "the listener {listener} returned {answer!r:.80}: these messages are delivered"
+                " again, and so are all for which it returns anything but None, which is success,"
+                " or one of {valid}. This is logged once",
+                listener=getattr(self._listener, "__qualname__", self._listener),
+                answer=answer,
+                valid=", ".join(f"{valid.__name__}.{each.name}" for each in valid),
+            )
+        return failed
 
     @staticmethod
     def _rename(messages: Sequence[MessageExt], name_of: Callable[[str], str]) -> None:

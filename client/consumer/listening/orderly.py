@@ -176,7 +176,8 @@ class OrderlyConsumption:
         try:
             answer = self._calls.call(messages, context)
             if answer is not None and not isinstance(answer, ConsumeOrderlyStatus):
-                answer = await answer
+                again = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+                answer = await self._calls.status(answer, again)
         except Exception:  # noqa: BLE001 - whatever it is, the messages come again
             log.failure(
                 "the listener of queue {queue} failed with {count} messages, which will be"

@@ -14,6 +14,7 @@ Java: LocalFileOffsetStore, OffsetSerializeWrapper.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Final
 
@@ -49,10 +50,13 @@ class OffsetSerializeWrapper(Body):
 class LocalOffsets(NotedOffsets):
     """The offsets of one broadcasting group; see the module. `folder` None means the default."""
 
-    def __init__(self, instance: ClientInstance, group: str, folder: Path | None = None) -> None:
+    def __init__(
+        self, instance: ClientInstance, group: str, folder: str | PathLike[str] | None = None
+    ) -> None:
         super().__init__()
         self._clock = instance.clock
-        self.path = (folder or Path.home() / FOLDER) / stable_client_id(instance) / group / FILE
+        place = Path(folder) if folder else Path.home() / FOLDER
+        self.path = place / stable_client_id(instance) / group / FILE
         self._stored: dict[MessageQueue, int] | None = None
         self._turn: DeferredLock = DeferredLock()
 

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One send: which queue, which broker, what is tried again."""
+"""One send: which queue, which broker, what is tried again.
+
+This is the inside of the client: programs import what is public from txrocketmq.client.
+"""

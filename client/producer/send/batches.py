@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from txrocketmq.remoting.arguments.arguments import checked
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.properties import encode_properties
 
@@ -16,6 +17,7 @@ _ENTRY_BYTES: Final = 72
 """What a message costs beside its body and its properties: lengths, and the unique key."""
 
 
+@checked
 def split_batches(
     messages: Iterable[Message], *, max_bytes: int = MAX_BYTES, max_messages: int = MAX_MESSAGES
 ) -> Iterator[list[Message]]:

@@ -18,12 +18,15 @@ from txrocketmq.remoting.transport.tls.tls_outlet import TlsOutlet
 class SecuredPeer(TcpPeer):
     """A peer that can be used once the TLS handshake is over, when `secured` fires with it.
 
+    `host` is the name or address for which its certificate must be, if the context checks that.
+
     `secured` fails with a SendError that says why if there is no handshake.
     """
 
-    def __init__(self, context: ssl.SSLContext, *arguments: Any, **named: Any) -> None:
+    def __init__(self, context: ssl.SSLContext, host: str, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._context = context
+        self._host = host if context.check_hostname else None
         self.secured: Deferred[TcpPeer] = Deferred(self._give_up)
 
     def connectionMade(self) -> None:
@@ -38,7 +41,11 @@ class SecuredPeer(TcpPeer):
 
     def _first_outlet(self, plain: Outlet) -> Outlet:
         self._tls = TlsOutlet(
-            plain, self._context, server_side=False, established=self._is_established
+            plain,
+            self._context,
+            server_side=False,
+            established=self._is_established,
+            host=self._host,
         )
         return self._tls
 

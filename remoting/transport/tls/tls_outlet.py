@@ -34,7 +34,7 @@ class TlsOutlet:
     """One end of a TLS connection, over the outlet `inner`.
 
     What is written before the handshake is over waits for that; then `established` is called. A
-    client has to call `begin` first.
+    client has to call `begin` first; `host` is who the server has to be, if the context checks it.
     """
 
     def __init__(
@@ -44,10 +44,13 @@ class TlsOutlet:
         *,
         server_side: bool,
         established: Callable[[], None] = _nobody,
+        host: str | None = None,
     ) -> None:
         self._inner = inner
         self._came, self._leaves = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._came, self._leaves, server_side=server_side)
+        self._tls = context.wrap_bio(
+            self._came, self._leaves, server_side=server_side, server_hostname=host
+        )
         self._established = established
         self._is_established = self._is_paused = self._has_ended = False
         self._is_deaf = False

@@ -20,6 +20,7 @@ from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.settings.config_file import Configuration, Unserved, known_keys
+from txrocketmq.remoting.settings.value_text import shown
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "settings"
 OTHER_DEFAULTS = {
@@ -77,11 +78,11 @@ def test_a_name_server_shows_every_key_of_the_original(release: str) -> None:
 def says_one_sentence(
     capsys: pytest.CaptureFixture[str], file: Path, promise: Unserved, value: str
 ) -> bool:
-    said = capsys.readouterr()
+    said, what = capsys.readouterr(), shown(promise.key, value)
     return (
         said.out == ""
         and said.err.count("\n") == 1
-        and f": {file}: {promise.key}={value}: {promise.feature} is not served; " in said.err
+        and f": {file}: {promise.key}={what}: {promise.feature} is not served; " in said.err
         and said.err.endswith("leave the key out\n")
     )
 
@@ -133,3 +134,27 @@ def test_what_is_declared_exists(cls: type) -> None:
     keys = [promise.key for promise in promises]
     assert len(set(keys)) == len(keys)
     assert set(keys) <= known_keys(cls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'initAuthenticationUser={"username":"root","password":"hunter2"}',
+        'innerClientAuthenticationCredentials={"accessKey":"root","secretKey":"hunter2"}',
+        "authenticationWhitelist=10,310",
+        "authorizationWhitelist=10",
+        "migrateAuthFromV1Enabled=true",
+        "authenticationProvider=org.example.Provider",
+    ],
+)
+def test_settings_of_accounts_are_not_taken_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """Whoever writes them believes that there are accounts."""
+    file = tmp_path / "broker.conf"
+    file.write_text(text)
+    assert mqbroker(["-c", str(file), "-p"]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "access control is not served; " in said.err
+    assert "hunter2" not in said.err + said.out

@@ -46,6 +46,12 @@ def test_files_are_found_from_any_folder(two: Administered) -> None:
     assert ContextFile.read().get("prod").tls_trust_cert == str(Path.cwd() / "ca.pem")
 
 
+def test_a_context_that_checks_names_encrypts(two: Administered) -> None:
+    assert two.run(main, "add", "strict", "-n", "s:1", "--tls-check-name") == 0
+    two.run(brokers.main, "list", "--context", "strict")
+    assert (two.config.use_tls, two.config.tls_check_name) == (True, True)
+
+
 def test_the_secret_key_is_not_on_the_command_line(
     two: Administered, monkeypatch: pytest.MonkeyPatch
 ) -> None:

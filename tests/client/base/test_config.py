@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from txrocketmq.client.base.config import ClientConfig, ProducerConfig
@@ -40,3 +42,17 @@ def test_keys_come_from_the_environment_and_are_not_shown(monkeypatch: pytest.Mo
     config = ClientConfig()
     assert (config.access_key, config.secret_key) == ("me", "hidden")
     assert "hidden" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "value", "valid"),
+    [
+        (ProducerConfig, "compression_level", 10, "from 0 to 9, not 10"),
+        (ProducerConfig, "retry_times", -1, "from 0 to "),
+        (ProducerConfig, "send_timeout_ms", 0, "from 1 to "),
+        (ClientConfig, "api_timeout_ms", 0, "from 1 to "),
+    ],
+)
+def test_values_out_of_range_are_refused(config: Any, name: str, value: int, valid: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be {valid}"):
+        config(**{name: value})

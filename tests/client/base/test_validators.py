@@ -51,3 +51,21 @@ def test_nobody_sends_to_the_brokers_own_topics() -> None:
     with pytest.raises(MessageIllegal, match="SCHEDULE_TOPIC_XXXX"):
         check_message(Message("SCHEDULE_TOPIC_XXXX", b"x"), 10)
     check_message(Message("TBW102", b"x"), 10)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (Message("T", "text"), "the body of a message must be bytes"),  # type: ignore[arg-type]
+        (Message(5, b"x"), "topic must be str, not 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_was_put_into_a_message_is_examined(message: Message, why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        check_message(message, 1_000)
+
+
+def test_names_are_texts() -> None:
+    with pytest.raises(TypeError, match="group must be str, not 5"):
+        check_group(5)  # type: ignore[arg-type]
+    assert issubclass(MessageIllegal, ValueError)

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.client.consumer.config import LitePullConsumerConfig, PushConsumerConfig
+from txrocketmq.client.consumer.config import (
+    ConsumeFrom,
+    LitePullConsumerConfig,
+    MessageModel,
+    PushConsumerConfig,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +64,32 @@ def test_limits_for_a_topic_are_divided_among_the_queues() -> None:
     shared = PushConsumerConfig(pull_threshold_for_topic=10, pull_threshold_size_for_topic=1_000)
     assert [shared.threshold_for_queue(each) for each in (0, 1, 4, 20)] == [1_000, 10, 2, 1]
     assert shared.threshold_size_for_queue(4) == 250
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("earliest", ConsumeFrom.FIRST_OFFSET),
+        ("Latest", ConsumeFrom.LAST_OFFSET),
+        ("FIRST_OFFSET", ConsumeFrom.FIRST_OFFSET),
+        ("timestamp", ConsumeFrom.TIMESTAMP),
+        ("CONSUME_FROM_LAST_OFFSET", ConsumeFrom.LAST_OFFSET),
+    ],
+)
+def test_where_to_begin_may_be_said_in_words(word: Any, meant: ConsumeFrom) -> None:
+    assert PushConsumerConfig(consume_from=word).consume_from is meant
+    assert LitePullConsumerConfig(consume_from=word).consume_from is meant
+
+
+def wrong(name: str, value: Any) -> Any:
+    return {name: value}
+
+
+def test_other_words_are_refused() -> None:
+    why = "consume_from must be ConsumeFrom .*FIRST_OFFSET or TIMESTAMP.* not 'newest'"
+    with pytest.raises(ValueError, match=why):
+        PushConsumerConfig(**wrong("consume_from", "newest"))
+    with pytest.raises(TypeError, match="consume_concurrency must be int, not '20'"):
+        PushConsumerConfig(**wrong("consume_concurrency", "20"))
+    model: Any = "broadcasting"
+    assert PushConsumerConfig(message_model=model).message_model is MessageModel.BROADCASTING

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from argparse import Namespace
 from functools import partial
 from types import ModuleType
@@ -23,9 +24,9 @@ from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.faces import names
+from txrocketmq.client.faces.descriptions import config_class
 from txrocketmq.client.faces.faces import (
     Life,
-    config_class,
     functions_of_program,
     is_started,
     members,
@@ -132,9 +133,8 @@ def test_each_face_has_every_class_and_every_name(face: ModuleType) -> None:
             its = getattr(made, member.name)
             assert its.__doc__ == member.function.__doc__
             if not member.is_property:
-                assert inspect.signature(its) == inspect.signature(member.function)
-        assert callable(made.start)
-        assert callable(made.shutdown)
+                declared = inspect.signature(member.function)
+                assert inspect.signature(its).parameters == declared.parameters
 
 
 def test_no_class_of_the_core_is_forgotten() -> None:
@@ -176,6 +176,27 @@ def test_settings_find_their_place() -> None:
     assert its.instance.config.instance_name == "n"
     with pytest.raises(TypeError, match="Core has no setting 'sice'; did you mean size?"):
         life(sice=7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "why"),
+    [
+        ((), {}, "Core() needs the argument group"),
+        ((5,), {}, "group must be str, not 5 (int)"),
+        (("g", None, "127.0.0.1:9876"), {}, "Core() takes 2 arguments (group, listener) by posi"),
+        (("g", 5), {}, "listener must be a function that is called with (int) or None, not 5"),
+        (("g", lambda: 1), {}, "listener must be a function that is called with (int), but"),
+        (("g",), {"namesrv_addr": 9876}, "namesrv_addr must be str, not 9876 (int)"),
+    ],
+)
+def test_what_a_life_is_not_made_of(arguments: Any, settings: Any, why: str) -> None:
+    instances = ClientInstances(ReactorClock())
+    with pytest.raises(TypeError, match=re.escape(why)):
+        Life(Core, instances, arguments, settings, lambda function: function)
+
+
+def test_what_is_not_given_may_be_none() -> None:
+    assert life(namesrv_addr=None, unit_name=None).instance.config == ClientConfig()
 
 
 def test_broadcasting_keeps_the_clients_id() -> None:

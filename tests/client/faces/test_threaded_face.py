@@ -26,8 +26,14 @@ def test_what_cannot_start_leaves_no_thread() -> None:
     assert forgotten._open == {}
 
 
+def let_go(made: Any) -> Any:
+    """Returns what was made, when the client's thread has let go of the call that made it."""
+    made._thread.ask(lambda: None)
+    return made
+
+
 def test_one_that_was_never_started_goes_by_itself() -> None:
-    made = Made("g", **WHERE)
+    made = let_go(Made("g", **WHERE))
     assert ReactorThread._shared is not None
     del made
     assert ReactorThread._shared is None
@@ -35,16 +41,16 @@ def test_one_that_was_never_started_goes_by_itself() -> None:
 
 def test_one_that_was_never_started_gives_its_instance_back() -> None:
     """So that another one may have the name, with settings of its own."""
-    keeps_thread = Made("g", **WHERE)
+    keeps_thread = let_go(Made("g", **WHERE))
     instances = keeps_thread._thread.instances
-    made = Made("g", instance_name="named", **WHERE)
+    made = let_go(Made("g", instance_name="named", **WHERE))
     assert instances.count == 2
     del made
     with pytest.raises(TypeError):
         Made(5, 6, 7, 8, instance_name="named", **WHERE)
     with pytest.raises(RuntimeError, match="no group"):
         Made("none", instance_name="named", **WHERE)
-    made = Made("g", instance_name="named", namesrv_addr="127.0.0.1:2")
+    made = let_go(Made("g", instance_name="named", namesrv_addr="127.0.0.1:2"))
     assert instances.count == 2
     del made, keeps_thread
     assert ReactorThread._shared is None

@@ -295,3 +295,18 @@ def test_frames_are_cut_out_of_bytes_without_any_state(
     assert end == ends
     is_looked_at = count < min(most, len(frames)) and len(data) - end >= 8
     assert found == (len(frames[count]) if is_looked_at else 0)
+
+
+def test_how_long_one_frame_is_unfinished_is_known() -> None:
+    frame = b"".join(map(bytes, encode_frame(RemotingCommand(10, body=b"x" * 50))))
+    decoder = FrameDecoder()
+    assert decoder.unfinished_ms(1_000) == 0
+    decoder.receive(frame[:20])
+    assert [decoder.unfinished_ms(now) for now in (2_000, 3_000)] == [0, 1_000]
+    decoder.receive(frame[20:30])
+    assert decoder.unfinished_ms(4_000) == 2_000, "a few more bytes of it change nothing"
+    decoder.receive(frame[30:] + frame[:20])
+    assert decoder.unfinished_ms(5_000) == 0, "it is another one"
+    assert decoder.unfinished_ms(6_000) == 1_000
+    decoder.receive(frame[20:])
+    assert decoder.unfinished_ms(7_000) == 0

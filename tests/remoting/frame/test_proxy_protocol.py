@@ -87,6 +87,8 @@ def test_a_header_may_name_nobody(data: bytes) -> None:
         (binary(0x11, b"short"), "5 bytes of addresses, not 12"),
         (binary(0x11, b"", command=0x11), "version 1 and command 1"),
         (binary(0x11, b"", command=0x22), "version 2 and command 2"),
+        (binary(0x11, bytes(4_081)), "has 4097 bytes, of 4096 at most"),
+        (binary(0x11, bytes(65_535))[:20], "has 65551 bytes, of 4096 at most"),
     ],
 )
 def test_what_is_no_header_is_said(data: bytes, why: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs, formatEvent
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.host.clock import Clock
@@ -73,3 +74,14 @@ print([name for name in ("prometheus_client", "twisted.web.server", "logging.han
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("host", "count"), [("0.0.0.0", 1), ("127.0.0.1", 0)])
+def test_a_port_that_others_reach_is_announced(host: str, count: int) -> None:
+    config = dataclasses.replace(
+        CONFIG, metrics_exporter_type="PROM", metrics_prom_exporter_host=host
+    )
+    with capturedLogs() as events:
+        MetricsPort().open(Clock(MemoryReactorClock()), config, lambda _: _nothing)
+    said = [formatEvent(each) for each in events]
+    assert len([each for each in said if each.startswith("everybody who reaches")]) == count

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,16 @@ def test_decode_never_fails_and_is_stable(text: str) -> None:
     assert all(values)
     assert all(values.values())
     assert decode_properties(encode_properties(values)) == values
+
+
+def test_what_is_no_text_is_not_encoded() -> None:
+    wrong: dict[Any, Any] = {"a": "1", "n": 5, 6: "x"}
+    with pytest.raises(TypeError, match=r"must be str, not \{'n': 5, 6: 'x'\}"):
+        encode_properties(wrong)
+    assert encode_properties({}) == ""
+    for name, value in (("n", 5), (5, "n")):
+        with pytest.raises(TypeError, match="name and value of a property must be str, not 5"):
+            check_user_property(name, value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,3 +240,20 @@ def test_the_text_of_all_settings_is_made_when_they_change() -> None:
     configuration.update({"ratio": "0.7"})
     assert read_properties(configuration.text) == configuration.properties
     assert "ratio=0.7" in configuration.text
+
+
+def test_control_characters_are_refused_everywhere() -> None:
+    why = "contains the control character U+0002: write it without such characters"
+    for values in ({"name": "a\x02b"}, {"nobodyKnows": "a\x02b"}, {"proxy\x02": "1"}):
+        with pytest.raises(ConfigError, match=re.escape(why)):
+            load(Config, values)
+        with pytest.raises(ConfigError, match=re.escape(why)):
+            Configuration([Config()], {}).update(values)
+
+
+def test_secrets_are_kept_and_not_shown() -> None:
+    configuration = Configuration([Config()], {"keyPassword": "hunter2", "other": "7"})
+    assert configuration.properties["keyPassword"] == "hunter2"
+    assert configuration.shown["keyPassword"] == "***"
+    text = read_properties(configuration.text)
+    assert (text["keyPassword"], text["other"]) == ("***", "7")

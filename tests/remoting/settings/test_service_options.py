@@ -5,6 +5,7 @@ import argparse
 
 import pytest
 
+import txrocketmq
 from txrocketmq.remoting.settings.service_options import (
     ServiceOptions,
     add_service_options,
@@ -29,3 +30,11 @@ def test_wrong_usage(wrong: str) -> None:
     with pytest.raises(SystemExit) as ended:
         parsed(wrong)
     assert ended.value.code == 2
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("--version")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.endswith(f" {txrocketmq.__version__}\n")
+    assert txrocketmq.__version__[0].isdigit()

@@ -117,6 +117,7 @@ def test_nothing_about_tls_is_left_for_others() -> None:
     given |= {
         "tls.server.mode": "disabled", "tls.enable": "false", "tls.test.mode.enable": "false",
         "tls.server.authClient": "false", "tls.client.authServer": "false",
+        "tls.client.checkName": "false",
         "tls.server.keyPassword": PASSWORD, "tls.client.keyPassword": PASSWORD,
     }  # fmt: skip
     config, others = load_tls({}, {**given, "brokerName": "a"})
@@ -177,6 +178,10 @@ PATHS = {"tls.server.certPath": "c", "tls.server.keyPath": "k"}
             {"tls.test.mode.enable": "false", **PATHS, "tls.server.need.client.auth": "require"},
             "is not served; write tls.server.authClient=true, with tls.server.trustCertPath$",
         ),
+        (
+            {"tls.test.mode.enable": "false", **PATHS, "tls.client.checkName": "true"},
+            "^tls.client.checkName=true: the name in a certificate says nothing unless",
+        ),
     ],
 )
 def test_what_does_not_exist_or_does_not_fit_is_said(given: dict[str, str], why: str) -> None:
@@ -197,12 +202,14 @@ def test_what_is_not_used_need_not_fit(given: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "key", sorted(TLS_KEYS - {"tls.server.mode", "tls.enable", "tls.test.mode.enable",
-                              "tls.config.file"})
+                              "tls.config.file", "tls.ciphers", "tls.protocols"})
 )  # fmt: skip
 def test_what_counts_without_test_mode_only_is_not_taken_in_silence(key: str) -> None:
     """Somebody who demands certificates of clients must not serve everybody."""
     words = {"tls.server.need.client.auth": "require"}
-    value = words.get(key, "true" if key.rpartition(".")[2].startswith("auth") else "/file.pem")
+    value = words.get(
+        key, "true" if key.rpartition(".")[2].startswith(("auth", "check")) else "/file.pem"
+    )
     why = f"^{key} has no effect while tls.test.mode.enable is true"
     for given in ({key: value}, {key: value, "tls.test.mode.enable": "true"}):
         with pytest.raises(ConfigError, match=why):
@@ -253,7 +260,7 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(ConfigError) as error:
         server_context(TlsConfig())
-    assert "pip install 'txrocketmq[tls]'" in str(error.value)
+    assert "which is missing: pip install cryptography, or " in str(error.value)
     assert "tls.test.mode.enable=false, tls.server.certPath" in str(error.value)
 
 

@@ -30,7 +30,9 @@ class Scene:
         self, dispatcher: Dispatcher | None = None, *, tls: ssl.SSLContext | None = None
     ) -> None:
         self.reactor: Any = MemoryReactorClock()
-        self.connections = Connections(Clock(self.reactor), dispatcher, tls=tls)
+        self.connections = Connections(
+            Clock(self.reactor), dispatcher, tls=None if tls is None else lambda: tls
+        )
         self.outcomes: list[Any] = []
 
     def ask(self, address: str = HERE, timeout_ms: int = 10_000) -> None:

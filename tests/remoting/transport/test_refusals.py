@@ -65,3 +65,11 @@ def test_what_is_usual_is_not_told(said: list[str]) -> None:
         ResponseError(ResponseCode.TOPIC_NOT_EXIST, "no"),
     )
     assert len(said) == 1
+
+
+def test_a_long_reason_is_cut(said: list[str]) -> None:
+    """It repeats what was asked for, which may fill a frame."""
+    error = ResponseError(ResponseCode.NO_PERMISSION, "x" * 10_000)
+    Refusals(Clock(ReactorClock()))(FakePeer(), RemotingCommand(9999), error)
+    assert said[0].endswith("x... (10000 characters)")
+    assert len(said[0]) < 1_200

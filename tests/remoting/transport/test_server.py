@@ -17,6 +17,7 @@ from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
+from txrocketmq.remoting.frame.frame import encode_frame
 from txrocketmq.remoting.host import limits
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.memory import MemoryReserve
@@ -230,11 +231,25 @@ def test_an_idle_peer_that_does_not_read_its_last_answers_is_not_waited_for(scen
 
 
 def test_half_a_frame_a_minute_is_not_idle(scene: Scene) -> None:
-    end = scene.connect()
-    for _ in range(4):
+    end, frame = scene.connect(), b"".join(map(bytes, encode_frame(ask())))
+    for at in range(8):
         scene.pass_s(60)
-        end.protocol.dataReceived(b"\0")
+        end.protocol.dataReceived(frame[20:] if at % 2 else frame[:20])
     assert not end.wire.disconnecting
+
+
+def test_a_frame_that_never_ends_is_not_waited_for(scene: Scene) -> None:
+    """Who sends it byte by byte would hold its place, and what has arrived of it, for ever."""
+    end, frame = scene.connect(), b"".join(map(bytes, encode_frame(ask())))
+    with capturedLogs() as events:
+        for at in range(121):
+            scene.pass_s(1)
+            end.protocol.dataReceived(frame[at : at + 1] if at < 30 else b"")
+            assert not end.wire.disconnecting
+        scene.pass_s(20)
+    assert end.wire.disconnecting
+    said = [formatEvent(each) for each in events]
+    assert said[-1].endswith("it has not finished one frame within 120 s")
 
 
 def test_how_long_is_a_setting() -> None:
@@ -417,3 +432,15 @@ def test_strangers_are_told_of_a_few_times_a_minute(scene: Scene) -> None:
     lines = [text for text in map(formatEvent, events) if "it speaks HTTP" in text]
     assert len(lines) == 6
     assert lines[-1].endswith(" (and 15 more that were not logged)")
+
+
+@pytest.mark.parametrize(("interface", "count"), [("", 1), ("0.0.0.0", 1), ("127.0.0.1", 0)])
+def test_a_port_that_others_reach_is_announced(interface: str, count: int) -> None:
+    clock = Clock(MemoryReactorClock())
+    remoting = RemotingServer(clock)
+    with capturedLogs() as events:
+        remoting.listen(10_911, Dispatcher(Registry(), lambda: 0, lambda: 0), interface)
+    said = [formatEvent(each) for each in events]
+    assert len(said) == count
+    assert all(each.startswith("everybody who reaches port 10911 of 0.0.0.0 ") for each in said)
+    remoting.stop()

@@ -199,3 +199,26 @@ def test_old_log_files_and_their_queues_are_cleaned(parts: Parts, admin: Admin) 
     assert parts.store.min_physical_offset == 65_536
     admin.clean_queues(request(NoHeader()))
     assert set(parts.store.topics()) == {SCHEDULE_TOPIC, "U"}
+
+
+def test_no_secret_is_shown_or_overwritten_by_what_is_shown(parts: Parts, admin: Admin) -> None:
+    """Everybody who reaches the port may ask for the settings."""
+    proxy = '{"0.0.0.0/0":{"addr":"a:1","username":"u","password":"hunter2"}}'
+    assert admin.update(f"socksProxyConfig={proxy}") == "socksProxyConfig has no effect here"
+    shown, version = admin.settings()
+    assert shown["socksProxyConfig"] == "***"
+    assert "hunter2" not in str(shown)
+    assert admin.update("socksProxyConfig=***\nsplitMetadataSize=7") is None
+    assert read_file(admin.path)["socksProxyConfig"] == proxy
+    assert admin.settings()[1].counter == version.counter + 1
+    assert admin.configuration.properties["socksProxyConfig"] == proxy
+
+
+@pytest.mark.parametrize("key", ["regionId", "sendMessageThreadPoolNums"])
+def test_control_characters_are_refused(parts: Parts, admin: Admin, key: str) -> None:
+    """The region becomes a property of each message; these would add others, such as TAGS."""
+    before = admin.settings()
+    with refused(ResponseCode.SYSTEM_ERROR, f"{key} contains the control character U"):
+        admin.update(f"splitMetadataSize=7\n{key}=R\\u0002TAGS\\u0001evil")
+    assert admin.settings() == before
+    assert admin.path.read_text() == FILE

@@ -3,15 +3,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.broker.processors.sends import Sending
+from tests.counted import lines_of
 from txrocketmq.broker.processors.send import send_places as module
 from txrocketmq.broker.processors.send.send_places import Place, Shapes
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Run
+from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
 
@@ -187,3 +191,38 @@ def test_a_level_that_is_no_number_is_refused(
     assert f'For input string: "{level}"' in (answers[0].remark or "")
     assert len(sending.stored()) == 1
     assert not sending.failures
+
+
+def signed(at: int) -> RemotingCommand:
+    """A message of a client with an account, whose signature is like no other's."""
+    fields = {**fields_of(), "AccessKey": "someone"}
+    seal = seal_of("someone", "and-a-secret")
+    assert seal is not None
+    seal(fields, b"body %d" % at)
+    return RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields, b"body %d" % at, opaque=at)
+
+
+def test_a_signature_is_no_part_of_a_place(sending: Sending) -> None:
+    commands = [signed(at) for at in range(5)]
+    assert len({each.ext_fields["Signature"] for each in commands if each.ext_fields}) == 5
+    assert [each.code for each in sending.serve(commands)] == [0] * 5
+    shape = sending.processor._plain.shape
+    assert "someone" in shape.rest(commands[0].ext_fields or {})
+    assert len(shape.places) == 1
+    assert [each.body for each in sending.stored()] == [each.body for each in commands]
+
+
+def test_a_signed_message_takes_no_more_lines_than_one_without_an_account(
+    sending: Sending,
+) -> None:
+    unsigned = [
+        RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields_of(), b"body", opaque=at)
+        for at in range(3)
+    ]
+    taken = []
+    for commands in (unsigned, [signed(at) for at in range(3)]):
+        for each in commands[:2]:  # the first teaches the place
+            sending.serve([each])
+        last = Run(sending.peer, commands[2:], 0, lambda *_: ())
+        taken.append(lines_of(partial(sending.processor.read_sends, last, last.commands, [], [])))
+    assert taken[1] <= taken[0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from txrocketmq.client.consumer.config import PushConsumerConfig
 from txrocketmq.client.consumer.listening.concurrent import (
@@ -16,7 +17,12 @@ from txrocketmq.client.consumer.listening.concurrent import (
     RETRY_MS,
     ConcurrentConsumption,
 )
-from txrocketmq.client.consumer.listening.listener import Calls, ConsumeContext, ConsumeStatus
+from txrocketmq.client.consumer.listening.listener import (
+    Calls,
+    ConsumeContext,
+    ConsumeOrderlyStatus,
+    ConsumeStatus,
+)
 from txrocketmq.client.consumer.listening.statistics import ConsumerStatistics
 from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.thread.executor import Elsewhere, Ended, Outbox, ThreadCrew
@@ -98,6 +104,23 @@ def boom(*_: Any) -> None:
 
 async def later(*_: Any) -> ConsumeStatus:
     return LATER
+
+
+async def true(*_: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("answer", [True, ["done"], true, ConsumeOrderlyStatus.SUCCESS])
+def test_what_is_no_status_comes_again_and_is_logged_once(answer: Any) -> None:
+    scene = Scene()
+    scene.answer = answer
+    with capturedLogs() as logged:
+        scene.pull(1, 2)
+    assert (scene.sent_back, scene.noted) == ([(1, 0), (2, 0)], [2, 3])
+    (event,) = logged
+    assert event["log_level"] is LogLevel.error
+    assert "Scene._listen returned " in formatEvent(event)
+    assert "ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER" in formatEvent(event)
 
 
 @pytest.mark.parametrize("answer", [LATER, boom, later])
@@ -244,6 +267,16 @@ def test_what_fails_with_a_crew_is_sent_back_and_then_done(answer: Any) -> None:
     scene.work()
     assert (scene.calls, scene.sent_back, scene.at_hand.count) == ([[1], [2]], [(1, 0)], 0)
     assert scene.noted[-1] == 3
+
+
+def test_what_is_no_status_comes_again_with_a_crew_and_is_logged_once() -> None:
+    scene = CrewScene()
+    scene.answer = True
+    with capturedLogs() as logged:
+        scene.pull(1, 2)
+        scene.work()
+    assert scene.sent_back == [(1, 0), (2, 0)]
+    assert [event["log_level"] for event in logged] == [LogLevel.error]
 
 
 def test_with_a_crew_the_listener_says_how_many_succeeded() -> None:

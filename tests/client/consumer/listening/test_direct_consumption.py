@@ -43,6 +43,13 @@ def test_what_the_listener_says_is_told(answer: Any, is_orderly: bool, result: s
     assert (told.consume_result, told.order, told.auto_commit) == (result, is_orderly, True)
 
 
+def test_what_is_no_status_is_told() -> None:
+    told = consumed(lambda *_: ["done"])
+    assert (told.consume_result, told.remark) == (
+        "CR_RETURN_NULL", "the listener returned ['done'], no status",
+    )  # fmt: skip
+
+
 def test_an_error_of_the_listener_is_told() -> None:
     def fail(*_: Any) -> None:
         raise OSError("no disk")

@@ -70,6 +70,8 @@ async def boom_later(*_: Any) -> None:
         (boom, False, None, ConsumeReturnType.EXCEPTION),
         (boom_later, False, None, ConsumeReturnType.EXCEPTION),
         (later, False, ConsumeStatus.RECONSUME_LATER, ConsumeReturnType.FAILED),
+        (lambda *_: True, False, True, ConsumeReturnType.FAILED),
+        (lambda *_: ["done"], False, ["done"], ConsumeReturnType.FAILED),
     ],
 )
 def test_a_hook_sees_how_a_listener_ends(

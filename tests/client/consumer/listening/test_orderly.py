@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.listener import (
     Calls,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
+    ConsumeStatus,
 )
 from txrocketmq.client.consumer.listening.orderly import (
     FIRST_LOCK_MS,
@@ -147,6 +149,19 @@ def test_an_error_of_the_listener_is_a_failure() -> None:
     scene.answer = fail
     scene.pull(1)
     assert (scene.calls, scene.noted, scene.at_hand.waiting) == ([[1]], [], 1)
+
+
+def test_what_is_no_status_is_a_failure_and_logged_once() -> None:
+    scene = Scene()
+    scene.answer = ConsumeStatus.CONSUME_SUCCESS
+    with capturedLogs() as logged:
+        scene.pull(1)
+        scene.time.advance(1)
+    assert scene.calls == [[1], [1]]
+    assert scene.noted == []
+    (event,) = logged
+    assert event["log_level"] is LogLevel.error
+    assert "ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT" in formatEvent(event)
 
 
 def test_what_fails_too_often_goes_to_the_retry_topic() -> None:

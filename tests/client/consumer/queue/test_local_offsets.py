@@ -30,6 +30,7 @@ OURS = '{\n\t"offsetTable":{\n\t\t{"brokerName":"broker-a","queueId":0,"topic":"
 def test_the_path_is_that_of_a_java_consumer(scene: Scene, tmp_path: Path) -> None:
     path = LocalOffsets(scene.client, "g", tmp_path).path
     assert path == tmp_path / "10.0.0.9@DEFAULT" / "g" / "offsets.json"
+    assert LocalOffsets(scene.client, "g", str(tmp_path)).path == path
     assert LocalOffsets(scene.client, "g").path.parts[-4] == ".rocketmq_offsets"
 
 

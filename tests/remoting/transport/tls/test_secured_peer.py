@@ -11,10 +11,11 @@ import pytest
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.certificates import certified
-from tests.remoting.transport.scene import HERE, Scene, answer
+from tests.remoting.transport.scene import HERE, WHERE, Scene, answer
 from tests.remoting.transport.secured import VERSIONS, SecuredEnd, client_of, server_of
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ConnectError, SendError
+from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.settings.tls import TlsConfig, client_context, server_context
 from txrocketmq.remoting.transport.client import CONNECT_TIMEOUT_MS
 from txrocketmq.remoting.transport.peer import TcpPeer
@@ -233,3 +234,28 @@ def test_whoever_does_not_encrypt_has_the_usual_peer() -> None:
     scene.accept()
     (peer,) = scene.connections._peers.values()
     assert type(peer) is TcpPeer
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "why"),
+    [
+        ("localhost", "localhost:10911", None),
+        ("broker", "localhost:10911", "not valid for 'localhost'"),
+        ("localhost", HERE, "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+    ],
+)
+def test_the_name_of_a_server_is_checked_on_request(
+    tmp_path: Path, name: str, address: str, why: str | None
+) -> None:
+    own = certified(tmp_path, name)
+    scene = Scene(tls=client_context(trust=("", own), checks=True, checks_name=True))
+    serving = server_context(TlsConfig(test_mode=False, server_cert_path=own, server_key_path=own))
+    scene.connections.invoke(
+        address, offset.GET_MAX_OFFSET, WHERE, b"body", timeout_ms=10_000
+    ).then(scene.outcomes.append)
+    far = accepted(scene, serving)
+    assert len(far.heard) == (why is None)
+    if why is not None:
+        far.end.leave()
+        (error,) = scene.outcomes
+        assert why in str(error)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of arguments where they enter, derived from declared types."""

@@ -118,9 +118,9 @@ class Names:
             config.secret_key,
             config.security_token,
             config.use_tls,
-            config.tls_trust_cert_path,
-            config.tls_cert_path,
-            config.tls_key_path,
+            str(config.tls_trust_cert_path),
+            str(config.tls_cert_path),
+            str(config.tls_key_path),
         )
         return Cluster(config.namesrv_addr, timeout_ms=TIMEOUT_MS, attempts=1, security=security)
 

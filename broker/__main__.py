@@ -26,6 +26,7 @@ from txrocketmq.remoting.settings.config_file import (
     load_all,
     read_file,
 )
+from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
 
@@ -47,31 +48,30 @@ MASTER_ID = 0
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parses the command line of mqbroker."""
-    parser = argparse.ArgumentParser(
-        prog="mqbroker",
-        description="Runs a RocketMQ broker, which stores messages and delivers them.",
+    parser = OptionParser(
+        "mqbroker", "Run a RocketMQ broker, which stores messages and delivers them."
     )
     parser.add_argument(
         "-c",
         "--configFile",
         metavar="FILE",
-        help="the configuration file of the broker, a .properties file",
+        help="The configuration file of the broker, a .properties file.",
     )
     parser.add_argument(
         "-n",
         "--namesrvAddr",
         metavar="ADDR",
-        help="addresses of name servers as HOST:PORT, separated by semicolons (default:"
-        " namesrvAddr of the file, or $NAMESRV_ADDR)",
+        help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        " namesrvAddr of the file, or $NAMESRV_ADDR).",
     )
     parser.add_argument(
-        "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
+        "-p", "--printConfigItem", action="store_true", help="Print all settings and exit."
     )
     parser.add_argument(
         "-m",
         "--printImportantConfig",
         action="store_true",
-        help="print the important settings and exit",
+        help="Print the important settings and exit.",
     )
     add_service_options(parser)
     return parser.parse_args(arguments)

@@ -27,26 +27,29 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Final = {
-    "standalone": Entry("servers.standalone", "run a name server and a broker in one process"),
-    "send": Entry("clients.send", "send messages to a topic"),
-    "tail": Entry("clients.tail", "print the messages of a topic as they arrive"),
-    "consume": Entry(
-        "clients.consume", "receive the messages of a topic as a member of a consumer group"
+    "standalone": Entry("servers.standalone", "Run a name server and a broker in one process."),
+    "send": Entry("clients.send", "Send messages to a topic."),
+    "tail": Entry("clients.tail", "Print the messages of a topic as they arrive."),
+    "consume": Entry("clients.consume", "Receive messages as a member of a consumer group."),
+    "status": Entry("admin.status", "Show brokers, topics and groups, and what is wrong."),
+    "topics": Entry("admin.topics", "List, show, create, change and delete topics."),
+    "groups": Entry("admin.groups", "List, show, create, change and delete consumer groups."),
+    "brokers": Entry("admin.brokers", "List brokers, show their state, change their settings."),
+    "lag": Entry("admin.lag", "Show how far consumer groups have come."),
+    "offsets": Entry("admin.offsets", "Show, reset, set and clone the offsets of consumer groups."),
+    "messages": Entry("admin.messages", "Find messages, and see what became of them."),
+    "dead-letters": Entry(
+        "admin.dead_letters", "List messages that groups gave up, and deliver them again."
     ),
-    "topics": Entry("admin.topics", "list, show, create, change and delete topics"),
-    "groups": Entry("admin.groups", "list, show, create, change and delete consumer groups"),
-    "brokers": Entry("admin.brokers", "list brokers, show their state, and change their settings"),
-    "lag": Entry("admin.lag", "show how far consumer groups have come"),
-    "offsets": Entry("admin.offsets", "show, reset, set and clone the offsets of consumer groups"),
-    "messages": Entry("admin.messages", "find messages, and see what became of them"),
-    "store": Entry("store.store", "check, repair or print the store of a broker"),
-    "ingest": Entry(
-        "spark.ingest", "copy new messages from stores into a Delta table, exactly once"
-    ),
-    "report": Entry("spark.report", "report what stands out in stores and what they contain"),
-    "completion": Entry("completion", "print the script that completes this command in a shell"),
+    "contexts": Entry("admin.contexts", "Name clusters, and choose which of them is used."),
+    "store": Entry("store.store", "Check, repair or print the store of a broker."),
+    "ingest": Entry("spark.ingest", "Copy new messages from stores to a table, exactly once."),
+    "report": Entry("spark.report", "Report what stands out in stores and what they contain."),
+    "completion": Entry("completion", "Print the script that completes this command in a shell."),
 }
-ALIASES: Final = {"produce": "send"}
+ALIASES: Final = {"produce": "send", "dlq": "dead-letters"}
+DEFAULT: Final = "status"
+"""What the command does if it is given no other."""
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
 """The environment variable by which a shell asks how a line may go on (cli/completion.py)."""
 
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if COMPLETE in os.environ:
         answered: int = import_module("txrocketmq.cli.completion").answer()
         return answered
-    first = arguments[0] if arguments else "--help"
+    first = arguments[0] if arguments else DEFAULT
     first = ALIASES.get(first, first)
     if first in ("-h", "--help"):
         print(usage())
@@ -65,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if first in ("-V", "--version"):
         print(f"txrocketmq {txrocketmq.__version__}")
         return 0
+    if first.startswith("-"):  # options alone are those of the overview
+        first, arguments = DEFAULT, [DEFAULT, *arguments]
     if first not in COMMANDS:
         print(_unknown(first), file=sys.stderr)
         return 2
@@ -94,13 +99,18 @@ def _unknown(name: str) -> str:
 
 def usage() -> str:
     """Returns the list of commands."""
-    commands = "\n".join(f"  {name:<12}{what}" for name, (_, what) in COMMANDS.items())
+    width = max(map(len, COMMANDS)) + 2
+    commands = "\n".join(f"  {name:<{width}}{what}" for name, (_, what) in COMMANDS.items())
     return (
-        "usage: txrocketmq COMMAND ...\n\n"
-        "RocketMQ in Python: name server, broker and client.\n\n"
-        f"commands:\n{commands}\n\n"
-        "txrocketmq COMMAND --help explains a command; txrocketmq --version prints the version.\n"
-        "mqnamesrv and mqbroker each run one server, with the original's options."
+        "Usage: txrocketmq [COMMAND] [OPTIONS]\n\n"
+        "  RocketMQ in Python: name server, broker and client.\n\n"
+        "  Without a command, show the cluster: its brokers, topics and groups.\n\n"
+        "Options:\n"
+        "  -V, --version  Show the version and exit.\n"
+        "  -h, --help     Show this message and exit.\n\n"
+        f"Commands:\n{commands}\n\n"
+        "  'txrocketmq COMMAND --help' explains a command. mqnamesrv and mqbroker each\n"
+        "  run one server, with the original's options."
     )
 
 

@@ -6,6 +6,7 @@ No server imports click; neither does the command `txrocketmq` before one of the
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 import sys
@@ -17,52 +18,105 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from txrocketmq.cli.context_file import Context, ContextError, ContextFile, chosen_context
+
 if TYPE_CHECKING:
     from txrocketmq.client.base.config import ClientConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+SERVERS: Final = "Servers"
+"""The heading of the options that say where servers are, and how to connect to them."""
 PATH: Final = click.Path(readable=False)
 """The type of options that are paths, which shells complete. Whether a file can be read is checked
 when it is opened."""
 _JAVA_TIME: Final = "%Y%m%d%H%M%S"
 
 
+class Command(click.Command):
+    """A command whose help has a section of its own for the options that say where servers are."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options, those of `servers_options` last."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], SERVERS: []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                name = SERVERS if isinstance(parameter, _ServersOption) else "Options"
+                sections[name].append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+class _ServersOption(click.Option):
+    """One of the options that all commands of the client have."""
+
+
+class _Group(click.Group):
+    command_class = Command
+
+
 def group(name: str, summary: str) -> click.Group:
     """Returns a command that consists of further commands."""
-    return click.Group(name, help=summary, context_settings=CONTEXT, no_args_is_help=True)
+    return _Group(name, help=summary, context_settings=CONTEXT, no_args_is_help=True)
+
+
+def one_command(name: str, *, epilog: str | None = None) -> Callable[[Callable[..., Any]], Command]:
+    """Returns what makes a function a command without further commands."""
+    return click.command(name, cls=Command, context_settings=CONTEXT, epilog=epilog)
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
     """Where a command finds the servers, and how it connects to them."""
 
-    namesrv: str
-    tls: bool
-    tls_trust_cert: str
-    tls_check_name: bool
-    tls_cert: str
-    tls_key: str
-
-    @property
-    def encrypts(self) -> bool:
-        """Whether connections are encrypted, as each of the options about TLS asks for."""
-        files = self.tls_trust_cert or self.tls_cert or self.tls_key
-        return self.tls or self.tls_check_name or bool(files)
+    namesrv: str | None = None
+    context: str | None = None
+    tls: bool = False
+    tls_trust_cert: str = ""
+    tls_check_name: bool = False
+    tls_cert: str = ""
+    tls_key: str = ""
 
     def config(self) -> ClientConfig:
-        """Returns the settings of a client of these servers."""
-        # Not at the top: a shell that asks for names should not wait for the client.
-        from txrocketmq.client.base.config import ClientConfig
+        """Returns the settings of a client of these servers.
 
-        return ClientConfig(
-            namesrv_addr=self.namesrv,
-            use_tls=self.encrypts,
-            tls_trust_cert_path=self.tls_trust_cert,
-            tls_check_name=self.tls_check_name,
-            tls_cert_path=self.tls_cert,
-            tls_key_path=self.tls_key,
+        Options come before the values of a context. Raises ClickException for a context that cannot
+        be used.
+        """
+        # Not at the top: a shell that asks for names should not wait for the client.
+        from txrocketmq.client.base.config import ClientConfig, namesrv_addr_of_environment
+
+        try:
+            context = chosen_context(self.context, has_address=bool(self.namesrv))
+        except ContextError as error:
+            raise click.ClickException(str(error)) from None
+        if context is None:
+            namesrv = self.namesrv or namesrv_addr_of_environment() or DEFAULT_NAMESRV
+            context = Context(namesrv=namesrv)
+        elif self.namesrv:
+            context = dataclasses.replace(context, namesrv=self.namesrv)
+        files = (
+            self.tls_trust_cert or context.tls_trust_cert,
+            self.tls_cert or context.tls_cert,
+            self.tls_key or context.tls_key,
+        )
+        checks_name = self.tls_check_name or context.tls_check_name
+        config = ClientConfig(
+            namesrv_addr=context.namesrv,
+            use_tls=self.tls or context.tls or checks_name or any(files),
+            tls_trust_cert_path=files[0],
+            tls_check_name=checks_name,
+            tls_cert_path=files[1],
+            tls_key_path=files[2],
+        )
+        if not context.access_key:
+            return config  # with the keys of the environment, if it has any
+        return dataclasses.replace(
+            config, access_key=context.access_key, secret_key=context.secret_key
         )
 
 
@@ -80,41 +134,46 @@ def servers_options(function: F) -> F:
     made: Any = with_servers
     for option in reversed(
         (
-            click.option(
+            _option(
                 "-n",
                 "--namesrv",
                 metavar="ADDR",
-                default=_namesrv,
                 help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
                 f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
             ),
-            click.option("--tls", is_flag=True, help="Encrypt connections to the servers."),
-            click.option(
+            _option(
+                "--context",
+                metavar="NAME",
+                shell_complete=context_names,
+                help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
+                " the current one unless $NAMESRV_ADDR is set).",
+            ),
+            _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
+            _option(
                 "--tls-trust-cert",
                 type=PATH,
                 metavar="FILE",
                 default="",
-                help="Encrypt them, and check servers by the certificates in this PEM file.",
+                help="Certificates (PEM) by which servers are checked; implies --tls.",
             ),
-            click.option(
+            _option(
                 "--tls-check-name",
                 is_flag=True,
-                help="Encrypt them, and check that certificates are for the addresses of the"
-                " servers.",
+                help="Check that certificates are for the addresses of the servers; implies --tls.",
             ),
-            click.option(
+            _option(
                 "--tls-cert",
                 type=PATH,
                 metavar="FILE",
                 default="",
-                help="Encrypt them, and show servers the certificate in this PEM file.",
+                help="Client certificate (PEM) to present to servers; implies --tls.",
             ),
-            click.option(
+            _option(
                 "--tls-key",
                 type=PATH,
                 metavar="FILE",
                 default="",
-                help="The PEM file with the private key of that certificate.",
+                help="Private key (PEM) of the client certificate.",
             ),
         )
     ):
@@ -122,11 +181,23 @@ def servers_options(function: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def _namesrv() -> str:
-    # Not at the top: see above.
-    from txrocketmq.client.base.config import namesrv_addr_of_environment
+def servers_of(ctx: click.Context) -> Servers:
+    """Returns the servers that an unfinished line of a command names."""
+    given = {name: ctx.params.get(name) for name in _SERVERS}
+    return Servers(**{name: value for name, value in given.items() if value is not None})
 
-    return namesrv_addr_of_environment() or DEFAULT_NAMESRV
+
+def _option(*names: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names, cls=_ServersOption, **settings)
+
+
+def context_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Returns the names of contexts that may complete what was typed."""
+    try:
+        known = ContextFile.read().contexts
+    except ContextError:
+        return []
+    return sorted(name for name in known if name.startswith(incomplete))
 
 
 def json_option_of(what: str) -> Callable[[F], F]:

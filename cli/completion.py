@@ -16,17 +16,18 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from txrocketmq.cli.__main__ import ALIASES, COMMANDS, COMPLETE, module_of
-from txrocketmq.cli.command_line import CONTEXT, run
+from txrocketmq.cli.command_line import one_command, run
 
 PROG: Final = "txrocketmq completion"
 
 
-@click.command("completion", context_settings=CONTEXT)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@one_command("completion")
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script that completes txrocketmq in a shell.
+    """Print the script that completes txrocketmq in a SHELL.
 
-    For bash: source <(txrocketmq completion bash)
+    In bash it is used by "source <(txrocketmq completion bash)". Names of topics, groups, brokers
+    and clusters are asked of the cluster that the line names, which has half a second to answer.
     """
     made = get_completion_class(shell)
     assert made is not None

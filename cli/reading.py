@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from itertools import islice
+from typing import Any, Final, Literal, TypeVar
 
 import click
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli.command_line import json_option_of, moment, positive
+from txrocketmq.cli.line_format import Printing
+from txrocketmq.cli.show import message_json, message_line
 from txrocketmq.client.base.errors import NoRoute
-from txrocketmq.client.consumer.pull import Start
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
@@ -23,6 +25,7 @@ from txrocketmq.remoting.primitives.plain_text import plain
 LOOK_AGAIN_MS: Final = 500
 """How many ms pass before a topic that does not exist yet is looked for again."""
 TIMED_OUT: Final = 1
+_LINE_END: Final = "\n"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -57,6 +60,17 @@ def reading_options(beginning: str) -> Callable[[F], F]:
             " was not reached.",
         ),
         json_option_of("message"),
+        click.option(
+            "-f",
+            "--format",
+            "form",
+            type=printing,
+            metavar="FORMAT",
+            help="Print messages in this format, as kcat does, such as '%k: %s\\n': %s body, %k"
+            " keys, %g tag, %h properties, %t topic, %b broker, %p queue, %o offset, %T time of"
+            " storing (ms), %i message id, %S and %K sizes of body and keys (bytes); also \\n,"
+            " \\t and \\xNN.",
+        ),
     )
 
     def add(function: F) -> F:
@@ -65,6 +79,17 @@ def reading_options(beginning: str) -> Callable[[F], F]:
         return function
 
     return add
+
+
+def printing(text: str) -> Printing:
+    """The type of an option that is a format of messages."""
+    try:
+        return Printing(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a format such as '%k: %s\\n': {error}; new messages are followed"
+            " without any option"
+        ) from None
 
 
 def tags(text: str) -> str:
@@ -81,11 +106,24 @@ class Reading:
     """The values of these options."""
 
     topic: str
-    start: Start
+    start: Literal["first", "last"] | int
     tag: str
     count: int | None
     timeout: int | None
     as_json: bool
+    form: Printing | None
+
+    @property
+    def line(self) -> Callable[[MessageExt], str | bytes]:
+        """Returns what makes lines of messages, or text of any form."""
+        if self.form is not None:
+            return self.form
+        return message_json if self.as_json else message_line
+
+    def check(self) -> None:
+        """Raises UsageError for options that are valid each by itself, but not together."""
+        if self.as_json and self.form is not None:
+            raise click.UsageError("--json and --format are both given: choose one")
 
 
 async def once_there(
@@ -116,7 +154,10 @@ class Printer:
     """Prints messages, and calls `enough` when `limit` of them were printed."""
 
     def __init__(
-        self, line: Callable[[MessageExt], str], limit: int | None, steady_ms: Callable[[], int]
+        self,
+        line: Callable[[MessageExt], str | bytes],
+        limit: int | None,
+        steady_ms: Callable[[], int],
     ) -> None:
         self._line = line
         self._limit = limit
@@ -125,16 +166,38 @@ class Printer:
         self.last_ms = steady_ms()
         self.enough: Callable[[], None] = lambda: None
 
-    def show(self, queue: MessageQueue, messages: list[MessageExt]) -> None:
+    @property
+    def is_enough(self) -> bool:
+        """Whether so many messages were printed as are wanted."""
+        return self.shown == self._limit
+
+    def show(self, queue: MessageQueue, messages: Sequence[MessageExt]) -> None:
         """Prints messages of a queue. Raises BrokenPipeError if nobody reads on."""
-        if self._limit is not None:
-            messages = messages[: self._limit - self.shown]
-        self.shown += len(messages)
-        if messages:
+        self.show_all(messages)
+
+    def show_all(self, messages: Iterable[MessageExt]) -> None:
+        """Does the same with messages of any queues."""
+        left = None if self._limit is None else self._limit - self.shown
+        printed = list(islice(messages, left))
+        self.shown += len(printed)
+        if printed:
             self.last_ms = self._steady_ms()
-            print("\n".join(map(self._line, messages)), flush=True)
-        if self.shown == self._limit:
+            print_all(map(self._line, printed))
+        if self.is_enough:
             self.enough()
+
+
+def print_all(texts: Iterable[str | bytes]) -> None:
+    """Prints lines, or bytes as they are; on a terminal no bytes that would control it."""
+    lines: list[str] = []
+    for text in texts:
+        if isinstance(text, str):
+            lines.append(text + _LINE_END)
+        elif sys.stdout.isatty():
+            lines.append(plain(text.decode("utf-8", "replace"), keep="\n\t"))
+        else:
+            sys.stdout.buffer.write(text)
+    print("".join(lines), end="", flush=True)
 
 
 class Silence:

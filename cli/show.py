@@ -50,8 +50,12 @@ def sent_json(result: SendResult) -> str:
 
 def message_line(message: MessageExt) -> str:
     """Returns a message as a line: when and where it was stored, tag, keys, properties, body."""
-    place = f"{plain(message.broker_name or '')}/{message.queue_id}@{message.queue_offset}"
-    return f"{heading(message, place)} {_body_text(message.body)}"
+    return f"{heading(message, place_text(message))} {body_text(message.body)}"
+
+
+def place_text(message: MessageExt) -> str:
+    """Returns where a message is: its broker, its queue, and its offset in the queue."""
+    return f"{plain(message.broker_name or '')}/{message.queue_id}@{message.queue_offset}"
 
 
 def heading(message: MessageExt, place: str) -> str:
@@ -112,7 +116,8 @@ def _own_properties(message: MessageExt) -> dict[str, str]:
     }
 
 
-def _body_text(body: bytes) -> str:
+def body_text(body: bytes) -> str:
+    """Returns a body as text on one line; of one that is not UTF-8, its first bytes."""
     try:
         return plain(body.decode("utf-8"))
     except UnicodeDecodeError:

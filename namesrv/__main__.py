@@ -22,30 +22,30 @@ from txrocketmq.remoting.settings.config_file import (
     load,
     read_file,
 )
+from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parses the command line of mqnamesrv."""
-    parser = argparse.ArgumentParser(
-        prog="mqnamesrv",
-        description="Runs a RocketMQ name server, which tells clients which brokers have a topic.",
+    parser = OptionParser(
+        "mqnamesrv", "Run a RocketMQ name server, which tells clients which brokers have a topic."
     )
     parser.add_argument(
         "-c",
         "--configFile",
         metavar="FILE",
-        help="the configuration file of the name server, a .properties file",
+        help="The configuration file of the name server, a .properties file.",
     )
     parser.add_argument(
-        "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
+        "-p", "--printConfigItem", action="store_true", help="Print all settings and exit."
     )
     parser.add_argument(
         "-n",
         "--namesrvAddr",
         metavar="ADDR",
-        help="accepted without effect, as in the original",
+        help="Accepted without effect, as in the original.",
     )
     add_service_options(parser)
     return parser.parse_args(arguments)

@@ -168,4 +168,4 @@ class BrokerHousekeeping:
 
 
 def _failed(error: Exception) -> None:
-    log.error("what is left of brokers that went cannot be removed: {error!r}", error=error)
+    log.error("the entries of brokers that have left cannot be removed: {error!r}", error=error)

@@ -69,7 +69,7 @@ class Turns:
         if of_peer > MAX_BYTES_OF_PEER or self._all_bytes + size_bytes > MAX_BYTES:
             steps.close()
             raise ResponseError(
-                ResponseCode.SYSTEM_BUSY, "too much waits to be registered: try again later"
+                ResponseCode.SYSTEM_BUSY, "too many registrations are waiting; try again later"
             )
         self._bytes[peer] = of_peer
         self._all_bytes += size_bytes

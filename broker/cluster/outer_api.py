@@ -115,8 +115,8 @@ class NameServers:
         self._due: dict[str, None] = {}
         """The name servers that are to be told everything, in order."""
         self._again: dict[str, tuple[int, int]] = {}
-        """The name servers that did not register us: the steady time of the next attempt, and the
-        pause before it."""
+        """The name servers that refused the registration: the steady time of the next attempt, and
+        the pause before it."""
         self._steady_ms = steady_ms
         self._is_encoding = False
         self._parts: dict[str, list[bytes]] = {}
@@ -334,7 +334,9 @@ class NameServers:
         self._again[address] = self._steady_ms() + pause_ms, pause_ms
         if before is not False:
             why = outcome.remark if isinstance(outcome, Reply) else outcome
-            log.warn("name server {address} did not register us: {why}", address=address, why=why)
+            log.warn(
+                "name server {address} refused the registration: {why}", address=address, why=why
+            )
 
     def _take_order_topics(self, address: str, body: bytes) -> None:
         if not body:

@@ -141,7 +141,7 @@ def _life(clients: Consumers | Producers, name: str) -> Life:
         EXPIRE_MS,
         "forgetting clients",
         lambda _, steady_ms: close_silent(clients.expire(steady_ms)),
-        because="their heartbeats did not come",
+        because="their heartbeats stopped",
     )
     return Life(name, beats=(expire,), forgets=clients.disconnected)
 

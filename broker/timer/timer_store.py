@@ -156,7 +156,7 @@ class TimerStore:
 
     def reset_when_broken(self, now_ms: int) -> None:
         """Moves the broken timer log aside and begins again, as a new wheel has not helped."""
-        self.warnings.append(self._broken("has units that are none"))
+        self.warnings.append(self._broken("has units that are not valid"))
         self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
 
     # --- the wheel from the timer log ---

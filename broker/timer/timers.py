@@ -132,7 +132,7 @@ class Timers(DeliveryEngine):
         try:
             self._go_on(now_ms, steady_ms, is_time_up)
         except OSError as error:  # of the files of a log that is made anew
-            self._warn(f"timer messages stand still: {error}; it is tried again")
+            self._warn(f"timer messages are on hold: {error}; the broker tries again")
             self.reading.pause(steady_ms)
             if self._repair is not None:  # what was made is not all
                 self._repair = self.wheelwork.rebuild(now_ms)

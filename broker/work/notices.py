@@ -74,7 +74,7 @@ def wrong_body(damage: Damage, more: int) -> None:
 def level_stands_still(told: Mishap) -> None:
     """The store refuses a delayed message that is due; it is tried again."""
     log.warn(
-        "delay level {delay_level} stands still: the store takes no message for {topic}: {status}",
+        "delay level {delay_level} is on hold: the store accepts no messages for {topic}: {status}",
         delay_level=told.queue_id + 1,
         topic=told.topic,
         status=told.why,
@@ -230,7 +230,7 @@ def timers_warn(what: str) -> None:
 def timers_stand_still(told: Mishap) -> None:
     """The store refuses a timer message that is due; it is tried again."""
     log.warn(
-        "timer messages stand still: the store takes no message for {topic}: {status}",
+        "timer messages are on hold: the store accepts no messages for {topic}: {status}",
         topic=told.topic,
         status=told.why,
     )

@@ -114,7 +114,8 @@ class Saving:
     def _not_saved(self, error: Exception) -> ResponseError:
         return ResponseError(
             ResponseCode.SYSTEM_ERROR,
-            f"the change counts, but is not saved yet: {self.name} cannot be written: {error}",
+            "the change is in effect, but could not be saved:"
+            f" {self.name} cannot be written: {error}",
         )
 
     def write_now(self) -> None:

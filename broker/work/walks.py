@@ -72,7 +72,7 @@ class Walks:
             walk.close()
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY,
-                f"{MAX_WALKS} requests that look at everything are under way: try again later",
+                f"{MAX_WALKS} full scans are running already; try again later",
             )
         return self._promised(walk, self._begin)
 

@@ -11,15 +11,18 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from txrocketmq.cli import session
+from txrocketmq.cli import names, session
 from txrocketmq.cli.command_line import Servers, json_option_of
-from txrocketmq.cli.tables import json_lines, table_text
+from txrocketmq.cli.tables import json_lines, table_text, terminal_width
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.core.instance import ClientInstance
 
 F = TypeVar("F", bound=Callable[..., Any])
 Work = Callable[[Admin], Awaitable[None]]
 json_option: Final = json_option_of("row")
+topic_argument: Final = click.argument("topic", metavar="TOPIC", shell_complete=names.topics)
+group_argument: Final = click.argument("name", metavar="GROUP", shell_complete=names.groups)
+broker_argument: Final = click.argument("broker", metavar="BROKER", shell_complete=names.brokers)
 
 
 def yes_option(function: F) -> F:
@@ -29,11 +32,21 @@ def yes_option(function: F) -> F:
 
 def place_options(function: F) -> F:
     """Adds the options `--cluster` and `--broker`, which say where something is changed."""
-    cluster = click.option("-c", "--cluster", help="Apply to all masters of this cluster.")
-    broker = click.option(
-        "-b", "--broker", help="Apply to this broker, given by name or HOST:PORT."
-    )
+    cluster = cluster_option("Apply to all masters of this cluster.")
+    broker = broker_option("Apply to this broker, given by name or HOST:PORT.")
     return cluster(broker(function))
+
+
+def cluster_option(text: str) -> Callable[[F], F]:
+    """Returns what adds the option `--cluster`."""
+    return click.option(
+        "-c", "--cluster", metavar="CLUSTER", shell_complete=names.clusters, help=text
+    )
+
+
+def broker_option(text: str) -> Callable[[F], F]:
+    """Returns what adds the option `--broker`."""
+    return click.option("-b", "--broker", metavar="BROKER", shell_complete=names.brokers, help=text)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -44,10 +57,15 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def administrate(servers: Servers, work: Work) -> None:
     """Calls `work` with an admin client; ends the command with its exit code if that fails."""
+    operate(servers, lambda client: work(Admin(client)))
+
+
+def operate(servers: Servers, work: Callable[[ClientInstance], Awaitable[None]]) -> None:
+    """Does the same with the client itself, for what an admin client does not do."""
     context = click.get_current_context()
 
     async def run(client: ClientInstance) -> int:
-        await work(Admin(client))
+        await work(client)
         return 0
 
     code = session.run(context.command_path, servers.config(), run)
@@ -55,13 +73,22 @@ def administrate(servers: Servers, work: Work) -> None:
         context.exit(code)
 
 
-def show(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, as_json: bool) -> None:
-    """Prints a table, as JSON or for a person, who sees the headings even if there are no rows."""
+def show(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    *,
+    as_json: bool,
+    folds: Sequence[str] = (),
+) -> None:
+    """Prints a table, as JSON or for a person, who sees the headings even if there are no rows.
+
+    `folds` are the columns that are folded first if the table is too wide.
+    """
     if as_json:
         if rows:
             print(json_lines(rows), flush=True)
     else:
-        print(table_text(rows, columns), flush=True)
+        print(table_text(rows, columns, folds=folds, width=terminal_width()), flush=True)
 
 
 def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
@@ -70,4 +97,4 @@ def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
         print(json_lines([values]), flush=True)
     else:
         rows = [{"name": name, "value": value} for name, value in values.items()]
-        print(table_text(rows, {"name": "NAME", "value": "VALUE"}), flush=True)
+        show(rows, {"name": "NAME", "value": "VALUE"}, as_json=False)

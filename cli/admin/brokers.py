@@ -5,22 +5,29 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from txrocketmq.cli.admin.admin_command import administrate, json_option, show, show_values
+from txrocketmq.cli.admin.admin_command import (
+    administrate,
+    broker_argument,
+    cluster_option,
+    json_option,
+    show,
+    show_values,
+)
+from txrocketmq.cli.admin.overview import broker_rows
 from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.errors import MQClientError
-from txrocketmq.remoting.errors import RemotingError
 
 PROG: Final = "txrocketmq brokers"
 command = group("brokers", "List brokers, show their state, and change their settings.")
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="List only the brokers of this cluster.")
+@cluster_option("List only the brokers of this cluster.")
 @servers_options
 @json_option
 def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
@@ -30,34 +37,18 @@ def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
     """
 
     async def work(admin: Admin) -> None:
-        rows: list[dict[str, Any]] = []
-        for each in await admin.brokers(cluster):
-            try:
-                stats = await admin.broker_stats(each.address)
-            except (MQClientError, RemotingError):
-                stats = {}
-            rows.append(
-                {
-                    "cluster": each.cluster,
-                    "broker": each.name,
-                    "brokerId": each.broker_id,
-                    "address": each.address,
-                    "version": stats.get("brokerVersionDesc"),
-                    "putTps": _first_number(stats.get("putTps")),
-                    "getTps": _first_number(stats.get("getTransferredTps")),
-                }
-            )
+        rows = await broker_rows(admin, await admin.brokers(cluster))
         columns = {
             "cluster": "CLUSTER", "broker": "BROKER", "brokerId": "ID", "address": "ADDRESS",
             "version": "VERSION", "putTps": "IN/S", "getTps": "OUT/S",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json)
+        show(rows, columns, as_json=as_json, folds=("version", "address"))
 
     administrate(servers, work)
 
 
 @command.command("show")
-@click.argument("broker")
+@broker_argument
 @servers_options
 @json_option
 def show_broker(broker: str, servers: Servers, as_json: bool) -> None:
@@ -73,7 +64,7 @@ def show_broker(broker: str, servers: Servers, as_json: bool) -> None:
 
 
 @command.command("config")
-@click.argument("broker")
+@broker_argument
 @click.option(
     "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change this setting."
 )
@@ -100,17 +91,6 @@ def config(broker: str, pairs: Sequence[tuple[str, str]], servers: Servers, as_j
         show_values(shown, as_json=as_json)
 
     administrate(servers, work)
-
-
-def _first_number(text: str | None) -> float | None:
-    """Returns the first of the three numbers that brokers report, the one over ten seconds.
-
-    The others are those over a minute and ten minutes.
-    """
-    try:
-        return float((text or "").split()[0])
-    except (IndexError, ValueError):
-        return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

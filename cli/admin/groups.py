@@ -11,7 +11,9 @@ import click
 
 from txrocketmq.cli.admin.admin_command import (
     administrate,
+    cluster_option,
     confirm,
+    group_argument,
     json_option,
     place_options,
     show,
@@ -44,7 +46,7 @@ _set: Final = click.option(
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="List only the groups of this cluster.")
+@cluster_option("List only the groups of this cluster.")
 @click.option("-a", "--all", "with_all", is_flag=True, help="Include the groups of the system.")
 @servers_options
 @json_option
@@ -56,14 +58,14 @@ def list_groups(cluster: str | None, with_all: bool, servers: Servers, as_json: 
 
     async def work(admin: Admin) -> None:
         names = await admin.groups(cluster)
-        rows = [{"group": name} for name in names if with_all or not _is_of_system(name)]
+        rows = [{"group": name} for name in names if with_all or not is_system_group(name)]
         show(rows, {"group": "GROUP"}, as_json=as_json)
 
     administrate(servers, work)
 
 
 @command.command("show")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @servers_options
 @json_option
 def show_group(name: str, servers: Servers, as_json: bool) -> None:
@@ -77,14 +79,11 @@ def show_group(name: str, servers: Servers, as_json: bool) -> None:
 
 
 @command.command("consumers")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @servers_options
 @json_option
 def consumers(name: str, servers: Servers, as_json: bool) -> None:
-    """List the connected consumers of GROUP.
-
-    What they subscribe to is shown as well.
-    """
+    """List the connected consumers of GROUP, and their subscriptions."""
 
     async def work(admin: Admin) -> None:
         connection = await admin.consumer_connections(name)
@@ -106,13 +105,13 @@ def consumers(name: str, servers: Servers, as_json: bool) -> None:
             "clientId": "CLIENT", "address": "ADDRESS", "language": "LANGUAGE", "model": "MODEL",
             "subscriptions": "SUBSCRIPTIONS",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json)
+        show(rows, columns, as_json=as_json, folds=("subscriptions", "model", "language"))
 
     administrate(servers, work)
 
 
 @command.command("create")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @_set
 @place_options
 @servers_options
@@ -130,7 +129,7 @@ def create_group(
 
 
 @command.command("update")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @_set
 @place_options
 @servers_options
@@ -153,13 +152,13 @@ def update_group(
 
 
 @command.command("delete")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @click.option(
     "--keep-offsets",
     is_flag=True,
     help="Keep the offsets, so that a group of the same name continues there.",
 )
-@click.option("-c", "--cluster", help="Delete it only in this cluster.")
+@cluster_option("Delete it only in this cluster.")
 @yes_option
 @servers_options
 def delete_group(
@@ -196,7 +195,8 @@ def _settings(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
     return made
 
 
-def _is_of_system(name: str) -> bool:
+def is_system_group(name: str) -> bool:
+    """Returns whether each broker has this group."""
     return name in _SYSTEM or name.startswith(_SYSTEM_PREFIXES)
 
 

@@ -3,23 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.admin.admin_command import administrate, json_option, show
-from txrocketmq.cli.command_line import CONTEXT, Servers, progress, run, servers_options
+from txrocketmq.cli import names
+from txrocketmq.cli.admin.admin_command import (
+    administrate,
+    json_option,
+    show,
+)
+from txrocketmq.cli.command_line import Servers, one_command, progress, run, servers_options
 from txrocketmq.cli.tables import time_text
+from txrocketmq.cli.timeline import at_once
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.errors import GroupOffline, MQClientError
 
 PROG: Final = "txrocketmq lag"
 
 
-@click.command("lag", context_settings=CONTEXT)
-@click.argument("name", metavar="[GROUP]", required=False)
-@click.option("-t", "--topic", help="Show only this topic.")
+@one_command("lag")
+@click.argument("name", metavar="[GROUP]", required=False, shell_complete=names.groups)
+@click.option(
+    "-t", "--topic", metavar="TOPIC", shell_complete=names.topics, help="Show only this topic."
+)
 @servers_options
 @json_option
 def command(name: str | None, topic: str | None, servers: Servers, as_json: bool) -> None:
@@ -29,11 +38,11 @@ def command(name: str | None, topic: str | None, servers: Servers, as_json: bool
     """
 
     async def of_all(admin: Admin) -> None:
-        show(await _all_rows(admin), _ALL, as_json=as_json)
+        show(await _all_rows(admin), ALL_COLUMNS, as_json=as_json, folds=FOLDS)
 
     async def of_one(admin: Admin) -> None:
         assert name is not None
-        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
+        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json, folds=FOLDS)
 
     if topic is not None and name is None:
         raise click.UsageError("--topic needs a GROUP")
@@ -45,7 +54,9 @@ GROUP_COLUMNS: Final = {
     "consumerOffset": "CONSUMED", "lag": "LAG", "inFlight": "IN FLIGHT",
     "lastConsumed": "LAST CONSUMED",
 }  # fmt: skip
-_ALL: Final = {
+FOLDS: Final = ("lastConsumed", "model", "inFlight")
+"""The columns that matter least."""
+ALL_COLUMNS: Final = {
     "group": "GROUP", "consumers": "CONSUMERS", "model": "MODEL", "tps": "OUT/S", "lag": "LAG",
     "inFlight": "IN FLIGHT",
 }  # fmt: skip
@@ -70,15 +81,23 @@ async def group_rows(admin: Admin, group: str, topic: str | None) -> list[dict[s
 
 
 async def _all_rows(admin: Admin) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    names = await admin.groups()
-    with progress("asking for groups", len(names)) as step:
-        for name in names:
-            row = await _row(admin, name)
-            if row is not None:
-                rows.append(row)
-            step(1)
-    return rows
+    known = await admin.groups()
+    with progress("asking for groups", len(known)) as step:
+        return await rows_of_groups(admin, known, step)
+
+
+async def rows_of_groups(
+    admin: Admin, known: Sequence[str], step: Callable[[int], None] = lambda _: None
+) -> list[dict[str, Any]]:
+    """Returns groups as rows, without those that do nothing; `step` is called after each."""
+
+    async def ask(name: str) -> dict[str, Any] | None:
+        row = await _row(admin, name)
+        step(1)
+        return row
+
+    rows = await at_once([partial(ask, name) for name in known])
+    return [row for row in rows if row is not None]
 
 
 async def _row(admin: Admin, group: str) -> dict[str, Any] | None:

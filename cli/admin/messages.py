@@ -3,27 +3,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import click
 
-from txrocketmq.cli.admin.admin_command import administrate, json_option, show
-from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
-from txrocketmq.cli.show import message_json, message_line, sent_json, sent_line
+from txrocketmq.cli import names
+from txrocketmq.cli.admin.admin_command import (
+    administrate,
+    group_argument,
+    json_option,
+    operate,
+    show,
+    topic_argument,
+)
+from txrocketmq.cli.command_line import Servers, group, moment, positive, run, servers_options
+from txrocketmq.cli.show import message_json, message_line, place_text, sent_json, sent_line
 from txrocketmq.cli.tables import time_text
+from txrocketmq.cli.timeline import Span, Timeline, queue_of, spans_from
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.config import TRACE_TOPIC
+from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.core.trace import TraceRecord
-from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
 
 PROG: Final = "txrocketmq messages"
+PAGE: Final = 64
+"""How many messages are printed unless another number is given, and found by key at once: brokers
+give no more in one answer."""
+MOST_BY_KEY: Final = 10_000
+"""How many messages with one key are held in memory."""
+_PAGES_IN_VAIN: Final = 2
+_SECOND_MS: Final = 1_000
 command = group("messages", "Find messages, see what became of them, and have them consumed again.")
 
 
+class Place(NamedTuple):
+    """Where a message is."""
+
+    broker_name: str
+    queue_id: int
+    offset: int
+
+
+def place(text: str) -> Place:
+    """The type of an option that is the place of a message."""
+    match = re.fullmatch(r"(.+)/(\d{1,9})@(\d{1,18})", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not BROKER/QUEUE@OFFSET")
+    return Place(match.group(1), int(match.group(2)), int(match.group(3)))
+
+
 @command.command("view")
-@click.argument("topic")
+@topic_argument
 @click.argument("msg_id", metavar="ID")
 @click.option(
     "--groups",
@@ -54,8 +90,10 @@ def view(topic: str, msg_id: str, with_groups: bool, servers: Servers, as_json: 
 
 
 @command.command("query")
-@click.argument("topic")
-@click.option("-k", "--key", help="Print only messages that were sent with this key.")
+@topic_argument
+@click.option(
+    "-k", "--key", metavar="KEY", help="Print only messages that were sent with this key."
+)
 @click.option(
     "--from",
     "begin_ms",
@@ -75,50 +113,162 @@ def view(topic: str, msg_id: str, with_groups: bool, servers: Servers, as_json: 
 )
 @click.option(
     "--count",
-    type=click.IntRange(1),
-    default=64,
-    show_default=True,
+    type=positive,
+    default=str(PAGE),
     metavar="N",
-    help="Print at most this many messages.",
+    help=f"Stop after N messages, and say so if there are more (default: {PAGE}).",
+)
+@click.option("--all", "every", is_flag=True, help="Do not stop before the last message.")
+@click.option(
+    "--after",
+    type=place,
+    metavar="PLACE",
+    help="Continue after the message at this place, written as it is printed: BROKER/QUEUE@OFFSET.",
 )
 @servers_options
 @json_option
-def find(
-    topic: str,
-    key: str | None,
-    begin_ms: int | None,
-    end_ms: int | None,
-    tag: str | None,
-    count: int,
-    servers: Servers,
-    as_json: bool,
-) -> None:
-    """Print messages of TOPIC, by key or by the time of storing.
+def find(topic: str, servers: Servers, as_json: bool, **given: Any) -> None:
+    """Print messages of TOPIC, by key or by the time of storing, the oldest first.
 
     A TIME is written as for txrocketmq tail --from.
     """
-    if key is None and begin_ms is None:
-        raise click.UsageError("give --key or --from")
-    if key is not None and tag is not None:
-        raise click.UsageError("--key and --tag are both given: choose one")
+    wanted = Wanted(**given)
+    wanted.check()
 
-    async def work(admin: Admin) -> None:
-        if key is not None:
-            found = await admin.messages_by_key(
-                topic, key, begin_ms=begin_ms or 0, end_ms=end_ms, max_messages=count
-            )
+    async def work(client: ClientInstance) -> None:
+        if wanted.key is not None:
+            messages, has_more = await by_key(Admin(client), topic, wanted)
+            _print(messages, as_json=as_json)
+            if has_more:
+                say_more(len(messages), "a greater --count or an earlier --to")
         else:
-            found = await admin.messages_between(
-                topic, begin_ms or 0, end_ms, expression=tag or SUB_ALL, max_messages=count
-            )
-        _print(found, as_json=as_json)
+            line = message_json if as_json else message_line
+            found = between(client, topic, wanted)
+            await print_found(found, wanted.limit, line, lambda last: f"--after {place_text(last)}")
 
-    administrate(servers, work)
+    operate(servers, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which messages of a topic are to be found."""
+
+    key: str | None = None
+    begin_ms: int | None = None
+    end_ms: int | None = None
+    tag: str | None = None
+    count: int = PAGE
+    every: bool = False
+    after: Place | None = None
+
+    def check(self) -> None:
+        """Raises UsageError for options that are valid each by itself, but not together."""
+        if self.key is None and self.begin_ms is None and self.after is None:
+            raise click.UsageError("give --key or --from")
+        if self.key is not None and self.tag is not None:
+            raise click.UsageError("--key and --tag are both given: choose one")
+        if self.key is not None and self.after is not None:
+            raise click.UsageError("--after is for messages by time: with --key, give --count")
+
+    @property
+    def limit(self) -> int | None:
+        """How many messages are printed at most."""
+        return None if self.every else self.count
+
+
+async def between(client: ClientInstance, topic: str, wanted: Wanted) -> AsyncIterator[MessageExt]:
+    """Yields messages by the time of storing. Raises MessageNotFound if none is at --after."""
+    queues = await client.subscribe_queues(topic)
+    begin_ms, last = wanted.begin_ms or 0, None
+    if wanted.after is not None:
+        queue = MessageQueue(topic, wanted.after.broker_name, wanted.after.queue_id)
+        last = await Admin(client).message_at(queue, wanted.after.offset)
+        begin_ms = max(begin_ms, last.store_timestamp)
+    spans = await spans_from(client, queues, begin_ms)
+    if last is not None:
+        before = last.store_timestamp, queue_of(last)
+        spans[before[1]] = Span(last.queue_offset + 1, spans[before[1]].end)
+
+    def wants(message: MessageExt) -> bool:
+        if last is not None and (queue := queue_of(message)) != before[1]:
+            return (message.store_timestamp, queue) > before
+        return message.store_timestamp >= begin_ms
+
+    end_ms = wanted.end_ms
+    timeline = Timeline(
+        client,
+        spans,
+        expression=wanted.tag or SUB_ALL,
+        wants=wants,
+        ends_at=lambda message: end_ms is not None and message.store_timestamp > end_ms,
+    )
+    async for message in timeline.messages():
+        yield message
+
+
+async def by_key(admin: Admin, topic: str, wanted: Wanted) -> tuple[list[MessageExt], bool]:
+    """Returns the newest messages with a key, the oldest first, and whether there are more.
+
+    Brokers give the newest of a time, so many at once as they like. The next page has what is older
+    than the oldest of these; since their index has times in seconds only, some come twice.
+    """
+    most = MOST_BY_KEY if wanted.limit is None else min(wanted.limit, MOST_BY_KEY)
+    found: dict[str, MessageExt] = {}
+    end_ms = wanted.end_ms
+    in_vain = 0
+    while len(found) <= most and in_vain < _PAGES_IN_VAIN:
+        page = await admin.messages_by_key(
+            topic, wanted.key or "", begin_ms=wanted.begin_ms or 0, end_ms=end_ms, max_messages=PAGE
+        )
+        if not page:
+            break
+        known = len(found)
+        found.update((each.offset_msg_id, each) for each in page)
+        in_vain = in_vain + 1 if len(found) == known else 0
+        end_ms = page[0].store_timestamp - (_SECOND_MS if in_vain else 0)
+    messages = sorted(found.values(), key=lambda each: each.store_timestamp)
+    return messages[-most:], len(messages) > most
+
+
+async def print_found(
+    found: AsyncIterator[MessageExt],
+    limit: int | None,
+    line: Callable[[MessageExt], str],
+    how: Callable[[MessageExt], str],
+) -> None:
+    """Prints messages up to the limit, and says how to continue if there are more."""
+    last: MessageExt | None = None
+    count = 0
+    async for message in found:
+        if last is not None and count == limit:
+            sys.stdout.flush()
+            say_more(count, how(last))
+            return
+        print(line(message))
+        last = message
+        count += 1
+    sys.stdout.flush()
+
+
+def say_more(count: int, how: str) -> None:
+    """Says on standard error that there are more messages than were printed."""
+    prog = click.get_current_context().command_path
+    print(
+        f"{prog}: stopped after {count:,} messages, and there are more: continue with {how}, or"
+        " give --all",
+        file=sys.stderr,
+    )
 
 
 @command.command("trace")
 @click.argument("msg_id", metavar="ID")
-@click.option("--trace-topic", default=TRACE_TOPIC, show_default=True)
+@click.option(
+    "--trace-topic",
+    default=TRACE_TOPIC,
+    metavar="TOPIC",
+    shell_complete=names.topics,
+    help=f"The topic to which clients write traces (default: {TRACE_TOPIC}).",
+)
 @servers_options
 @json_option
 def trace(msg_id: str, trace_topic: str, servers: Servers, as_json: bool) -> None:
@@ -140,9 +290,15 @@ def trace(msg_id: str, trace_topic: str, servers: Servers, as_json: bool) -> Non
 
 
 @command.command("resend")
-@click.argument("topic")
+@topic_argument
 @click.argument("msg_id", metavar="ID")
-@click.option("--to", "to_topic", metavar="TOPIC", help="Send it to this topic instead.")
+@click.option(
+    "--to",
+    "to_topic",
+    metavar="TOPIC",
+    shell_complete=names.topics,
+    help="Send it to this topic instead.",
+)
 @servers_options
 @json_option
 def resend(topic: str, msg_id: str, to_topic: str | None, servers: Servers, as_json: bool) -> None:
@@ -159,9 +315,9 @@ def resend(topic: str, msg_id: str, to_topic: str | None, servers: Servers, as_j
 
 
 @command.command("deliver")
-@click.argument("topic")
+@topic_argument
 @click.argument("msg_id", metavar="ID")
-@click.argument("name", metavar="GROUP")
+@group_argument
 @click.argument("client_id", metavar="CLIENT")
 @servers_options
 @json_option

@@ -8,8 +8,18 @@ from typing import Final
 
 import click
 
-from txrocketmq.cli.admin.admin_command import administrate, confirm, json_option, show, yes_option
-from txrocketmq.cli.admin.lag import GROUP_COLUMNS, group_rows
+from txrocketmq.cli import names
+from txrocketmq.cli.admin.admin_command import (
+    administrate,
+    broker_argument,
+    confirm,
+    group_argument,
+    json_option,
+    show,
+    topic_argument,
+    yes_option,
+)
+from txrocketmq.cli.admin.lag import FOLDS, GROUP_COLUMNS, group_rows
 from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.offsets import FIRST, LAST
@@ -20,8 +30,10 @@ command = group("offsets", "Show, reset, set and clone the offsets of consumer g
 
 
 @command.command("show")
-@click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", help="Show only this topic.")
+@group_argument
+@click.option(
+    "-t", "--topic", metavar="TOPIC", shell_complete=names.topics, help="Show only this topic."
+)
 @servers_options
 @json_option
 def show_offsets(name: str, topic: str | None, servers: Servers, as_json: bool) -> None:
@@ -31,21 +43,21 @@ def show_offsets(name: str, topic: str | None, servers: Servers, as_json: bool) 
     """
 
     async def work(admin: Admin) -> None:
-        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
+        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json, folds=FOLDS)
 
     administrate(servers, work)
 
 
 @command.command("reset")
-@click.argument("name", metavar="GROUP")
-@click.argument("topic")
+@group_argument
+@topic_argument
 @click.option(
     "--to",
     type=moment(FIRST, LAST),
     required=True,
     metavar="WHERE",
-    help="first, last, or a time such as 2026-11-21T08:00:00, 20261121080000 or"
-    " milliseconds since the epoch.",
+    help="Where the group continues: first, last, or a time such as 2026-11-21T08:00:00,"
+    " 20261121080000 or milliseconds since the epoch.",
 )
 @click.option("--back-only", is_flag=True, help="Do not move any queue forward.")
 @yes_option
@@ -75,9 +87,9 @@ def reset(
 
 
 @command.command("set")
-@click.argument("name", metavar="GROUP")
-@click.argument("topic")
-@click.argument("broker")
+@group_argument
+@topic_argument
+@broker_argument
 @click.argument("queue_id", metavar="QUEUE", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
 @servers_options
@@ -99,9 +111,15 @@ def set_offset(
 
 
 @command.command("clone")
-@click.argument("source", metavar="FROM")
-@click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", help="Clone only the offsets of this topic.")
+@click.argument("source", metavar="FROM", shell_complete=names.groups)
+@group_argument
+@click.option(
+    "-t",
+    "--topic",
+    metavar="TOPIC",
+    shell_complete=names.topics,
+    help="Clone only the offsets of this topic.",
+)
 @servers_options
 @json_option
 def clone(source: str, name: str, topic: str | None, servers: Servers, as_json: bool) -> None:

@@ -3,28 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from txrocketmq.cli.admin.admin_command import (
     administrate,
+    broker_option,
+    cluster_option,
     confirm,
     json_option,
+    operate,
     place_options,
     show,
+    topic_argument,
     yes_option,
 )
-from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
-from txrocketmq.cli.tables import time_text
+from txrocketmq.cli.admin.topic_rows import (
+    COLUMNS,
+    FOLDS,
+    PERM_NAMES,
+    PERMS,
+    OwnTopics,
+    topic_rows,
+)
+from txrocketmq.cli.command_line import Servers, group, pair, progress, run, servers_options
+from txrocketmq.cli.tables import json_lines, time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.topics import DEFAULT_QUEUES
-from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from txrocketmq.client.core.instance import ClientInstance
+from txrocketmq.remoting.primitives.plain_text import plain
 
 PROG: Final = "txrocketmq topics"
-PERMS: Final = {"rw": 6, "r": 4, "w": 2, "none": 0}
-_PERM_NAMES: Final = {number: name for name, number in PERMS.items()}
 command = group("topics", "List, show, create, change and delete topics.")
 _perm: Final = click.Choice(list(PERMS))
 _attribute: Final = click.option(
@@ -38,37 +49,39 @@ _attribute: Final = click.option(
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="List only the topics of this cluster.")
+@cluster_option("List only the topics of this cluster.")
 @click.option(
-    "-a",
-    "--all",
-    "with_all",
-    is_flag=True,
-    help="Include the topics of the system, of retries and of dead letters.",
+    "-a", "--all", "with_all", is_flag=True, help="Include system, retry and dead-letter topics."
 )
+@click.option("--names", "only_names", is_flag=True, help="Print the names only, one a line.")
 @servers_options
 @json_option
-def list_topics(cluster: str | None, with_all: bool, servers: Servers, as_json: bool) -> None:
-    """List the names of topics."""
+def list_topics(
+    cluster: str | None, with_all: bool, only_names: bool, servers: Servers, as_json: bool
+) -> None:
+    """List topics with their queues, messages, rates and sizes.
 
-    async def work(admin: Admin) -> None:
+    Sizes are estimated from the sizes of some messages.
+    """
+
+    async def work(client: ClientInstance) -> None:
+        admin = Admin(client)
         names = await admin.topics(cluster)
-        brokers = await admin.brokers()
-        clusters = {each.cluster for each in brokers}
-        # Each cluster and broker has a topic of its name, and each cluster one for replies.
-        own = (
-            clusters
-            | {each.name for each in brokers}
-            | {f"{each}_REPLY_TOPIC" for each in clusters}
-        )
-        rows = [{"topic": name} for name in names if with_all or not _is_internal(name, own)]
-        show(rows, {"topic": "TOPIC"}, as_json=as_json)
+        own = await OwnTopics.of(admin)
+        wanted = [name for name in names if with_all or name not in own]
+        if only_names:
+            rows: Sequence[Mapping[str, Any]] = [{"topic": name} for name in wanted]
+            print(json_lines(rows) if as_json else plain("\n".join(wanted), keep="\n"), flush=True)
+            return
+        with progress("asking for topics", len(wanted)) as step:
+            rows = await topic_rows(client, wanted, step)
+        show(rows, COLUMNS, as_json=as_json, folds=FOLDS)
 
-    administrate(servers, work)
+    operate(servers, work)
 
 
 @command.command("show")
-@click.argument("topic")
+@topic_argument
 @servers_options
 @json_option
 def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
@@ -86,7 +99,7 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
                 {
                     "broker": each.queue.broker_name,
                     "queueId": each.queue.queue_id,
-                    "perm": None if config is None else _PERM_NAMES.get(config.perm, config.perm),
+                    "perm": None if config is None else PERM_NAMES.get(config.perm, config.perm),
                     "minOffset": each.min_offset,
                     "maxOffset": each.max_offset,
                     "messages": each.messages,
@@ -98,13 +111,13 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
             "broker": "BROKER", "queueId": "QUEUE", "perm": "PERM", "minOffset": "FIRST",
             "maxOffset": "NEXT", "messages": "MESSAGES", "lastUpdate": "LAST MESSAGE",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json)
+        show(rows, columns, as_json=as_json, folds=FOLDS)
 
     administrate(servers, work)
 
 
 @command.command("route")
-@click.argument("topic")
+@topic_argument
 @servers_options
 @json_option
 def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
@@ -123,7 +136,7 @@ def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
                     "cluster": None if broker is None else broker.cluster,
                     "readQueues": queues.read_queue_nums,
                     "writeQueues": queues.write_queue_nums,
-                    "perm": _PERM_NAMES.get(queues.perm, queues.perm),
+                    "perm": PERM_NAMES.get(queues.perm, queues.perm),
                     "addresses": " ".join(addresses.values()),
                 }
             )
@@ -131,21 +144,21 @@ def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
             "broker": "BROKER", "cluster": "CLUSTER", "readQueues": "READ QUEUES",
             "writeQueues": "WRITE QUEUES", "perm": "PERM", "addresses": "ADDRESSES",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json)
+        show(rows, columns, as_json=as_json, folds=("addresses", "cluster"))
 
     administrate(servers, work)
 
 
 @command.command("create")
-@click.argument("topic")
+@topic_argument
 @click.option(
     "--queues",
     type=click.IntRange(1),
     default=DEFAULT_QUEUES,
-    show_default=True,
-    help="The number of queues at each broker.",
+    metavar="N",
+    help=f"The number of queues at each broker (default: {DEFAULT_QUEUES}).",
 )
-@click.option("--perm", type=_perm, default="rw", show_default=True, help="What clients may do.")
+@click.option("--perm", type=_perm, default="rw", help="What clients may do (default: rw).")
 @click.option(
     "--order", is_flag=True, help="Keep the list of queues the same while brokers are away."
 )
@@ -166,12 +179,18 @@ def create_topic(
 
 
 @command.command("update")
-@click.argument("topic")
+@topic_argument
 @click.option(
-    "--read-queues", type=click.IntRange(1), help="The number of queues that can be read."
+    "--read-queues",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The number of queues that can be read.",
 )
 @click.option(
-    "--write-queues", type=click.IntRange(1), help="The number of queues that can be written."
+    "--write-queues",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The number of queues that can be written.",
 )
 @click.option("--perm", type=_perm, help="What clients may do.")
 @click.option(
@@ -180,7 +199,7 @@ def create_topic(
     help="Whether to keep the list of queues the same while brokers are away.",
 )
 @_attribute
-@click.option("-b", "--broker", help="Change it only at this broker, given by name or HOST:PORT.")
+@broker_option("Change it only at this broker, given by name or HOST:PORT.")
 @servers_options
 def update_topic(
     topic: str,
@@ -204,8 +223,8 @@ def update_topic(
 
 
 @command.command("delete")
-@click.argument("topic")
-@click.option("-c", "--cluster", help="Delete it only in this cluster.")
+@topic_argument
+@cluster_option("Delete it only in this cluster.")
 @yes_option
 @servers_options
 def delete_topic(topic: str, cluster: str | None, yes: bool, servers: Servers) -> None:
@@ -221,10 +240,6 @@ def delete_topic(topic: str, cluster: str | None, yes: bool, servers: Servers) -
 
 def _attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, str | None]:
     return {name: value or None for name, value in pairs}
-
-
-def _is_internal(name: str, own: set[str]) -> bool:
-    return is_system_topic(name) or name in own or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 from twisted.internet.defer import Deferred
 
-from txrocketmq.cli import session
-from txrocketmq.cli.command_line import CONTEXT, Servers, run, servers_options
+from txrocketmq.cli import names, session
+from txrocketmq.cli.command_line import Servers, one_command, run, servers_options
 from txrocketmq.cli.reading import (
     TIMED_OUT,
     Printer,
@@ -20,7 +20,6 @@ from txrocketmq.cli.reading import (
     once_there,
     reading_options,
 )
-from txrocketmq.cli.show import message_json, message_line
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.listener import ConsumeContext, ConsumeOrderlyContext
 from txrocketmq.client.consumer.push import PushConsumer
@@ -40,16 +39,21 @@ class Consuming(Reading):
     broadcast: bool
 
 
-@click.command(
+@one_command(
     "consume",
-    context_settings=CONTEXT,
     epilog="The members of a group share the queues of the topic, and the group continues where it"
     " stopped, whoever its members are. To look at messages without taking them from a group, use"
     " txrocketmq tail.",
 )
-@click.argument("topic", metavar="TOPIC")
-@click.option("-g", "--group", required=True, help="The consumer group to join.")
-@servers_options
+@click.argument("topic", metavar="TOPIC", shell_complete=names.topics)
+@click.option(
+    "-g",
+    "--group",
+    required=True,
+    metavar="GROUP",
+    shell_complete=names.groups,
+    help="The consumer group to join.",
+)
 @click.option(
     "--orderly",
     is_flag=True,
@@ -63,12 +67,14 @@ class Consuming(Reading):
     " in ~/.rocketmq_offsets.",
 )
 @reading_options("Where a group begins that has not consumed the topic before")
+@servers_options
 def command(servers: Servers, **given: Any) -> int:
     """Consume the messages of TOPIC as a member of a consumer group.
 
     They are printed until Ctrl-C is pressed.
     """
     options = Consuming(**given)
+    options.check()
     return session.run(
         PROG, servers.config(), lambda client: consume(client, options), interrupted=0
     )
@@ -121,9 +127,8 @@ class _Taking:
     """
 
     def __init__(self, client: ClientInstance, options: Consuming) -> None:
-        line = message_json if options.as_json else message_line
         self.done: Deferred[None] = Deferred()
-        self.printer = Printer(line, options.count, client.clock.steady_ms)
+        self.printer = Printer(options.line, options.count, client.clock.steady_ms)
         self.printer.enough = self.end
         self._is_over = False
 

@@ -11,19 +11,22 @@ from typing import Any, Final
 
 import click
 
+from txrocketmq.cli import names as known
 from txrocketmq.cli import session
+from txrocketmq.cli.clients.json_line import parts_of_json
+from txrocketmq.cli.clients.lines import MAX_LINE_BYTES, portions
 from txrocketmq.cli.command_line import (
-    CONTEXT,
     PATH,
     Servers,
     above_zero,
     json_option_of,
     moment,
+    one_command,
     positive,
     run,
     servers_options,
 )
-from txrocketmq.cli.lines import portions
+from txrocketmq.cli.line_format import Parts, Reading
 from txrocketmq.cli.show import sent_json, sent_line
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.core.instance import ClientInstance
@@ -37,6 +40,7 @@ from txrocketmq.remoting.message.properties import check_user_property
 
 PROG: Final = "txrocketmq send"
 STDIN: Final = "-"
+GROUP: Final = "txrocketmq_send"
 BATCH_MESSAGES: Final = 1024
 BATCH_BYTES: Final = 1024 * 1024
 """The largest size of a batch; RocketMQ recommends batches of at most 1 MiB."""
@@ -67,7 +71,10 @@ class Sending:
 
     topic: str
     bodies: tuple[str, ...]
+    body_file: tuple[str, ...]
     file: str | None
+    form: Reading | None
+    json_lines: bool
     tag: str | None
     key: tuple[str, ...]
     property: tuple[tuple[str, str], ...]
@@ -81,10 +88,20 @@ class Sending:
     transaction: str | None
     as_json: bool
 
+    def reader(self) -> Callable[[bytes], Parts]:
+        """Returns what reads a line of the input."""
+        return parts_of_json if self.json_lines else self.form or Parts
+
     def check(self) -> None:
         """Raises UsageError for options that are valid each by itself, but not together."""
-        if not self.bodies and self.file is None:
-            raise click.UsageError("give a BODY, or --file")
+        has_lines = self.file is not None or STDIN in self.bodies
+        if not self.bodies and not self.body_file and not has_lines:
+            raise click.UsageError("give a BODY, - for standard input, --file or --body-file")
+        if self.json_lines and self.form is not None:
+            raise click.UsageError("--json-lines and --format are both given: choose one")
+        if (self.json_lines or self.form is not None) and not has_lines:
+            option = "--json-lines" if self.json_lines else "--format"
+            raise click.UsageError(f"{option} is for lines of input: give - or --file")
         if STDIN in self.bodies and self.count > 1:
             raise click.UsageError("standard input can be sent only once: leave --count out")
         delays = [self.delay_level, self.delay, self.at]
@@ -96,15 +113,51 @@ class Sending:
             )
 
 
-@click.command(
+def reading(text: str) -> Reading:
+    """The type of an option that is the format of lines."""
+    try:
+        return Reading(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a format of lines such as '%k: %s': {error}"
+        ) from None
+
+
+@one_command(
     "send",
-    context_settings=CONTEXT,
     epilog="If BODY is -, each line of standard input is sent as a message; --file does the same"
-    " with a file. Empty lines are skipped. A BODY that begins with - stands after --.",
+    ' with a file. Empty lines are skipped. Put -- before a BODY that begins with "-".',
 )
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topic", metavar="TOPIC", shell_complete=known.topics)
 @click.argument("bodies", metavar="[BODY]...", nargs=-1)
-@click.option("--file", type=PATH, help="Send each line of a file as a message, after all BODYs.")
+@click.option(
+    "--body-file",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Send the whole content of a file as one message, after all BODYs; can be repeated.",
+)
+@click.option(
+    "--file",
+    type=PATH,
+    metavar="FILE",
+    help="Send each line of a file as a message, after all others.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=reading,
+    metavar="FORMAT",
+    help="Read each line in this format, such as '%k: %s': %s body, %k keys, %g tag, %h properties"
+    " NAME=VALUE,..., with any text in between.",
+)
+@click.option(
+    "--json-lines",
+    is_flag=True,
+    help="Each line is a message as a JSON object, as 'txrocketmq tail --json' prints it. Its"
+    " body, tag, keys, properties and flag are sent.",
+)
 @click.option("--tag", type=word, metavar="TAG", help="The tag by which consumers filter.")
 @click.option(
     "--key",
@@ -120,20 +173,18 @@ class Sending:
     metavar="NAME=VALUE",
     help="A property of your own; can be repeated.",
 )
-@servers_options
 @click.option(
     "--group",
-    default="txrocketmq_send",
-    show_default=True,
+    default=GROUP,
     metavar="NAME",
-    help="The producer group.",
+    help=f"The producer group (default: {GROUP}).",
 )
 @click.option(
     "--count",
     type=positive,
     default="1",
     metavar="N",
-    help="Send the whole list of BODYs N times.",
+    help="Send the whole list of messages N times (default: 1).",
 )
 @click.option("--batch", is_flag=True, help="Send many messages in one request.")
 @click.option(
@@ -160,11 +211,11 @@ class Sending:
     help="Send each message in a transaction, and commit it or roll it back.",
 )
 @json_option_of("result")
+@servers_options
 def command(servers: Servers, **given: Any) -> int:
     """Send each BODY as a message to TOPIC, in the order given.
 
-    For each message it is printed where it was stored. Brokers create the topic unless they are
-    configured not to.
+    Print where each message was stored. Brokers create the topic unless they are configured not to.
     """
     options = Sending(**given)
     options.check()
@@ -181,13 +232,12 @@ async def send(client: ClientInstance, options: Sending) -> int:
     producer = Producer(client, options.group)
     send_one = _in_transaction(client, options) if options.transaction else producer.send
     pace = _Pace(client, options.rate)
-    async for bodies in _bodies(client, options):
-        messages = [_message(options, body) for body in bodies]
+    async for portion in _messages(client, options):
         if options.batch:
-            for batch in batches(messages):
+            for batch in batches(portion):
                 _print(await producer.send_batch(batch), options)
         else:
-            for message in messages:
+            for message in portion:
                 await pace.wait()
                 _print(await send_one(message), options)
     return 0
@@ -227,44 +277,90 @@ class _Pace:
         self._next_ms = max(self._next_ms, now_ms) + self._period_ms
 
 
-async def _bodies(client: ClientInstance, options: Sending) -> AsyncIterator[list[bytes]]:
-    """Yields bodies in portions: those of the command line together, lines as they arrive."""
-    waiting: list[bytes] = []
+async def _messages(client: ClientInstance, options: Sending) -> AsyncIterator[list[Message]]:
+    """Yields messages in portions: those of the command line together, lines as they arrive."""
+    lines = _Lines(client, options)
+    waiting: list[Message] = []
     for _ in range(options.count):
-        for body in options.bodies:
-            if body != STDIN:
-                waiting.append(body.encode("utf-8", "surrogateescape"))
+        for body in _given(options):
+            if body is not None:
+                waiting.append(_message(options, Parts(body)))
                 if len(waiting) < BATCH_MESSAGES:
                     continue
             if waiting:
                 yield waiting
             waiting = []
-            if body == STDIN:
-                async for lines in portions(client.clock.reactor, sys.stdin.fileno()):
-                    yield lines
+            if body is None:
+                async for messages in lines.of(sys.stdin.fileno()):
+                    yield messages
         if options.file is not None:
             if waiting:
                 yield waiting
             waiting = []
             with Path(options.file).open("rb") as file:  # noqa: ASYNC230 - a command of its own
-                async for lines in portions(client.clock.reactor, file.fileno()):
-                    yield lines
+                async for messages in lines.of(file.fileno()):
+                    yield messages
     if waiting:
         yield waiting
 
 
-def _message(options: Sending, body: bytes) -> Message:
+def _given(options: Sending) -> Iterator[bytes | None]:
+    """Yields the bodies of the command line and the whole files, and None for standard input.
+
+    Raises OSError, and MessageIllegal for a file that is too large for a message.
+    """
+    for body in options.bodies:
+        yield None if body == STDIN else body.encode("utf-8", "surrogateescape")
+    for path in options.body_file:
+        with Path(path).open("rb") as file:
+            body_bytes = file.read(MAX_LINE_BYTES + 1)
+        if len(body_bytes) > MAX_LINE_BYTES:
+            raise MessageIllegal(
+                f"{path} is larger than {MAX_LINE_BYTES} bytes: a message cannot be so large"
+            )
+        yield body_bytes
+
+
+class _Lines:
+    """Reads lines of the input as messages; it counts them to name one that is wrong."""
+
+    def __init__(self, client: ClientInstance, options: Sending) -> None:
+        self._reactor = client.clock.reactor
+        self._options = options
+        self._read = options.reader()
+        self._count = 0
+
+    async def of(self, descriptor: int) -> AsyncIterator[list[Message]]:
+        """Yields portions of messages. Raises MessageIllegal after those before a wrong line."""
+        async for lines in portions(self._reactor, descriptor):
+            messages: list[Message] = []
+            for line in lines:
+                self._count += 1
+                try:
+                    messages.append(_message(self._options, self._read(line)))
+                except (ValueError, MessageIllegal) as error:
+                    if messages:
+                        yield messages
+                    raise MessageIllegal(
+                        f"line {self._count} of the input (not counting empty ones) cannot be"
+                        f" sent: {error}"
+                    ) from None
+            yield messages
+
+
+def _message(options: Sending, parts: Parts) -> Message:
     message = new_message(
         options.topic,
-        body,
-        tags=options.tag or None,
-        keys=options.key,
-        properties=dict(options.property),
+        parts.body,
+        tags=parts.tag or options.tag or None,
+        keys=(*options.key, *parts.keys),
+        properties={**dict(options.property), **parts.properties},
+        flag=parts.flag,
         delay_level=options.delay_level,
         delay_ms=None if options.delay is None else round(options.delay * 1000),
         deliver_at_ms=options.at,
     )
-    if not body:
+    if not parts.body:
         raise MessageIllegal(
             "the message is empty: RocketMQ does not accept messages without a body"
         )

@@ -25,7 +25,7 @@ from twisted.internet.error import CannotListenError
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.cli.welcome import welcome
+from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.host.clock import Clock
@@ -36,6 +36,7 @@ from txrocketmq.remoting.settings.config_file import (
     load_all,
     read_file,
 )
+from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import load_tls
 from txrocketmq.remoting.settings.unknown_key import UnknownKey
@@ -225,32 +226,30 @@ def default_store() -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command's options."""
-    parser = argparse.ArgumentParser(
-        prog=PROG, description="Runs a name server and a broker in one process, until Ctrl-C."
-    )
+    parser = OptionParser(PROG, "Run a name server and a broker in one process, until Ctrl-C.")
     parser.add_argument(
         "--namesrv-port", type=_port, default=NAMESRV_PORT, metavar="PORT",
-        help="the port of the name server (default: %(default)s; 0 takes a free one)",
+        help="The port of the name server (default: %(default)s; 0 takes a free one).",
     )  # fmt: skip
     parser.add_argument(
         "--broker-port", type=_port, metavar="PORT",
-        help="the port of the broker (default: 10911; 0 takes a free one); its VIP port is two"
-        " below",
+        help="The port of the broker (default: 10911; 0 takes a free one); its VIP port is two"
+        " below.",
     )  # fmt: skip
     parser.add_argument(
-        "--store", metavar="FOLDER", help=f"where messages are kept (default: {default_store()})"
+        "--store", metavar="FOLDER", help=f"Where messages are kept (default: {default_store()})."
     )
     parser.add_argument(
         "--host", default=LOOPBACK, metavar="ADDRESS",
-        help="the address to listen on, which clients are told as well (default: %(default)s, for"
+        help="The address to listen on, which clients are told as well (default: %(default)s, for"
         " clients on this machine only); 0.0.0.0 listens on all addresses and tells clients the"
-        " one that other machines see",
+        " one that other machines see.",
     )  # fmt: skip
     parser.add_argument(
         "-c",
         "--config",
         metavar="FILE",
-        help="a broker.conf with settings of the broker and its store",
+        help="A broker.conf with settings of the broker and its store.",
     )
     add_service_options(parser)
     return parser

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.remoting.primitives.plain_text import plain
+from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.spark.arrow.errors import (
     BadRecordError,
     DataLossError,
@@ -45,10 +46,10 @@ BAD_RECORD: Final = 4
 NOT_VERIFIED: Final = 5
 BUSY: Final = 6
 _EXIT_CODES: Final = (
-    "exit codes: 0 done, also when nothing was new; 1 failed; 2 wrong usage, no store, or a table"
+    "Exit codes: 0 done, also when nothing was new; 1 failed; 2 wrong usage, no store, or a table"
     " with other settings; 3 a part of a log was deleted before it was copied; 4 a damaged record,"
     " with --bad-records fail; 5 --verify found differences; 6 another run is writing to the table;"
-    " 130 interrupted"
+    " 130 interrupted."
 )
 _DIFFERENCES_SHOWN: Final = 20
 _TOPICS_SHOWN: Final = 10
@@ -56,11 +57,12 @@ _TOPICS_SHOWN: Final = 10
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command's options."""
-    parser = argparse.ArgumentParser(
-        prog=PROG,
-        description="Copies the messages that are new in the stores of brokers, running or stopped,"
-        " into a Delta or an Iceberg table. If a run is killed, the next one goes on without losing"
-        " or duplicating messages.",
+    parser = OptionParser(
+        PROG,
+        "Copy the messages that are new in the stores of brokers, running or stopped, into a Delta"
+        " or an Iceberg table. If a run is killed, the next one goes on without losing or"
+        " duplicating messages.",
+        arguments="--store DIR... --out TABLE",
         epilog=_EXIT_CODES,
     )
     parser.add_argument(
@@ -69,16 +71,16 @@ def make_parser() -> argparse.ArgumentParser:
         action="extend",
         required=True,
         metavar="DIR",
-        help="the directories of the stores, or URIs",
+        help="The directories of the stores, or URIs.",
     )
     parser.add_argument(
         "--cluster",
         metavar="NAMES",
-        help="the cluster of the stores, or one for each, separated by commas (default: what the"
-        " stores tell, or else DefaultCluster)",
+        help="The cluster of the stores, or one for each, separated by commas (default: what the"
+        " stores tell, or else DefaultCluster).",
     )
     parser.add_argument(
-        "--out", required=True, metavar="TABLE", help="the table: a folder, or a URI"
+        "--out", required=True, metavar="TABLE", help="The table: a folder, or a URI."
     )
     _add_table_options(parser)
     _add_run_options(parser)
@@ -92,109 +94,111 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.format != "iceberg" and (options.catalog or options.table):
         parser.error("arguments --catalog and --table are for --format iceberg")
     if options.dry_run and options.metrics is not None:
-        parser.error("argument --metrics: a --dry-run does nothing that could be measured")
+        parser.error("argument --metrics: a --dry-run has nothing to measure")
     return options
 
 
 def _add_table_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("of the table, fixed by the first run")
+    group = parser.add_argument_group("Table settings (fixed by the first run)")
     group.add_argument(
         "--partition-by",
         default="topic,dt",
         metavar="COLUMNS",
-        help="topic,dt (default), topic, dt or none; dt is the day of storing in UTC",
+        help="The columns that divide the table: topic,dt (the default), topic, dt or none; dt is"
+        " the day of storing in UTC.",
     )
     group.add_argument(
         "--columns",
         metavar="NAMES",
-        help="columns, separated by commas (default: all that cost little)",
+        help="The columns of the table, separated by commas (default: all cheap columns).",
     )
     group.add_argument(
-        "--topic", metavar="NAMES", help="copy only these topics, separated by commas"
+        "--topic", metavar="NAMES", help="Copy only these topics, separated by commas."
     )
     group.add_argument(
-        "--topic-pattern", metavar="REGEX", help="copy only topics whose whole name matches"
+        "--topic-pattern", metavar="REGEX", help="Copy only topics whose whole name matches."
     )
     group.add_argument(
         "--view",
         default="logical",
         metavar="VIEW",
-        help="logical (default): the messages that consumers see; physical: every record",
+        help="What is copied: logical, the messages that consumers see (the default), or physical,"
+        " every record.",
     )
     group.add_argument(
         "--properties-format",
         default="map",
         metavar="FORMAT",
-        help="how to write properties: map (default), json or raw",
+        help="How to write properties: map (default), json or raw.",
     )
     group.add_argument(
         "--format",
         choices=("delta", "iceberg"),
         default="delta",
-        help="the format of the table: delta (default), or iceberg with the extra of that name",
+        help="The format of the table: delta (default), or iceberg with the extra of that name.",
     )
     group.add_argument(
         "--catalog",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a property of the catalog of an Iceberg table, as pyiceberg takes it, such as"
-        " type=rest (default: a file of SQLite in the folder of the table)",
+        help="A property of the catalog of an Iceberg table, as pyiceberg takes it, such as"
+        " type=rest (default: a file of SQLite in the folder of the table).",
     )
     group.add_argument(
         "--table",
         metavar="NAMESPACE.NAME",
-        help="the name of an Iceberg table in its catalog (default: txrocketmq.messages)",
+        help="The name of an Iceberg table in its catalog (default: txrocketmq.messages).",
     )
-    group.add_argument("--keep-compressed", action="store_true", help="do not decompress bodies")
+    group.add_argument("--keep-compressed", action="store_true", help="Do not decompress bodies.")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("of this run")
+    group = parser.add_argument_group("This run")
     kind = group.add_mutually_exclusive_group()
-    kind.add_argument("--dry-run", action="store_true", help="show what would be copied, and stop")
+    kind.add_argument("--dry-run", action="store_true", help="Show what would be copied, and stop.")
     kind.add_argument(
         "--verify",
         action="store_true",
-        help="compare the whole table with the stores after the run",
+        help="Compare the whole table with the stores after the run.",
     )
     kind.add_argument(
         "--verify-only",
         action="store_true",
-        help="compare the table with the stores without copying anything",
+        help="Compare the table with the stores without copying anything.",
     )
-    group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
+    group.add_argument("--check-crc", action="store_true", help="Check the CRC-32 of each body.")
     group.add_argument(
         "--bad-records",
         choices=("quarantine", "fail"),
         default="quarantine",
-        help="keep damaged records in _quarantine (default), or end the run at the first one",
+        help="Keep damaged records in _quarantine (default), or end the run at the first one.",
     )
     group.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="continue when parts of a log were deleted before they were copied",
+        help="Continue when parts of a log were deleted before they were copied.",
     )
     group.add_argument(
         "--max-bytes",
         metavar="SIZE",
-        help="copy about this much of each log, such as 10g; later runs copy the rest",
+        help="Copy about this much of each log, such as 10g; later runs copy the rest.",
     )
     group.add_argument(
         "--split-bytes",
         metavar="SIZE",
-        help="divide files of the log into tasks of about this size",
+        help="Divide files of the log into tasks of about this size.",
     )
     group.add_argument(
         "--max-bytes-per-second",
         metavar="SIZE",
-        help="read at most this much of the logs in a second, such as 50m, to spare a broker that"
-        " uses the same disk",
+        help="Read at most this much of the logs in a second, such as 50m, to spare a broker that"
+        " uses the same disk.",
     )
     group.add_argument(
-        "--metrics", type=Path, metavar="FILE", help="write metrics to a text file for Prometheus"
+        "--metrics", type=Path, metavar="FILE", help="Write metrics to a text file for Prometheus."
     )
-    group.add_argument("--quiet", action="store_true", help="print errors only")
+    group.add_argument("--quiet", action="store_true", help="Print errors only.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -448,7 +452,7 @@ def _show_plan(plan: Plan | None) -> None:
     for split in plan.splits:
         print(f"  {plain(str(split.broker))} [{split.start}, {split.end})")
     for lost in plan.lost:
-        print(f"  gone before it was taken: {plain(str(lost))}")
+        print(f"  deleted before it was copied: {plain(str(lost))}")
 
 
 def _verify(job: IngestJob) -> int:
@@ -472,7 +476,7 @@ def show_verification(found: Verification) -> None:
         print(f"{plain(str(broker))}: not compared, because --store names no store of this broker")
     if found.deleted:
         deleted = plain(_some(found.deleted))
-        print(f"deleted, so what is left was compared with the log only: {deleted}")
+        print(f"deleted topics, whose remains were compared with the log only: {deleted}")
     if found.unreadable:
         print(plain(str(found.unreadable)))
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

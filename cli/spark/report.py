@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.remoting.primitives.plain_text import plain, plain_json
+from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.spark.arrow.errors import OptionError, SparkSourceError, in_a_line
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.findings import Finding, findings
@@ -30,10 +31,11 @@ _WIDE: Final = 10_000
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command's options."""
-    parser = argparse.ArgumentParser(
-        prog=PROG,
-        description="Reads the stores of brokers, running or stopped, and reports what stands out"
-        " in them and what they contain.",
+    parser = OptionParser(
+        PROG,
+        "Read the stores of brokers, running or stopped, and report what stands out in them and"
+        " what they contain.",
+        arguments="--store DIR...",
         epilog="Reports: " + ", ".join(report.name for report in REPORTS) + "."
         " Under spark-submit, Spark's workers read the stores.",
     )
@@ -42,39 +44,39 @@ def make_parser() -> argparse.ArgumentParser:
         nargs="+",
         required=True,
         metavar="DIR",
-        help="the directories of the stores, or URIs",
+        help="The directories of the stores, or URIs.",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page with plots")
-    parser.add_argument("--json", action="store_true", help="print the results as one JSON object")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="Write an HTML page with plots.")
+    parser.add_argument("--json", action="store_true", help="Print the results as one JSON object.")
     parser.add_argument(
         "--only",
         nargs="+",
         action="extend",
         default=[],
         metavar="NAME",
-        help="make only these reports",
+        help="Make only these reports, named below.",
     )
     parser.add_argument(
         "--top",
         type=_count,
         default=DEFAULT_TOP,
         metavar="N",
-        help="number of rows in a ranking (default: %(default)s)",
+        help="The number of rows in a ranking (default: %(default)s).",
     )
     parser.add_argument(
         "--now",
         type=_time,
         default=None,
         metavar="TIME",
-        help="count ages up to this time, such as 2026-11-20T12:00:00 (UTC); default: now",
+        help="Count ages up to this time, such as 2026-11-20T12:00:00 (UTC) (default: now).",
     )
     parser.add_argument(
         "--reserved-hours",
         type=_count,
         default=DEFAULT_RESERVED_HOURS,
         metavar="N",
-        help="for how many hours the broker keeps files, its setting fileReservedTime"
-        " (default: %(default)s)",
+        help="For how many hours the broker keeps files, its setting fileReservedTime"
+        " (default: %(default)s).",
     )
     parser.add_argument(
         "--option",
@@ -82,8 +84,8 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         type=_option,
         metavar="NAME=VALUE",
-        help="an option of the Spark source, such as startingTimestamp or badRecords;"
-        " can be repeated",
+        help="An option of the Spark source, such as startingTimestamp or badRecords;"
+        " can be repeated.",
     )
     return parser
 

@@ -92,7 +92,7 @@ def check(store: Path, config: str | None, as_json: bool, workers: int | None) -
 @_store
 @click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
 def repair(store: Path, config: str | None, yes: bool) -> int:
-    """Make a damaged store one that a broker opens.
+    """Repair a damaged store so that a broker can open it.
 
     Opens the store as a broker does, without what is lost, and closes it in order. The command
     first says what it is going to do, and asks for confirmation.
@@ -116,7 +116,7 @@ def repair(store: Path, config: str | None, yes: bool) -> int:
     "--body",
     type=click.Choice(["text", "hex", "length"]),
     default="text",
-    help="How to show bodies (default: as text, or as hex if a body is not text).",
+    help="How to show bodies (default: text, or hex for a body that is not text).",
 )
 @json_option_of("message")
 def dump(store: Path, config: str | None, **given: Any) -> int:

@@ -173,7 +173,7 @@ class Report:
         check = self.check
         lines = [finding.text for finding in check.findings]
         if self.more:
-            lines.append(f"There is more of that: {self.more:,} things that are not listed.")
+            lines.append(f"{self.more:,} more findings are not listed.")
         if check.recovered is not None:
             if not check.recovered.was_closed:
                 lines.append("The store was not closed in order; opening it will recover it.")

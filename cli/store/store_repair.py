@@ -33,7 +33,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     finally:
         check.close()
     if not can_be_opened:
-        print("That cannot be repaired by going on without it.")
+        print("This cannot be repaired: a broker could not open what is left.")
         return FAILED
     if not check.findings and check.recovered is not None and check.recovered.was_closed:
         print("There is nothing to repair.")
@@ -66,8 +66,6 @@ def plan(check: StoreCheck) -> list[str]:
 
 def _agrees() -> bool:
     if not sys.stdin.isatty():
-        print(
-            f"{PROG} repair: nobody can be asked for confirmation here: give --yes", file=sys.stderr
-        )
+        print(f"{PROG} repair: confirmation needs a terminal: give --yes", file=sys.stderr)
         return False
     return input("Repair the store like this? [y/N] ").strip().lower() in ("y", "yes")

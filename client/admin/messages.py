@@ -122,8 +122,10 @@ class Messages:
     ) -> list[MessageExt]:
         """Returns the messages that were sent with a key, the oldest first.
 
-        The list may be empty. `begin_ms` and `end_ms` limit the time at which the messages were
-        stored. Raises NoRoute, AdminRefused and PartlyFailed.
+        If there are more than `max_messages`, these are the newest. A broker gives 64 in one answer
+        at most, unless it is configured otherwise. The list may be empty. `begin_ms` and `end_ms`
+        limit the time at which the messages were stored. Raises NoRoute, AdminRefused and
+        PartlyFailed.
         """
         end_ms = _LONG_MAX if end_ms is None else end_ms
         return await self._query(topic, key, max_messages, begin_ms, end_ms, is_unique_key=False)
@@ -307,7 +309,7 @@ class Messages:
 
         answers = await self._servers.each(await self._servers.brokers_of_topic(topic), doing, ask)
         found = [message for answer in answers for message in answer]
-        return sorted(found, key=lambda each: each.store_timestamp)[:max_messages]
+        return sorted(found, key=lambda each: each.store_timestamp)[-max_messages:]
 
     def _pull_of(self, queue: MessageQueue) -> QueuePull:
         return QueuePull(

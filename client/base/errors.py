@@ -198,7 +198,8 @@ class AdminRefused(MQBrokerError):
 
 _ADVICE: dict[int, str] = {
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED: (
-        "this server does not know the request: it may be of an older release"
+        "the server does not support this request: it may be of an older release, or a name server"
+        " (9876) where a broker (10911) is meant"
     ),
     ResponseCode.NO_PERMISSION: (
         "the account may lack the right, or the server, the topic or the group is closed for this"

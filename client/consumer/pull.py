@@ -13,7 +13,7 @@ Counterpart of PullAPIWrapper, DefaultMQPullConsumer and the pull tasks of the l
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final, Literal
 
@@ -43,8 +43,9 @@ RETRY_MS: Final = 1_000
 FLOW_CONTROL_MS: Final = 20
 """Pause when the broker has too much to do."""
 
-Start = Literal["first", "last"] | int
-"""Where to begin: the oldest message, after the newest one, or at a store time in ms."""
+Start = Literal["first", "last"] | int | Mapping[MessageQueue, int]
+"""Where to begin: the oldest message, after the newest one, at a store time in ms, or at an offset
+of each queue."""
 PullListener = Callable[[MessageQueue, list[MessageExt]], Awaitable[object] | None]
 
 log = Logger()
@@ -52,6 +53,8 @@ log = Logger()
 
 class PullLoop:
     """Reads a topic. `expression` is tags separated by `||`, or `*`; or SQL92, by its type.
+
+    Only the queues that it `wants` are read.
 
     `start_from` may be changed until `start`. `done` fires after `stop`, or with the error that
     ended the loop: the listener's, or a refusal of a broker that will not pass, as MQBrokerError.
@@ -67,6 +70,7 @@ class PullLoop:
         expression: str = SUB_ALL,
         expression_type: str = TAG,
         group: str = TOOLS_GROUP,
+        wants: Callable[[MessageQueue], bool] = lambda _: True,
     ) -> None:
         check_topic(topic)
         check_group(group)
@@ -76,6 +80,7 @@ class PullLoop:
         self._instance = instance
         self._listener = listener
         self._group = group
+        self._wants = wants
         self._subscription = build_subscription_data(topic, expression, expression_type)
         self._offsets: dict[MessageQueue, int] = {}
         self._marks: Marks = {}
@@ -94,7 +99,7 @@ class PullLoop:
 
         Raises NoRoute, NoNameServer, MQBrokerError, RemotingError; it may be called again then.
         """
-        queues = await self._instance.subscribe_queues(self.topic)
+        queues = list(filter(self._wants, await self._instance.subscribe_queues(self.topic)))
         offsets = [Deferred.fromCoroutine(self._first_offset(queue)) for queue in queues]
         found = await gatherResults(offsets, consumeErrors=True).addErrback(_first_error)
         if self._stopped:
@@ -112,6 +117,8 @@ class PullLoop:
     async def _first_offset(self, queue: MessageQueue) -> int:
         api = self._instance.api
         address = await self._instance.address_to_subscribe(queue)
+        if isinstance(self.start_from, Mapping):
+            return self.start_from.get(queue, 0)
         if self.start_from == "first":
             return await api.min_offset(address, queue)
         if self.start_from == "last":
@@ -125,7 +132,7 @@ class PullLoop:
     async def _rebalance(self) -> None:
         """Reads exactly the queues that the route has now."""
         try:
-            queues = await self._instance.subscribe_queues(self.topic)
+            queues = list(filter(self._wants, await self._instance.subscribe_queues(self.topic)))
         except NoRoute:
             return  # the topic had a route a moment ago; the loops of its queues keep trying
         gone = self._reading.keys() - set(queues)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from txrocketmq.client.base.errors import MQBrokerError, NoNameServer
 from txrocketmq.remoting.call import Call, Reply
@@ -21,6 +21,10 @@ from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.route import GetRouteInfoRequestHeader
 from txrocketmq.remoting.transport.client import Connections, as_deferred
 
+NOT_ONE: Final = (
+    "it answers, but is not a name server; if it is a broker (10911), give the address of its name"
+    " server (9876)"
+)
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 
@@ -73,6 +77,9 @@ class NameServers:
                 )
             except RemotingError as error:
                 failures.append(f"{address} ({error})")
+                continue
+            if reply.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                failures.append(f"{address} ({NOT_ONE})")
                 continue
             self._current = index
             return reply

@@ -51,30 +51,30 @@ def add_service_options(parser: argparse.ArgumentParser) -> None:
         "--version",
         action=_PrintVersion,
         default=argparse.SUPPRESS,
-        help="print the version and exit",
+        help="Print the version and exit.",
     )
-    group = parser.add_argument_group("log and readiness (not of the original)")
+    group = parser.add_argument_group("Log and readiness")
     group.add_argument(
         "--log-level",
         choices=LOG_LEVELS,
         default="info",
-        help="the lowest level that is logged (default: info)",
+        help="The lowest level that is logged (default: info).",
     )
     group.add_argument(
         "--log-file", default="", metavar="FILE",
-        help="log to this file instead of standard output; at 64 MiB it is renamed to FILE.1, and"
-        " ten old files are kept",
+        help="Log to this file instead of standard output; at 64 MiB it is renamed to FILE.1, and"
+        " ten old files are kept.",
     )  # fmt: skip
     group.add_argument(
         "--log-format",
         choices=LOG_FORMATS,
         default="text",
-        help="text, or a JSON object on each line",
+        help="Text (the default), or a JSON object on each line.",
     )
     group.add_argument(
         "--ready-file", default="", metavar="FILE",
-        help="a file that is written when the server is ready, with its addresses, and removed when"
-        " it stops",
+        help="A file that is written when the server is ready, with its addresses, and removed when"
+        " it stops.",
     )  # fmt: skip
 
 

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet import error
 from twisted.internet.abstract import isIPAddress, isIPv6Address
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.error import ConnectingCancelledError, DNSLookupError
+from twisted.internet.error import TimeoutError as ConnectTimeout
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
@@ -70,7 +72,14 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def _reason(failure: Failure) -> str:
-    """Returns the operating system's text for an error, if it has one; Twisted's says it twice."""
+    """Returns the operating system's text for an error, if it has one; Twisted's says it twice.
+
+    For an attempt that was given up, Twisted's text is the repr of an address.
+    """
+    if failure.check(ConnectingCancelledError, ConnectTimeout, CancelledError):
+        return f"no answer within {CONNECT_TIMEOUT_MS // 1000} s"
+    if failure.check(DNSLookupError):
+        return "the name of the host is not found"
     number = getattr(failure.value, "osError", None)
     if isinstance(number, int):
         return os.strerror(number)

@@ -35,9 +35,21 @@ USUAL: Final = frozenset(
     }
 )
 """Answers with these codes are part of normal operation, whatever the request."""
-_NO_ROUTE: Final = (RequestCode.GET_ROUTEINFO_BY_TOPIC, ResponseCode.TOPIC_NOT_EXIST)
-"""The request code and the answer's code of a route that does not exist yet. Every producer gets
-this answer if its topic is to be created by its first message."""
+USUAL_ANSWERS: Final = frozenset(
+    {
+        # A producer whose topic is to be created by its first message.
+        (RequestCode.GET_ROUTEINFO_BY_TOPIC, ResponseCode.TOPIC_NOT_EXIST),
+        # The first consumer of a group, which asks for its members before its heartbeat arrives.
+        (RequestCode.GET_CONSUMER_LIST_BY_GROUP, ResponseCode.SYSTEM_ERROR),
+        # Administrators that look at what is not there: a group without producers, a counter that
+        # has counted nothing, a message that another broker has, a topic of another broker.
+        (RequestCode.GET_PRODUCER_CONNECTION_LIST, ResponseCode.SYSTEM_ERROR),
+        (RequestCode.VIEW_BROKER_STATS_DATA, ResponseCode.SYSTEM_ERROR),
+        (RequestCode.VIEW_MESSAGE_BY_ID, ResponseCode.SYSTEM_ERROR),
+        (RequestCode.GET_TOPIC_CONFIG, ResponseCode.TOPIC_NOT_EXIST),
+    }
+)
+"""Codes of requests and of answers that are part of normal operation together."""
 TIMES_A_MINUTE: Final = 5
 
 log = Logger()
@@ -52,7 +64,7 @@ class Refusals:
 
     def __call__(self, peer: Peer, command: RemotingCommand, error: ResponseError) -> None:
         """Logs the refusal, unless it is usual or its kind was logged often in this minute."""
-        if error.code in USUAL or (command.code, error.code) == _NO_ROUTE:
+        if error.code in USUAL or (command.code, error.code) in USUAL_ANSWERS:
             return
         more = self._seldom.more(self._clock.steady_ms(), (command.code, error.code))
         if more is None:

@@ -52,7 +52,7 @@ class ProgressBar(Progress):
         self._splits = len(plan.splits)
         self._began = time.monotonic()
         for lost in plan.lost:
-            self._say(f"gone before it was taken: {lost}")
+            self._say(f"deleted before it was copied: {lost}")
         splits = "1 split" if self._splits == 1 else f"{self._splits} splits"
         self._say(f"new: {_size(plan.size_bytes)} of log in {splits}")
         self._task = self.add_task("", total=plan.size_bytes, rows=0, splits=f"0/{self._splits}")

@@ -118,8 +118,8 @@ def _lag(rows: Sequence[ReportRow]) -> Said:
             f" {_name(row, 'topic')}{waited}."
         )
         (recent if age is not None and age < RECENT_S else late).append(text)
-    yield from _most("note", recent, "pairs of a group and a topic have a recent lag")
-    yield from _most("warning", late, "pairs of a group and a topic lag")
+    yield from _most("note", recent, "groups have a recent lag")
+    yield from _most("warning", late, "groups are behind")
 
 
 def _throughput(rows: Sequence[ReportRow]) -> Said:

@@ -77,7 +77,7 @@ def test_a_full_disk_lets_delays_wait_and_is_told(
         scene.pass_ms(9_000)
     told = [formatEvent(event) for event in events]
     assert told[0] == (
-        "delay level 1 stands still: the store takes no message for T: SERVICE_NOT_AVAILABLE"
+        "delay level 1 is on hold: the store accepts no messages for T: SERVICE_NOT_AVAILABLE"
     )
     assert len(told) == 2, "and that no messages are taken"
     scene.pass_ms(11_000)

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import Any
 
 import click
 import pytest
 
 from tests.zones import in_zone
+from txrocketmq.broker import __main__ as broker
+from txrocketmq.cli.__main__ import COMMANDS, module_of
 from txrocketmq.cli.command_line import (
     DEFAULT_NAMESRV,
     Servers,
@@ -25,6 +30,7 @@ from txrocketmq.cli.command_line import (
     servers_options,
 )
 from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.namesrv import __main__ as namesrv
 
 
 def test_no_server_imports_click() -> None:
@@ -68,6 +74,7 @@ def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
     [
         ([], {}),
         (["--tls"], {"use_tls": True}),
+        (["--tls-check-name"], {"use_tls": True, "tls_check_name": True}),
         (["--tls-trust-cert", "t.pem"], {"use_tls": True, "tls_trust_cert_path": "t.pem"}),
         (
             ["--tls-cert", "c.pem", "--tls-key", "k.pem"],
@@ -173,3 +180,62 @@ def test_a_bar_comes_along(monkeypatch: pytest.MonkeyPatch) -> None:
         step(3)
     assert "working" in terminal.getvalue()
     assert "100%" in terminal.getvalue()
+
+
+def every_help() -> Iterator[tuple[str, click.Command | None, str]]:
+    """The name of each command, itself if it is made with click, and its help."""
+    for name in COMMANDS:
+        module = module_of(name)
+        command = getattr(module, "command", None)
+        if isinstance(command, click.Command):
+            yield from _helps(f"txrocketmq {name}", command)
+        else:
+            yield name, None, module.make_parser().format_help()
+    for server in (broker, namesrv):
+        with pytest.raises(SystemExit), redirect_stdout(io.StringIO()) as shown:
+            server.parse_arguments(["--help"])
+        yield server.__name__, None, shown.getvalue()
+
+
+def _helps(
+    name: str, command: click.Command, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Command, str]]:
+    context = click.Context(command, parent, name, **command.context_settings)
+    yield context.command_path, command, command.get_help(context)
+    if isinstance(command, click.Group):
+        for each, below in command.commands.items():
+            yield from _helps(each, below, context)
+
+
+def test_all_help_has_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    faults = []
+    for name, command, text in every_help():
+        first, *lines = text.splitlines()
+        if not first.startswith("Usage: "):
+            faults.append(f"{name}: {first}")
+        if not re.search(r"^  -h, --help +Show this message and exit\.$", text, re.MULTILINE):
+            faults.append(f"{name}: --help")
+        faults += [f"{name}: {line}" for line in lines if len(line) > 80]
+        faults += [
+            f"{name}: {line}"
+            for line in lines
+            if re.search(r"\b(TEXT|INTEGER|RANGE|PATH)\b|\[default: ", line)
+        ]
+        for option in command.params if command is not None else ():
+            said = getattr(option, "help", None) or "?."
+            if isinstance(option, click.Option) and (said[0].islower() or not said.endswith(".")):
+                faults.append(f"{name}: {said}")
+    assert not faults, "\n".join(faults)
+
+
+def test_where_servers_are_is_a_section_of_its_own() -> None:
+    shown = {name: text for name, _, text in every_help() if "--namesrv ADDR" in text}
+    assert len(shown) > 25
+    for name, text in shown.items():
+        if "contexts" in name:
+            continue
+        _, _, section = text.partition("\nServers:\n")
+        for option in ("--namesrv", "--context", "--tls ", "--tls-trust-cert", "--tls-key"):
+            assert f"  {option}" in section or f", {option}" in section, name
+            assert text.count(f"{option.strip()} ") == section.count(f"{option.strip()} "), name

@@ -14,6 +14,8 @@ import pytest
 from txrocketmq.cli.__main__ import COMMANDS, COMPLETE
 from txrocketmq.cli.__main__ import main as command
 from txrocketmq.cli.completion import main
+from txrocketmq.cli.context_file import Context, ContextFile, contexts_path
+from txrocketmq.cli.names import Names
 
 
 def answers(
@@ -34,7 +36,7 @@ def answers(
         ("txrocketmq topics cr", {"create"}),
         ("txrocketmq offsets reset --ba", {"--back-only"}),
         ("txrocketmq topics create --perm r", {"rw", "r"}),
-        ("txrocketmq send --b", {"--batch"}),
+        ("txrocketmq send --b", {"--batch", "--body-file"}),
         ("txrocketmq produce --ba", {"--batch"}),
         ("txrocketmq send T --transaction c", {"commit"}),
         ("txrocketmq store r", {"repair"}),
@@ -43,6 +45,17 @@ def answers(
         ("txrocketmq ingest --store a --out b --ver", {"--verify", "--verify-only"}),
         ("txrocketmq report --store a --on", {"--only"}),
         ("txrocketmq nothing x", set()),
+        ("txrocketmq topics show Or", {"Orders"}),
+        ("txrocketmq tail Or", {"Orders"}),
+        ("txrocketmq send O", {"Orders"}),
+        ("txrocketmq lag b", {"billing"}),
+        ("txrocketmq consume Orders -g b", {"billing"}),
+        ("txrocketmq dead-letters resend b", {"billing"}),
+        ("txrocketmq offsets set billing Orders br", {"broker-a"}),
+        ("txrocketmq topics list -c D", {"DefaultCluster"}),
+        ("txrocketmq brokers show --namesrv a:1 br", {"broker-a"}),
+        ("txrocketmq topics list --context d", {"dev"}),
+        ("txrocketmq contexts use d", {"dev"}),
     ],
 )
 def test_how_a_line_may_go_on(
@@ -51,6 +64,10 @@ def test_how_a_line_may_go_on(
     words: str,
     wanted: set[str],
 ) -> None:
+    kinds = {"topics": ["Orders"], "groups": ["billing"], "brokers": ["broker-a"],
+             "clusters": ["DefaultCluster"]}  # fmt: skip
+    monkeypatch.setattr(Names, "get", lambda _, kind: kinds[kind])
+    ContextFile(contexts_path()).with_context("dev", Context(namesrv="h:1")).write()
     assert answers(monkeypatch, capsys, words) == wanted
 
 

@@ -30,12 +30,13 @@ def test_the_rest_of_the_line_goes_to_the_command(monkeypatch: pytest.MonkeyPatc
     assert got == [["T", "--count", "2"]]
 
 
-@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["-h"], ["--help"]])
 def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert out.strip() == usage()
     assert all(f"  {name} " in out for name in COMMANDS)
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +48,22 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 def test_produce_is_another_name_of_send(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["produce", "--help"]) == 0
     assert "Usage: txrocketmq send" in capsys.readouterr().out
+
+
+def test_no_command_and_options_alone_are_those_of_the_overview(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got: list[list[str]] = []
+
+    def command(arguments: list[str]) -> int:
+        got.append(arguments)
+        return 0
+
+    status = SimpleNamespace(main=command)
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.admin.status", status)
+    for arguments in ([], ["-n", "a:1"], ["--json"]):
+        assert main(arguments) == 0
+    assert got == [[], ["-n", "a:1"], ["--json"]]
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

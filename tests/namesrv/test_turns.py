@@ -122,9 +122,9 @@ def test_what_waits_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, one, other = Scene(), FakePeer(1), FakePeer(2)
     for peer, size_bytes in ((one, 4_000), (one, 3_000), (other, 3_000)):
         scene.turns.answer(peer, scene.steps("a", 9), size_bytes)
-    with refused(ResponseCode.SYSTEM_BUSY, "too much waits"):
+    with refused(ResponseCode.SYSTEM_BUSY, "too many registrations are waiting"):
         scene.turns.answer(one, scene.steps("b", 9), 1_000)
-    with refused(ResponseCode.SYSTEM_BUSY, "too much waits"):
+    with refused(ResponseCode.SYSTEM_BUSY, "too many registrations are waiting"):
         scene.turns.answer(FakePeer(3), scene.steps("b", 9), 3_000)
     scene.run()
     assert scene.turns._all_bytes == 0

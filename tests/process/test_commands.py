@@ -4,10 +4,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 from tests.process.conftest import Run
+from txrocketmq.client import PushConsumer
+from txrocketmq.client.consumer.config import ConsumeFrom
+from txrocketmq.client.consumer.listening.listener import ConsumeContext
+from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.testing.server import Server
 
 
 def test_what_is_sent_is_seen(txrocketmq: Run, namesrv: str) -> None:
@@ -40,6 +49,108 @@ def test_batches_tags_and_json(txrocketmq: Run, namesrv: str) -> None:
     only_b = ("--from", "first", "--tag", "A || B", "--count", "1", "--json")
     code, out, _ = txrocketmq("tail", "Many", *only_b, namesrv=namesrv).end()
     assert (code, json.loads(out)["body"]) == (0, "x" * 9_000)
+
+
+def test_what_tail_prints_is_what_send_reads(txrocketmq: Run, namesrv: str) -> None:
+    words = ("--tag", "t", "--key", "k 1", "--property", "x=1")
+    assert txrocketmq("send", "From", "zwölf", "b", *words, namesrv=namesrv).end()[0] == 0
+    flags = ("From", "--from", "first", "--no-follow", "--json")
+    code, printed, _ = txrocketmq("tail", *flags, namesrv=namesrv).end()
+    assert code == 0
+    sent = txrocketmq("send", "To", "-", "--json-lines", namesrv=namesrv, stdin=subprocess.PIPE)
+    assert sent.end(printed)[0] == 0
+    last = ("To", "--last", "2", "--no-follow", "--format", "%g|%k|%h|%s\\n")
+    code, out, err = txrocketmq("tail", *last, namesrv=namesrv).end()
+    assert (code, err) == (0, "")
+    assert sorted(out.splitlines()) == ["t|k 1|x=1|b", "t|k 1|x=1|zwölf"]
+
+
+def test_dead_letters_are_consumed_again(txrocketmq: Run, namesrv: str) -> None:
+    assert txrocketmq("send", "Bills", "one", "two", namesrv=namesrv).end()[0] == 0
+
+    def refuse(messages: list[MessageExt], context: ConsumeContext) -> None:
+        raise ValueError("not today")
+
+    consumer = PushConsumer(
+        "payer",
+        {"Bills": "*"},
+        refuse,
+        namesrv_addr=namesrv,
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        max_reconsume_times=0,
+    )
+    with consumer:
+        listed = ""
+        while listed.count("\n") < 2:  # only the test's time limit ends the wait
+            listed = txrocketmq("dead-letters", "list", "payer", namesrv=namesrv).end()[1]
+    assert {line.split()[2] for line in listed.splitlines()} == {"Bills"}
+    status = txrocketmq("status", namesrv=namesrv).end()[1]
+    assert "Warning: Group payer has 2 dead letters" in " ".join(status.split())
+    code, out, _ = txrocketmq(
+        "dead-letters", "resend", "payer", "--all", "-y", namesrv=namesrv
+    ).end()
+    assert (code, out.count("SEND_OK")) == (0, 2)
+    flags = ("--group", "payer", "--count", "2", "--format", "%s\\n", "--timeout", "30")
+    code, out, _ = txrocketmq("consume", "Bills", *flags, namesrv=namesrv).end()
+    assert (code, sorted(out.split())) == (0, ["one", "two"])
+
+
+def test_a_query_goes_on_where_it_stopped(txrocketmq: Run, namesrv: str) -> None:
+    lines = "\n".join(f"m{n}" for n in range(100))
+    sent = txrocketmq("send", "Paged", "-", namesrv=namesrv, stdin=subprocess.PIPE)
+    assert sent.end(lines)[0] == 0
+    words = ["--from", "2020-01-01"]
+    found: list[str] = []
+    while words:
+        flags = ("messages", "query", "Paged", *words, "--count", "30")
+        code, out, err = txrocketmq(*flags, namesrv=namesrv).end()
+        assert code == 0
+        found += [line.rpartition(" ")[2] for line in out.splitlines()]
+        after = re.search("--after ([^,]+)", err)
+        words = ["--after", after.group(1)] if after else []
+    assert sorted(found) == sorted(lines.split())
+
+
+def test_an_overview_of_a_server(txrocketmq: Run, namesrv: str) -> None:
+    assert txrocketmq("send", "Seen-at-once", "x" * 1000, namesrv=namesrv).end()[0] == 0
+    code, out, err = txrocketmq(namesrv=namesrv).end()
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    line = next(line for line in out.splitlines() if line.startswith("Seen-at-once"))
+    assert re.fullmatch(r"Seen-at-once +\d+ +1 +[\d.]+ +1\.\d kB +20\d\d-.*", line), line
+
+
+def test_a_shell_is_told_the_names_of_a_cluster(
+    txrocketmq: Run, namesrv: str, tmp_path: Path
+) -> None:
+    assert txrocketmq("send", "Completed", "x", namesrv=namesrv).end()[0] == 0
+    asking = {
+        "_TXROCKETMQ_COMPLETE": "bash_complete", "COMP_WORDS": "txrocketmq tail Compl",
+        "COMP_CWORD": "2", "NAMESRV_ADDR": namesrv, "XDG_CACHE_HOME": str(tmp_path),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "txrocketmq.cli"],
+        env={**os.environ, **asking},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "plain,Completed\n"
+
+
+def test_nobody_is_there_and_one_sentence_says_what_to_do(txrocketmq: Run) -> None:
+    code, out, err = txrocketmq(namesrv="127.0.0.1:1").end()
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "start servers with 'txrocketmq standalone', or name those of a cluster" in err
+
+
+def test_a_broker_where_a_name_server_is_meant(txrocketmq: Run, rocketmq_server: Server) -> None:
+    for words in (("send", "T", "x"), ("topics", "list"), ("tail", "T"), ("status",)):
+        code, _, err = txrocketmq(*words, namesrv=rocketmq_server.broker_addr).end()
+        assert code == 1
+        assert "it answers, but is not a name server; if it is a broker (10911), give" in err
+        assert "older release" not in err
 
 
 def test_ctrl_c_ends_a_tail(txrocketmq: Run, namesrv: str) -> None:

@@ -75,6 +75,8 @@ def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         **os.environ,
         "NAMESRV_ADDR": found.group(1),
         "METRICS": f"127.0.0.1:{metrics}",
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }
 
@@ -133,6 +135,7 @@ def test_the_readme_has_commands_to_run() -> None:
     assert any(b.page == "README.md" and b.language == "console" for b in blocks())
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page", sorted({b.page for b in blocks() if b.language == "console"} - BY_THEMSELVES)
 )

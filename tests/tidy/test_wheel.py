@@ -122,7 +122,7 @@ makes a certificate for itself."""
 @pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
 def test_the_commands_run_from_the_wheel(command: str, wheel: Path, environment: Path) -> None:
     program = environment / "bin" / command
-    assert _run([program, "--help"], environment.parent).startswith(f"usage: {command}")
+    assert _run([program, "--help"], environment.parent).startswith(f"Usage: {command}")
     said = f"{command} {_metadata(wheel)['Version']}\n"
     assert _run([program, "--version"], environment.parent) == said
 

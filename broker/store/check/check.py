@@ -282,7 +282,7 @@ class StoreCheck:
             position = at % self._log.files.file_bytes
             text = (
                 f"{path} at byte {position}: the body of a message ({place}, {record.size_bytes}"
-                " bytes) has not the CRC that it was stored with; it is served as it is."
+                " bytes) does not have the CRC that it was stored with; it is delivered as it is."
             )
             looked.find(Finding(_CRC, text, path, position, at))
             looked.messages += 1
@@ -417,7 +417,7 @@ class StoreCheck:
         loose = sum(each.without_queue for each in looked)
         text = f"{messages(count)} in the log from {self.start} to {self.end}"
         if loose:
-            text += f" ({loose:,} of them of queues that there are no more)"
+            text += f" ({loose:,} of them of queues that no longer exist)"
         return f"{text}; {sum(1 for _ in self._queues):,} queues; {items:,} items of the index."
 
 

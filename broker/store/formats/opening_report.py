@@ -23,7 +23,7 @@ class Recovered:
     indexed_messages: int = 0
     """Messages that were read for the index."""
     damaged_messages: int = 0
-    """Messages in damaged parts of the log that are in queues."""
+    """Messages in damaged parts of the log that queues refer to."""
     lost_messages: int = 0
     """Messages behind the end of the log that queues knew of."""
     unknown_messages: int = 0

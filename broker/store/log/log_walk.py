@@ -29,7 +29,7 @@ _RECORDS_AT_ONCE: Final = 16_384
 
 
 class UnreadableStretch(NamedTuple):
-    """A stretch of the log that cannot be read; queues know of so many `messages` of it."""
+    """A stretch of the log that cannot be read; queues refer to so many `messages` of it."""
 
     start: int
     end: int
@@ -173,7 +173,7 @@ class LogWalk:
         return False
 
     def units_behind(self) -> int:
-        """After the walk: how many messages queues know of at its end or behind."""
+        """After the walk: how many messages queues refer to at its end or behind."""
         return 0 if self._units is None else self._units.count_up_to(END)
 
     def _next_proven(self) -> int | None:

@@ -156,7 +156,7 @@ class Recovery:
 
     def _name_foreign(self) -> None:
         for path in [*self._log.files.foreign, *self._queues.foreign, *self._index.foreign]:
-            self._warn(f"{path} is not a file of the store; it is left alone.")
+            self._warn(f"{path} is not a file of the store; it is not changed.")
 
     def _weigh_files(self) -> None:
         """Checks for files of the log that are missing in the row, or that were shortened."""
@@ -175,7 +175,7 @@ class Recovery:
             path = os.path.join(row.directory, entry.name)
             self._loss.weigh(
                 f"{path} was cut: it has {entry.size_bytes} of {row.file_bytes} bytes, and queues"
-                f" know of {messages(self._queues.known_between(start, end))} in the rest",
+                f" refer to {messages(self._queues.known_between(start, end))} in the rest",
                 "Restore the file",
             )
         for start, end in row.gaps():
@@ -187,7 +187,7 @@ class Recovery:
             count = (end - start) // row.file_bytes
             self._loss.weigh(
                 f"{row.directory} lacks {count} {'file' if count == 1 else 'files'} of the log,"
-                f" from {start:020d} on, {end - start} bytes, before {end:020d}; queues know of"
+                f" from {start:020d} on, {end - start} bytes, before {end:020d}; queues refer to"
                 f" {messages(self._queues.known_between(start, end))} there",
                 "Restore what is missing",
             )
@@ -198,7 +198,7 @@ class Recovery:
         traces = [
             (f"{self._queues.directory} knows of {messages(count)}", count),
             ("there are index files", len(self._index.spans())),
-            ("the checkpoint tells of messages", self._checkpoint.physic_msg_timestamp_ms),
+            ("the checkpoint mentions messages", self._checkpoint.physic_msg_timestamp_ms),
             ("the inventory does", self._inventory.log_end if self._inventory else 0),
         ]
         if not (found := [what for what, is_there in traces if is_there]):
@@ -238,7 +238,7 @@ class Recovery:
                 f"The log is damaged from {damage.start} to {damage.end}, in"
                 f" {self._path_at(damage.start)}"
                 f" ({damage.end - damage.start} bytes): {messages(damage.messages)} that queues"
-                " know of there cannot be relied on; all before and behind can."
+                " refer to there cannot be relied on; all before and behind can."
             )
 
     def _start(self, done: Recovered) -> int:
@@ -282,7 +282,7 @@ class Recovery:
             f" ({self._path_at(end)} and on)"
         )
         if done.lost_messages:
-            what += f", but queues know of {messages(done.lost_messages)} there"
+            what += f", but queues refer to {messages(done.lost_messages)} there"
         if known_end > end:
             what += f" ({known_end - end} bytes)"
         if not was_stored:
@@ -305,7 +305,7 @@ class Recovery:
             self._warn(
                 f"The log began at {known_start} when the store was last used; since then"
                 f" {self._path_at(known_start)} and all before {start} has been removed:"
-                f" {start - known_start:,} bytes, in which queues know of"
+                f" {start - known_start:,} bytes, in which queues refer to"
                 f" {messages(self._queues.known_between(known_start, start))}."
             )
 
@@ -464,7 +464,7 @@ class Recovery:
             if index_comparison.lacks_before(index, row, number, at):
                 for path in index.drop_from(number):
                     self._warn(
-                        f"{path} is not gone on with, since the index lacks messages before it."
+                        f"{path} is not continued, since the index lacks messages before it."
                         f" {self._set_aside(path)}"
                     )
                 break

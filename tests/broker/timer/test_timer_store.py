@@ -343,4 +343,4 @@ def test_without_room_the_wheel_is_made_later(
 
     monkeypatch.setattr(wheel, "make", full)
     all_delivered(pending, once=False)
-    assert any("stand still" in each for each in pending.said)
+    assert any("are on hold" in each for each in pending.said)

@@ -56,7 +56,7 @@ def test_a_damaged_index(said: Callable[[], str]) -> None:
 def test_levels(said: Callable[[], str]) -> None:
     level_stands_still(Mishap(1, 2, 0, "Orders", "SERVICE_NOT_AVAILABLE"))
     not_readable(Mishap(12, 3, 99))
-    assert "delay level 3 stands still" in said()
+    assert "delay level 3 is on hold" in said()
     assert "12 messages of delay level 4, from offset 99 on" in said()
 
 

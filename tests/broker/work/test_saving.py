@@ -107,7 +107,8 @@ def test_a_write_that_fails_is_told_and_tried_again(
     assert isinstance(error, ResponseError)
     assert error.code == ResponseCode.SYSTEM_ERROR
     assert error.remark == (
-        "the change counts, but is not saved yet: a.json cannot be written: No space left on device"
+        "the change is in effect, but could not be saved: a.json cannot be written: No space left"
+        " on device"
     )
     assert [str(each) for each in scene.ends] == ["No space left on device"]
     scene.saving.begin()

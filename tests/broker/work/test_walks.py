@@ -128,7 +128,7 @@ def test_what_nobody_waits_for_takes_turns_too(scene: Scene) -> None:
     for _ in range(MAX_WALKS + 1):  # however many there are
         scene.walks.run(scene.walk("own", STEPS + 1), failed.append)
     asked = scene.walks.answer
-    with refused(ResponseCode.SYSTEM_BUSY, f"{MAX_WALKS} requests that look at everything"):
+    with refused(ResponseCode.SYSTEM_BUSY, f"{MAX_WALKS} full scans"):
         asked(scene.walk("asked", 1))
     assert [scene.turn(), scene.turn()] == [["own"], ["own"] * STEPS]
     while scene.later:

@@ -15,11 +15,12 @@ from txrocketmq.cli.admin.topics import main
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import route, topic
+from txrocketmq.remoting.protocol import pull, route, topic
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.stats import TopicOffset, TopicStatsTable
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.operations import admin
+from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
 
 
 @pytest.fixture
@@ -37,6 +38,10 @@ def topics(administered: Administered) -> Administered:
         table = {MessageQueue("T", name, 0): TopicOffset(min_offset=1, max_offset=4)}
         stats: Reply[Any] = Reply(body=TopicStatsTable(offset_table=table).encode())
         on(address, admin.GET_TOPIC_STATS_INFO, stats)
+        nothing = PullMessageResponseHeader(
+            suggest_which_broker_id=0, next_begin_offset=4, min_offset=1, max_offset=4
+        )
+        on(address, pull.PULL_MESSAGE, Reply(nothing, code=ResponseCode.PULL_NOT_FOUND))
     return administered
 
 
@@ -46,10 +51,26 @@ def headers(topics: Administered) -> list[Any]:
 
 
 def test_the_list_leaves_out_what_is_not_the_programs(topics: Administered) -> None:
+    assert topics.run(main, "list", "--names") == 0
+    assert topics.out == "T\n"
+    topics.run(main, "list", "--all", "--names", "--json")
+    names = {json.loads(line)["topic"] for line in topics.out.splitlines()}
+    assert len(names) == 6
+    assert names > {"T", "%RETRY%g"}
+
+
+def test_the_list_has_columns(topics: Administered) -> None:
     assert topics.run(main, "list") == 0
-    assert topics.out == "TOPIC\nT\n"
+    assert topics.lines[0] == "TOPIC QUEUES PERM MESSAGES IN/S ~SIZE LAST MESSAGE".split()
+    assert topics.lines[1][:4] == ["T", "2", "rw", "6"]
     topics.run(main, "list", "--all", "--json")
-    assert len(topics.out.splitlines()) == 6
+    rows = {row["topic"]: row for row in map(json.loads, topics.out.splitlines())}
+    assert (len(rows), rows["T"]["messages"]) == (6, 6)
+
+
+def test_names_alone_are_asked_of_no_broker(topics: Administered) -> None:
+    topics.run(main, "list", "--names")
+    assert topics.cluster.asked(admin.GET_TOPIC_STATS_INFO) == []
 
 
 def test_the_queues(topics: Administered) -> None:

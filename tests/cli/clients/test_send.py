@@ -104,6 +104,81 @@ def test_lines_of_a_file_come_last(
     assert [body for _, body in sent(scene)] == [b"first", b"l1", b"l2"]
 
 
+@pytest.fixture
+def lines(scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Sends lines of a file with further options; returns properties and body of each message."""
+
+    async def portions(_: Any, descriptor: int) -> Any:
+        for line in os.read(descriptor, 9_999).splitlines():
+            yield [line]
+
+    monkeypatch.setattr(command, "portions", portions)
+    path = tmp_path / "lines"
+
+    def sent_lines(text: bytes, *words: str) -> list[tuple[dict[str, str], bytes]]:
+        path.write_bytes(text)
+        run(scene, "--file", str(path), *words)
+        return [(decode_properties(header.properties), body) for header, body in sent(scene)]
+
+    return sent_lines
+
+
+def test_each_line_has_its_own_key_tag_and_properties(lines: Any) -> None:
+    text = b"k1 k2|t|a=1,b=2|one\n||x=y|two|2\n"
+    form = ["-f", "%k|%g|%h|%s\\n", "--tag", "all", "--key", "k0", "--property", "b=0"]
+    (first, one), (second, two) = lines(text, *form)
+    assert (one, two) == (b"one", b"two|2")
+    assert [first[name] for name in ("KEYS", "TAGS", "a", "b")] == ["k0 k1 k2", "t", "1", "2"]
+    assert [second[name] for name in ("KEYS", "TAGS", "b", "x")] == ["k0", "all", "0", "y"]
+
+
+def test_lines_are_messages_as_tail_prints_them(lines: Any) -> None:
+    printed = json.dumps(
+        {
+            "topic": "Other",
+            "body": "one",
+            "tags": "t",
+            "keys": ["a"],
+            "properties": {"x": "1", "WAIT": "false"},
+        }
+    ).encode()
+    ((properties, body),) = lines(printed, "--json-lines")
+    assert (body, properties["TAGS"], properties["KEYS"]) == (b"one", "t", "a")
+    assert (properties["x"], properties["WAIT"]) == ("1", "true")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "why"),
+    [
+        (b"a:b\nc", ["-f", "%k:%s"], "line 2 of the input .* does not have the form '%k:%s'"),
+        (b'{"body":"a"}\n\n{}', ["--json-lines"], 'line 2 .* needs "body" or "bodyBase64"'),
+        (b"k:", ["-f", "%k:%s"], "line 1 .* the message is empty"),
+        (b'{"body":"a","properties":{"x":""}}', ["--json-lines"], "line 1 .* cannot be sent: "),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(
+    lines: Any, scene: Scene, text: bytes, words: list[str], why: str
+) -> None:
+    with pytest.raises(MessageIllegal, match=why):
+        lines(text.replace(b"\n\n", b"\n"), *words)
+    assert len(sent(scene)) == text.replace(b"\n\n", b"\n").count(b"\n"), "those before it are sent"
+
+
+def test_a_file_is_one_body(scene: Scene, tmp_path: Path) -> None:
+    path = tmp_path / "body"
+    path.write_bytes(b"two\nlines\n\x00")
+    run(scene, "first", "--body-file", str(path), "--count", "2")
+    assert [body for _, body in sent(scene)] == [b"first", b"two\nlines\n\x00"] * 2
+
+
+def test_a_file_that_is_too_large_is_not_read_whole(scene: Scene, tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(MessageIllegal, match="is larger than 4194304 bytes: a message cannot be"):
+        run(scene, "--body-file", str(path))
+
+
 def test_the_pace_is_kept_whatever_a_send_takes(scene: Scene) -> None:
     running = started(send(scene.client, given_options(["T", *"abc", "--rate", "2"])))
     assert len(sent(scene)) == 1
@@ -161,7 +236,11 @@ def test_a_body_that_begins_with_a_dash_stands_after_two() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["T"], "BODY"),
+        (["T"], "give a BODY, - for standard input, --file or --body-file"),
+        (["T", "x", "--json-lines"], "--json-lines is for lines of input: give - or --file"),
+        (["T", "x", "-f", "%s"], "--format is for lines of input: give - or --file"),
+        (["T", "-", "-f", "%s", "--json-lines"], "are both given: choose one"),
+        (["T", "-", "-f", "%k"], "'%k' is not a format of lines such as '%k: %s': there is no %s"),
         (["T", "x", "--count", "0"], "'0' is not a whole number of at least 1"),
         (["T", "x", "--count", "two"], "'two'"),
         (["T", "x", "--property", "a"], "'a' cannot be set as a property"),

@@ -10,9 +10,11 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from tests.cli.given import given
+from tests.cli.stored import Stored
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of, started
 from txrocketmq.cli.clients.tail import Tailing, command, main, tail
 from txrocketmq.cli.reading import LOOK_AGAIN_MS
+from txrocketmq.client.base.errors import MQClientError, NoRoute
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.protocol import offset, pull
@@ -112,6 +114,102 @@ def test_a_topic_that_is_not_there_is_waited_for_and_read_whole(
     assert running.offset == 0  # what came after the start of tail is not passed over
     running.put(b"one")
     assert result_of(running.done) == 0
+
+
+@pytest.fixture
+def stored(scene: Scene) -> Stored:
+    """Three queues with nine messages, stored one after the other; pulls do not wait."""
+    made = Stored(scene)
+    made.topic("T", 3)
+    for n in range(9):
+        made.put("T", n % 3, b"m%d" % n, 1_000_000_000_000 + n, TAGS="ab"[n % 2])
+    return made
+
+
+def printed(stored: Stored, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    options = given(command, Tailing, ["T", *words])
+    options.check()
+    result_of(tail(stored.scene.client, options))
+    return capsys.readouterr().out
+
+
+def test_what_is_there_comes_in_the_order_of_storing(
+    stored: Stored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    form = ["-f", "%s "]
+    for words, wanted in (
+        (["--from", "first"], "m0 m1 m2 m3 m4 m5 m6 m7 m8 "),
+        (["--from", "1000000000006"], "m6 m7 m8 "),
+        (["--from", "last"], ""),
+        (["--last", "2"], "m7 m8 "),
+        (["--last", "100"], "m0 m1 m2 m3 m4 m5 m6 m7 m8 "),
+        (["--from", "first", "--tag", "a"], "m0 m2 m4 m6 m8 "),
+        (["--from", "first", "--count", "4"], "m0 m1 m2 m3 "),
+        (["--from", "first", "--queue", "1"], "m1 m4 m7 "),
+        (["--last", "2", "--queue", "broker-a/0", "--queue", "2"], "m6 m8 "),
+    ):
+        assert printed(stored, capsys, "--no-follow", *form, *words) == wanted, words
+
+
+def test_the_exit_code_says_that_there_were_fewer_than_wanted(stored: Stored) -> None:
+    for count, code in (("9", 0), ("10", 1)):
+        words = ["T", "--from", "first", "--no-follow", "--count", count]
+        assert result_of(tail(stored.scene.client, given(command, Tailing, words))) == code
+
+
+def test_the_last_and_then_the_new(
+    stored: Stored, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def wait(_: str, header: Any, __: bytes) -> PendingReply | Reply[Any]:
+        if header.queue_offset < 3:
+            return stored._pull(_, header, __)
+        asked.append((header.queue_id, header.queue_offset))
+        return PendingReply()
+
+    scene.connections.on(BROKER_A, pull.PULL_MESSAGE, wait)
+    running = started(tail(scene.client, given(command, Tailing, ["T", "--last", "1"])))
+    assert capsys.readouterr().out.endswith(" m8\n")
+    assert sorted(asked) == [(0, 3), (1, 3), (2, 3)]
+    running.addErrback(lambda _: None)
+    running.cancel()
+
+
+def test_only_the_queues_that_are_named_are_followed(scene: Scene) -> None:
+    scene.routes["T"] = a_route({"broker-a": 3})
+    running = Tail(scene, "--queue", "1")
+    assert len(running.open) == 1
+    running.done.addErrback(lambda _: None)
+    running.done.cancel()
+
+
+@pytest.mark.parametrize("words", [["--queue", "7"], ["--queue", "broker-x/0", "--no-follow"]])
+def test_a_queue_that_is_not_there(stored: Stored, words: list[str]) -> None:
+    with pytest.raises(MQClientError, match="does not have this queue; it has broker-a/0, broker-"):
+        result_of(tail(stored.scene.client, given(command, Tailing, ["T", *words])))
+
+
+def test_what_is_not_followed_is_not_waited_for(scene: Scene) -> None:
+    scene.routes.clear()
+    with pytest.raises(NoRoute):
+        result_of(tail(scene.client, given(command, Tailing, ["T", "--no-follow"])))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--queue", "x"], "'x' is not a queue: write ID or BROKER/ID"),
+        (["--last", "0"], "'0' is not a whole number of at least 1"),
+        (["--last", "10001"], "--last takes at most 10000 messages: give --from"),
+        (["--last", "1", "--from", "first"], "--last and --from are both given: choose one"),
+        (["--json", "-f", "%s"], "--json and --format are both given: choose one"),
+        (["-f", "T"], "new messages are followed without any option"),
+    ],
+)
+def test_wrong_usage(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["T", *words]) == 2
+    assert why in capsys.readouterr().err
 
 
 def test_silence_ends_it(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:

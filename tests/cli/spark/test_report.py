@@ -126,7 +126,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as ended:
         report.main(arguments)
     assert ended.value.code == 2
-    assert "usage: txrocketmq report" in capsys.readouterr().err
+    assert "Usage: txrocketmq report" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

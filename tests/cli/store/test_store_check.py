@@ -84,7 +84,7 @@ def test_a_sound_store_is_read_once_and_another_as_a_broker_opens_it(
     said = capsys.readouterr().out
     assert "The log ends at" in said
     assert "are lost" in said
-    assert "has not the CRC" not in said
+    assert "does not have the CRC" not in said
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])

@@ -84,7 +84,7 @@ def test_a_store_with_losses(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["dump", str(root), "--json"]) == 0
     said = capsys.readouterr()
     assert 0 < len(said.out.splitlines()) < MESSAGES
-    assert "queues know of" in said.err
+    assert "queues refer to" in said.err
 
 
 def test_an_error_does_nothing_to_a_terminal(

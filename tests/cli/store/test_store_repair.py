@@ -32,7 +32,7 @@ def test_it_says_what_it_will_do_and_asks(
         monkeypatch.setattr(sys, "stdin", answer)
         assert main(["repair", str(root)]) == 1
         said = capsys.readouterr()
-        assert "queues know of" in said.out
+        assert "queues refer to" in said.out
         assert "the start went on without it" in said.out
         assert ("Repair the store like this?" in said.out) is asked
         assert ("give --yes" in said.err) is not asked

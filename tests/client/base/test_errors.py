@@ -59,8 +59,9 @@ def test_no_name_server_has_its_number() -> None:
 def test_a_refused_administrator_hears_what_to_do() -> None:
     error = AdminRefused("deleting topic T", MQBrokerError(3, "code 9", "b:1"))
     assert str(error) == (
-        "deleting topic T failed: b:1 answered REQUEST_CODE_NOT_SUPPORTED (3): code 9; this server"
-        " does not know the request: it may be of an older release"
+        "deleting topic T failed: b:1 answered REQUEST_CODE_NOT_SUPPORTED (3): code 9; the server"
+        " does not support this request: it may be of an older release, or a name server (9876)"
+        " where a broker (10911) is meant"
     )
     assert (error.code, error.remark, error.address) == (3, "code 9", "b:1")
     plain = AdminRefused("asking", MQBrokerError(1, "no", "b:1"))

@@ -47,6 +47,23 @@ def test_a_refusal_says_who_refused() -> None:
         result_of(servers(connections, "a:1").route("T"))
 
 
+def test_the_address_of_a_broker_is_named_as_what_it_is() -> None:
+    connections = FakeConnections()
+    connections.on("a:1", GET_ROUTEINFO_BY_TOPIC, refusal(3, "request type 105 not supported"))
+    with pytest.raises(NoNameServer, match="a:1 .it answers, but is not a name server") as raised:
+        result_of(servers(connections, "a:1").route("T"))
+    assert "older release" not in str(raised.value)
+
+
+def test_another_is_asked_where_one_is_no_name_server() -> None:
+    connections = FakeConnections()
+    for address in ("a:1", "b:1"):
+        connections.on(address, GET_ROUTEINFO_BY_TOPIC, Reply(body=ROUTE.encode()))
+    name_servers = servers(connections, "a:1", "b:1")
+    connections.on(name_servers.addresses[0], GET_ROUTEINFO_BY_TOPIC, refusal(3))
+    assert result_of(name_servers.route("T")) == ROUTE
+
+
 def test_an_answer_that_is_no_route_is_an_error() -> None:
     connections = FakeConnections()
     connections.on("a:1", GET_ROUTEINFO_BY_TOPIC, Reply(body=b'{"queueDatas":5}'))

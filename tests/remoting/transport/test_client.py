@@ -163,6 +163,13 @@ def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:
     assert str(error) == f"connect to {HERE} failed: there was no answer in time"
 
 
+def test_a_host_that_says_nothing(scene: Scene) -> None:
+    scene.ask()
+    scene.pass_ms(4_500)
+    (error,) = scene.outcomes
+    assert str(error) == f"connect to {HERE} failed: no answer within 3 s"
+
+
 class Names:
     """Looks up names, without end."""
 
@@ -182,6 +189,7 @@ def test_a_name_that_is_not_found_in_time_is_given_up(scene: Scene) -> None:
     scene.pass_ms(1_000)
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
+    assert str(error) == "connect to somewhere:10911 failed: the name of the host is not found"
 
 
 @pytest.mark.parametrize("address", [HERE, "[::1]:10911"])

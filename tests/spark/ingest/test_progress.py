@@ -42,7 +42,7 @@ def shown(*, terminal: bool) -> str:
 def test_lines_where_there_is_no_terminal() -> None:
     lines = shown(terminal=False).splitlines()
     assert lines[:2] == [
-        "gone before it was taken: a [1, 2)",
+        "deleted before it was copied: a [1, 2)",
         "new: 3.0 MiB of log in 2 splits",
     ]
     assert lines[2].startswith("version 4: 1,234 messages of 2,000 records in 0 files, 0 bytes;")

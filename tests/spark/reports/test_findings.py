@@ -128,7 +128,7 @@ def test_the_worst_come_first_and_many_of_a_kind_are_counted() -> None:
     rows = [{**LAG, "group": f"g{n}"} for n in range(MOST_OF_A_KIND + 3)]
     found = _found("lag", *rows, {**LAG, "lag": 0, "gone": 1})
     assert [each.level for each in found] == ["problem", *["warning"] * (MOST_OF_A_KIND + 1)]
-    assert found[-1].text == "3 more pairs of a group and a topic lag."
+    assert found[-1].text == "3 more groups are behind."
     assert {each.level for each in found} <= set(LEVELS)
 
 

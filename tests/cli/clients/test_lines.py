@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.fakes import result_of, started
-from txrocketmq.cli import lines
-from txrocketmq.cli.lines import LineSplitter, portions
+from txrocketmq.cli.clients import lines
+from txrocketmq.cli.clients.lines import LineSplitter, portions
 
 
 @given(st.binary(), st.lists(st.integers(0, 100)))

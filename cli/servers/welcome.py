@@ -33,7 +33,7 @@ Ctrl-C stops both.
 
 def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> str:
     """Returns the text that is printed."""
-    option = "" if namesrv == _DEFAULT_NAMESRV else f" --namesrv {namesrv}"
+    option = "" if _is_default(namesrv) else f" --namesrv {namesrv}"
     return _TEXT.format(
         namesrv=namesrv,
         broker=broker,
@@ -43,6 +43,16 @@ def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> s
         option=option,
         command=own_command(),
     )
+
+
+def _is_default(namesrv: str) -> bool:
+    """Returns whether commands find this name server if they are given none."""
+    from txrocketmq.cli.context_file import ContextError, chosen_context
+
+    try:
+        return namesrv == _DEFAULT_NAMESRV and chosen_context(None, has_address=False) is None
+    except ContextError:
+        return False
 
 
 def own_command() -> str:

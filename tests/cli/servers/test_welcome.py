@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.cli import welcome
 from txrocketmq.cli.clients import send, tail
-from txrocketmq.cli.welcome import own_command
+from txrocketmq.cli.command_line import DEFAULT_NAMESRV
+from txrocketmq.cli.context_file import Context, ContextFile, contexts_path
+from txrocketmq.cli.servers import welcome
+from txrocketmq.cli.servers.welcome import own_command
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +40,14 @@ def test_the_commands_are_what_the_commands_understand(
     assert (first, second) == ("tail", "send")
     for command, arguments in ((tail.command, tail_arguments), (send.command, send_arguments)):
         with command.make_context("prog", arguments) as context:
-            assert context.params["namesrv"] == namesrv
+            assert (context.params["namesrv"] or DEFAULT_NAMESRV) == namesrv
+
+
+def test_the_name_server_is_named_where_another_is_used_by_default() -> None:
+    ContextFile(contexts_path()).with_context("a", Context(namesrv="h:1")).using("a").write()
+    assert "--namesrv 127.0.0.1:9876" in text("127.0.0.1:9876")
+    contexts_path().write_text("[")
+    assert "--namesrv 127.0.0.1:9876" in text("127.0.0.1:9876")
 
 
 def test_it_says_where_everything_is() -> None:

@@ -29,6 +29,7 @@ from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.primitives.unknown_key import UnknownKey
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
@@ -39,7 +40,6 @@ from txrocketmq.remoting.settings.config_file import (
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import load_tls
-from txrocketmq.remoting.settings.unknown_key import UnknownKey
 from txrocketmq.remoting.transport.address import address_facing, address_text
 
 PROG: Final = "txrocketmq standalone"

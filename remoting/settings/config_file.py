@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.primitives.unknown_key import MOST_GUESSES, UnknownKey, unknown_keys
 from txrocketmq.remoting.primitives.value_text import HIDDEN, all_shown, shown, what_is_wrong
-from txrocketmq.remoting.settings.unknown_key import MOST_GUESSES, UnknownKey, unknown_keys
 
 C = TypeVar("C")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from txrocketmq.remoting.settings.unknown_key import UnknownKey, unknown_keys
+from txrocketmq.remoting.primitives.unknown_key import UnknownKey, unknown_keys
 
 KNOWN = {"listenPort", "brokerName"}
 

@@ -121,7 +121,7 @@ def _constant(data: bytes, _: MessageExt) -> bytes:
     return data
 
 
-class Reading:
+class FormatReader:
     """How lines are read. Raises ValueError for a format that is not valid.
 
     Each field ends where the text behind it is found first; the last one takes what is left.

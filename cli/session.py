@@ -26,11 +26,11 @@ from txrocketmq.remoting.host.run import run_until_signal, stop_running
 from txrocketmq.remoting.primitives.plain_text import plain
 
 _LINE_END: Final = "\n"
-Command = Callable[[ClientInstance], Awaitable[int]]
+ClientWork = Callable[[ClientInstance], Awaitable[int]]
 
 
 def run(
-    prog: str, config: ClientConfig, command: Command, *, interrupted: int = INTERRUPTED
+    prog: str, config: ClientConfig, command: ClientWork, *, interrupted: int = INTERRUPTED
 ) -> int:
     """Runs the command with a client; returns its exit code, or `interrupted` after Ctrl-C."""
     start_logging(sys.stderr)
@@ -57,7 +57,7 @@ def run(
     return codes[0] if codes else interrupted
 
 
-async def _with_client(clock: Clock, config: ClientConfig, command: Command) -> int:
+async def _with_client(clock: Clock, config: ClientConfig, command: ClientWork) -> int:
     client = ClientInstance(config, clock)
     client.start()
     try:

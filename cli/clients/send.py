@@ -26,7 +26,7 @@ from txrocketmq.cli.command_line import (
     run,
     servers_options,
 )
-from txrocketmq.cli.line_format import Parts, Reading
+from txrocketmq.cli.line_format import FormatReader, Parts
 from txrocketmq.cli.show import sent_json, sent_line
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.core.instance import ClientInstance
@@ -73,7 +73,7 @@ class Sending:
     bodies: tuple[str, ...]
     body_file: tuple[str, ...]
     file: str | None
-    form: Reading | None
+    form: FormatReader | None
     json_lines: bool
     tag: str | None
     key: tuple[str, ...]
@@ -113,10 +113,10 @@ class Sending:
             )
 
 
-def reading(text: str) -> Reading:
+def reading(text: str) -> FormatReader:
     """The type of an option that is the format of lines."""
     try:
-        return Reading(text)
+        return FormatReader(text)
     except ValueError as error:
         raise click.BadParameter(
             f"{text!r} is not a format of lines such as '%k: %s': {error}"

@@ -125,9 +125,9 @@ def dump(store: Path, config: str | None, **given: Any) -> int:
     All of them in the order of the log, or those of a topic, a queue or a key. A broker may have
     the store open.
     """
-    from txrocketmq.cli.store.store_dump import Wanted, dump_store
+    from txrocketmq.cli.store.store_dump import WantedRecords, dump_store
 
-    wanted = Wanted(**given)
+    wanted = WantedRecords(**given)
     if wanted.offset is not None and wanted.key is not None:
         raise click.UsageError("--offset and --key are both given: choose one")
     if wanted.key is not None and wanted.topic is None:

@@ -35,7 +35,7 @@ _UNITS_AT_ONCE = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedRecords:
     """Which messages are to be printed, and how."""
 
     offset: int | None
@@ -48,7 +48,7 @@ class Wanted:
     as_json: bool
 
 
-def dump_store(config: StoreConfig, wanted: Wanted) -> int:
+def dump_store(config: StoreConfig, wanted: WantedRecords) -> int:
     """Prints the requested messages; returns 1 if there are none."""
     files = DryFiles(needs_lock=False)
     in_use = f"{config.store_path_root_dir}/lock"
@@ -94,7 +94,7 @@ def opened(
     return store
 
 
-def records(store: MessageStore, wanted: Wanted) -> Iterator[memoryview]:
+def records(store: MessageStore, wanted: WantedRecords) -> Iterator[memoryview]:
     """Yields the requested records."""
     if wanted.key is not None:
         assert wanted.topic is not None

@@ -166,8 +166,7 @@ class ProducerConfig:
     backpressure_send_num: int = 1_024
     """How many messages may be on their way then, instead of `max_in_flight`; at least 10."""
     backpressure_send_size: int = 100 * 1024 * 1024
-    """How many bytes of bodies may be on their way then, instead of `max_in_flight_bytes`; at least
-    1 MiB."""
+    """How many bytes may be on their way then, instead of `max_in_flight_bytes`; at least 1 MiB."""
     enable_trace: bool = False
     """Whether each message leaves a trace."""
     trace_topic: str = TRACE_TOPIC

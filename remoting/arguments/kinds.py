@@ -222,7 +222,7 @@ class Items(Kind):
         return items if taken == items or isinstance(items, (set, frozenset)) else taken
 
 
-class Table(Kind):
+class MappingKind(Kind):
     """Accepts mappings with keys and values of one kind each."""
 
     def __init__(self, key: Kind, value: Kind) -> None:
@@ -300,7 +300,11 @@ def kind_of(hint: Any) -> Kind:
     if origin in _COLLECTIONS:
         return Items(origin, kind_of(parts[0]) if parts else Kind())
     if origin is collections.abc.Mapping or origin is dict:
-        return Table(*(kind_of(each) for each in parts)) if parts else Table(Kind(), Kind())
+        return (
+            MappingKind(*(kind_of(each) for each in parts))
+            if parts
+            else MappingKind(Kind(), Kind())
+        )
     if not inspect.isclass(origin):
         return Kind()
     if issubclass(origin, enum.Enum):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.cli.line_format import Parts, Printing, Reading
+from txrocketmq.cli.line_format import FormatReader, Parts, Printing
 from txrocketmq.remoting.message.message import MessageExt
 
 MESSAGE = MessageExt(
@@ -43,14 +43,14 @@ def test_what_a_message_does_not_have_is_empty() -> None:
     assert Printing("[%k%g%h]")(MessageExt("T", b"")) == b"[]"
 
 
-@pytest.mark.parametrize("made", [Printing, Reading])
+@pytest.mark.parametrize("made", [Printing, FormatReader])
 @pytest.mark.parametrize(
     ("form", "why"),
     [("%q %s", "%q means nothing: there are %s"), ("%s%", "% means nothing"),
      (r"%s\q", r"\\q means nothing: there are \\n"), (r"%s\x1", "means nothing"),
      ("%s\\", "nothing")],
 )  # fmt: skip
-def test_what_means_nothing(made: type[Printing | Reading], form: str, why: str) -> None:
+def test_what_means_nothing(made: type[Printing | FormatReader], form: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         made(form)
 
@@ -71,7 +71,7 @@ def test_a_text_without_fields_is_no_format() -> None:
     ],
 )
 def test_what_is_read(form: str, line: bytes, parts: Parts) -> None:
-    assert Reading(form)(line) == parts
+    assert FormatReader(form)(line) == parts
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_read(form: str, line: bytes, parts: Parts) -> None:
 )  # fmt: skip
 def test_formats_that_lines_cannot_have(form: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Reading(form)
+        FormatReader(form)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_formats_that_lines_cannot_have(form: str, why: str) -> None:
 )
 def test_lines_of_another_form(form: str, line: bytes) -> None:
     with pytest.raises(ValueError, match="does not have the form|is not a property"):
-        Reading(form)(line)
+        FormatReader(form)(line)
 
 
 @given(st.binary().filter(lambda body: b"\t" not in body), st.from_regex(r"[a-z]+", fullmatch=True))
 def test_what_was_printed_is_read(body: bytes, key: str) -> None:
     form = "%k\\t%s"
     printed = Printing(form)(MessageExt("T", body, properties={"KEYS": key}))
-    assert Reading(form)(printed) == Parts(body, keys=(key,))
+    assert FormatReader(form)(printed) == Parts(body, keys=(key,))

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 
 from tests.cli.stored import Stored
 from tests.client.fakes import Scene, result_of, started
+from tests.examples import examples
 from txrocketmq.cli.timeline import AT_ONCE, Span, Timeline, at_once, queue_of, spans_from
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 
@@ -37,7 +38,7 @@ def whole(made: Stored) -> dict[MessageQueue, Span]:
     return result_of(spans_from(made.scene.client, QUEUES, "first"))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=30))
 def test_all_messages_come_in_the_order_of_storing(steps: list[tuple[int, int]]) -> None:
     made = stored()

@@ -21,6 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
 
 from tests.client.fakes import result_of
+from tests.examples import examples
 from txrocketmq.client import aio, blocking, compat, tx
 from txrocketmq.client.admin.config import AdminConfig
 from txrocketmq.client.base.config import ClientConfig, ProducerConfig
@@ -293,7 +294,9 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(
+    max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
 @given(data=st.data())
 def test_it_names_the_argument(name: str, data: st.DataObject) -> None:
     case = PUBLIC[name]

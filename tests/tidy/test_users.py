@@ -18,6 +18,12 @@ FOR_REPLICAS = {
 """What a replica needs to copy a master's log, and nobody else does."""
 
 HOOKS = {
+    "_format_action_invocation",  # of argparse's HelpFormatter, as are the next three
+    "_format_text",
+    "add_arguments",
+    "add_usage",
+    "_missing_",  # of Python's Enum
+    "format_options",  # of click's Command
     "get_command",  # of click's Group
     "shell_complete",  # of click's Group
     "pytest_configure",

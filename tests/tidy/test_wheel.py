@@ -110,6 +110,7 @@ def _link(installed: Distribution, packages: Path, name: str) -> None:
 WITH_EXTRAS = {
     "broker/metrics.py",
     "broker/store/check/stretches.py",
+    "client/opentelemetry.py",
     "namesrv/metrics.py",
     "remoting/settings/self_signed.py",
     "remoting/host/exporter.py",

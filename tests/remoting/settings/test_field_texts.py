@@ -12,7 +12,7 @@ class Base:
 
     size: int = 3
     """How large it is,
-    in bytes."""
+    in bytes on the wire."""
     name: str = ""
 
 
@@ -28,7 +28,10 @@ class Own(Base):
 
 
 def test_the_text_below_a_field_is_its_own() -> None:
-    assert field_texts(Own) == {"size": "How large it is, in bytes.", "color": "Its colour."}
+    assert field_texts(Own) == {
+        "size": "How large it is, in bytes on the wire.",
+        "color": "Its colour.",
+    }
 
 
 def test_without_a_source_there_are_no_texts() -> None:

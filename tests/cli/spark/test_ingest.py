@@ -274,7 +274,7 @@ def test_wrong_usage_is_told_before_anything_is_done(
     [
         (["--dry-run", "--verify"], "--verify: not allowed with argument --dry-run"),
         (["--verify-only", "--verify"], "--verify: not allowed with argument --verify-only"),
-        (["--dry-run", "--metrics", "x"], "argument --metrics: a --dry-run does nothing"),
+        (["--dry-run", "--metrics", "x"], "argument --metrics: a --dry-run has nothing to measure"),
     ],
 )
 def test_flags_that_have_no_meaning_together(

@@ -274,7 +274,7 @@ def test_servers_that_do_not_encrypt(
         ({"tls.ciphers": SUITE, "tls.protocols": "TLSv1.2,TLSv1.3"}, {"TLSv1.2"}),
         ({}, {"TLSv1.2", "TLSv1.3"}),
     ],
-    ids=lambda each: "-".join(each) or "as-is",
+    ids=lambda each: "-".join(sorted(each)) or "as-is",  # equal in all processes of a run
 )
 def test_versions_and_suites_may_be_limited(
     origin: Origin, test_folder: Path, properties: dict[str, str], spoken: set[str]

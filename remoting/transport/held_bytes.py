@@ -14,10 +14,13 @@ the limits of the JVM.
 
 from __future__ import annotations
 
+import select
+import socket
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from twisted.internet.tcp import Connection as TcpConnection
 from twisted.logger import Logger
 
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
@@ -33,6 +36,7 @@ PARKED_BYTES: Final = 32 * 1024
 bytes at a time."""
 TOO_LONG_MS: Final = 5_000
 """How long more than the limit may be held before connections are closed, in ms."""
+_ENDED: Final = sum(getattr(select, name, 0) for name in ("POLLHUP", "POLLERR", "POLLRDHUP"))
 _POWERS: Final = 48
 _LEAST_POWER: Final = LEAST_BYTES.bit_length()
 
@@ -43,6 +47,7 @@ class Holder(Protocol):
     """One for whom bytes are held."""
 
     remote_address: str
+    transport: Any
 
     @property
     def held_bytes(self) -> int:
@@ -74,6 +79,9 @@ class _Holders:
             return False
         del row[holder]
         return True
+
+    def all(self) -> list[Holder]:
+        return [holder for row in self._rows for holder in row]
 
     def largest(self, least_power: int = 1) -> Holder | None:
         """Returns one of the largest, if it holds that much."""
@@ -137,6 +145,10 @@ class HeldBytes:
             self._make_room()
         elif since_ms is not None and self._steady_ms() - since_ms >= TOO_LONG_MS:
             self._refuse(most)
+        # The reactor does not notice that one has gone from whom nothing is read.
+        for holder in self._crowded.all():
+            if has_gone(holder.transport):
+                self._read_on(holder)
 
     def _move(self, holder: Holder, power: int, its: int) -> None:
         is_crowded = self._crowded.remove(holder, power)
@@ -201,8 +213,23 @@ class HeldBytes:
     def _make_room(self) -> None:
         """Lets all read on; there are few, since each holds LEAST_BYTES or did so."""
         while (holder := self._crowded.largest()) is not None:
-            power = holder.held_bytes.bit_length()
-            self._crowded.remove(holder, power)
-            self._reading.add(holder, power)
-            self.crowded -= 1
-            holder.has_room()
+            self._read_on(holder)
+
+    def _read_on(self, holder: Holder) -> None:
+        power = holder.held_bytes.bit_length()
+        self._crowded.remove(holder, power)
+        self._reading.add(holder, power)
+        self.crowded -= 1
+        holder.has_room()
+
+
+def has_gone(transport: Any) -> bool:
+    """Whether the other end has closed a connection, or broken it."""
+    return isinstance(transport, TcpConnection) and is_ended(transport.getHandle())
+
+
+def is_ended(connection: socket.socket) -> bool:
+    """Whether nothing more will come, or can be sent, than what is in the system's buffers."""
+    poll = select.poll()
+    poll.register(connection, getattr(select, "POLLRDHUP", 0))
+    return any(events & _ENDED for _, events in poll.poll(0))

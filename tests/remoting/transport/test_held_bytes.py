@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import socket
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.call import WAITING_BYTES
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import Seldom
+from txrocketmq.remoting.transport import held_bytes
 from txrocketmq.remoting.transport.held_bytes import (
     LEAST_BYTES,
     MAX_HELD_BYTES,
@@ -52,6 +56,7 @@ class Holder:
         self._held = held
         self.number = number
         self.remote_address = f"10.0.0.{number}:1"
+        self.transport: Any = None
         self.held_bytes = 0
         self.is_read_from = True
         self.is_gone = False
@@ -78,6 +83,31 @@ class Holder:
 @pytest.fixture
 def room() -> Room:
     return Room()
+
+
+def test_one_that_leaves_while_it_is_not_read_from_is_noticed(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By reading on, which ends it: memory goes back when they go."""
+    for holder in room.holders[:5]:
+        holder.hold(4 * MIB)
+    assert room.crowded() == [0]
+    room.holders[0].transport = "gone"
+    monkeypatch.setattr(held_bytes, "has_gone", lambda transport: transport == "gone")
+    room.held.tick()
+    assert room.crowded() == []
+    assert room.held.crowded == 0
+
+
+def test_an_end_of_a_connection_is_seen_without_reading() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"half a frame")
+        assert not held_bytes.is_ended(here)
+        there.close()
+        assert held_bytes.is_ended(here)
+        assert here.recv(100) == b"half a frame"
+    assert not held_bytes.has_gone(None)
 
 
 def test_the_limit_is_a_setting() -> None:

@@ -35,7 +35,11 @@ class FunctionThreads:
         self._name = name
         self._numbers = itertools.count()
         self._work: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._has_work = threading.Condition(self._lock)
+        """Only threads wait for this: one that woke the others whenever it has nothing to do would
+        be woken by them in turn, for ever."""
+        self._is_idle = threading.Condition(self._lock)
         self._threads = 0
         self._idle = 0
         self._closed_s: float | None = None
@@ -50,12 +54,12 @@ class FunctionThreads:
         """Calls a function in a thread. Raises RuntimeError if there can be none."""
         future: Future[Any] = Future()
         work = (future, function, arguments)
-        with self._changed:
+        with self._lock:
             if self._closed_s is not None:
                 raise RuntimeError("the client was shut down")
             self._work.append(work)
             if len(self._work) <= self._idle:
-                self._changed.notify()
+                self._has_work.notify()
             elif self._threads < self._most:
                 try:
                     self._start_thread()
@@ -66,14 +70,14 @@ class FunctionThreads:
 
     def shutdown(self) -> None:
         """Takes no more calls; the threads end with those that there are."""
-        with self._changed:
+        with self._lock:
             self._closed_s = time.monotonic()
-            self._changed.notify_all()
+            self._has_work.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until no call runs, but not longer; returns whether that is so."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self.running, timeout_s)
+        with self._lock:
+            return self._is_idle.wait_for(lambda: not self.running, timeout_s)
 
     @classmethod
     def end_program(cls) -> None:
@@ -99,15 +103,9 @@ class FunctionThreads:
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                while not self._work:
-                    self._idle += 1
-                    self._changed.notify_all()
-                    if self._closed_s is not None:
-                        self._threads, self._idle = self._threads - 1, self._idle - 1
-                        return
-                    self._changed.wait()
-                    self._idle -= 1
+            with self._lock:
+                if not self._work and not self._wait_for_work():
+                    return
                 future, function, arguments = self._work.popleft()
             if future.set_running_or_notify_cancel():
                 try:
@@ -115,3 +113,15 @@ class FunctionThreads:
                 except BaseException as error:  # noqa: BLE001 - whoever waits for it is told
                     future.set_exception(error)
             del future, function, arguments  # otherwise they would be kept until the next call
+
+    def _wait_for_work(self) -> bool:
+        """Waits for a call, with the lock; returns whether there is one, and the thread goes on."""
+        self._idle += 1
+        if not self.running:
+            self._is_idle.notify_all()
+        while not self._work and self._closed_s is None:
+            self._has_work.wait()
+        self._idle -= 1
+        if not self._work:
+            self._threads -= 1
+        return bool(self._work)

@@ -113,3 +113,28 @@ def test_the_end_of_the_program_waits_for_calls_but_not_for_ever(
     assert len(said) == 2
     FunctionThreads.forget()
     assert not FunctionThreads._all
+
+
+def test_idle_threads_leave_each_other_alone(
+    threads: FunctionThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits again only after it was woken for a call."""
+    waits = 0
+    has_work: Any = threads._has_work
+    wait = has_work.wait
+
+    def counted() -> None:
+        nonlocal waits
+        waits += 1
+        wait()
+
+    monkeypatch.setattr(has_work, "wait", counted)
+    barrier = threading.Barrier(4)
+    for _ in range(3):
+        threads.submit(barrier.wait, 30)
+    barrier.wait(30)
+    assert threads.wait(30)
+    for _ in range(200):
+        threads.submit(int).result(30)
+    assert threads.wait(30)
+    assert waits <= 3 + 200

@@ -92,6 +92,7 @@ def run(root: Path, count: int, more_bytes: int = 0) -> tuple[int, dict[str, Any
         timeout=LIMIT_S,
     )
     assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    assert done.stdout, (done.returncode, done.stderr)
     said: dict[str, Any] = json.loads(done.stdout)
     return done.returncode, said
 

@@ -10,7 +10,17 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-PARTS = ("remoting", "namesrv", "broker", "client", "spark", "cli", "testing")
+PARTS = (
+    "remoting",
+    "access",
+    "namesrv",
+    "broker",
+    "client",
+    "proxy",
+    "spark",
+    "cli",
+    "testing",
+)
 ITSELF = "package"
 """The folder of the package that has the parts inside: its docstring, and `python -m`."""
 SPARK_FINDS = "pyspark_rocketmq"

@@ -10,7 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("remoting", "namesrv", "broker", "client", "cli", "testing", "spark")
+PARTS = (
+    "remoting",
+    "access",
+    "namesrv",
+    "broker",
+    "client",
+    "proxy",
+    "cli",
+    "testing",
+    "spark",
+)
 _SENTENCE = re.compile(r"^(.+?)[.](\s|$)", re.DOTALL)
 
 

@@ -23,7 +23,17 @@ from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 pytestmark = pytest.mark.timeout(300)
 
 PAGE = ROOT / "docs" / "adding.md"
-PARTS = ("remoting", "namesrv", "broker", "client", "cli", "testing", "spark")
+PARTS = (
+    "remoting",
+    "access",
+    "namesrv",
+    "broker",
+    "client",
+    "proxy",
+    "cli",
+    "testing",
+    "spark",
+)
 COPIED = (*PARTS, "package", "tests", "typings", "pyproject.toml")
 REQUEST, MESSAGE, PART = (
     "Adding a request code", "Adding a kind of message", "Adding a part",

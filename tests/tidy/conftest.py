@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PARTS = ("remoting", "namesrv", "broker", "client", "spark", "cli", "testing")
+PARTS = (
+    "remoting",
+    "access",
+    "namesrv",
+    "broker",
+    "client",
+    "proxy",
+    "spark",
+    "cli",
+    "testing",
+)
 _MADE = {"var", "build", "dist", "typings", "__pycache__"}
 
 

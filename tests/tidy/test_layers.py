@@ -10,7 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PARTS = {"remoting", "namesrv", "broker", "client", "spark", "cli", "testing"}
+PARTS = {
+    "remoting",
+    "access",
+    "namesrv",
+    "broker",
+    "client",
+    "proxy",
+    "spark",
+    "cli",
+    "testing",
+}
 
 MAY_USE_TWISTED = (
     "remoting/host/",

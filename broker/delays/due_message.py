@@ -18,7 +18,7 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.intake.usual_record import destination, is_plain_place, usual_record
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.remoting.call import Buffer
@@ -101,13 +101,18 @@ class DueMessage:
 
 
 class DueMessages:
-    """The due messages of one batch; `unread` has the offsets of unreadable records."""
+    """The due messages of one batch; `unread` has the offsets of unreadable records.
 
-    def __init__(self, transforms: Transforms) -> None:
+    `is_full` tells that its messages make enough new queues for one write.
+    """
+
+    def __init__(self, intake: Intake) -> None:
         self.messages: list[DueMessage] = []
         self.unread: list[int] = []
-        self._transforms = transforms
-        self._touched = transforms.properties(Way.DELIVERY)
+        self.is_full = False
+        self._new_queues = NewQueues(intake.store)
+        self._transforms = intake.transforms
+        self._touched = intake.transforms.properties(Way.DELIVERY)
         self._plain_topics: dict[tuple[str, int], bool] = {}
 
     def add(
@@ -120,7 +125,10 @@ class DueMessages:
         if record is not None:
             try:
                 plain = self._plain(record, stamps)
-                self.messages.append(DueMessage(offset, record, plain, stamps))
+                due = DueMessage(offset, record, plain, stamps)
+                message = due.message
+                self.messages.append(due)
+                self.is_full = self._new_queues.are_enough_with(message.topic, message.queue_id)
             except MessageDecodeError:
                 record = None
         if record is None:

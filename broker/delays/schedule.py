@@ -185,8 +185,11 @@ class Schedule(DeliveryEngine):
 
     def _due(self, level: int, offset: int, units: list[Unit]) -> tuple[DueMessages, int]:
         """Reads unfinished messages of these units; returns where the next batch begins, too."""
-        done, due = self._done[level], DueMessages(self._intake.transforms)
+        done, due = self._done[level], DueMessages(self._intake)
         for at, unit in enumerate(units, offset):
+            if due.is_full:
+                self.is_behind = True
+                return due, at
             if at not in done:
                 due.add(at, self._store.message_at(unit.physical_offset, unit.size_bytes))
         return due, offset + len(units)

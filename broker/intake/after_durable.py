@@ -18,6 +18,7 @@ from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.work.life import AtStop, Hears, Life
 
@@ -125,8 +126,11 @@ class AfterDurable:
     def _put_some(self) -> bool:
         """Puts a batch of messages; returns whether there may be more that can be put now."""
         batch: list[tuple[int, Message, PutListener | None]] = []
-        while len(batch) < MAX_BATCH and self._is_due():
-            batch.append(self._waiting.popleft())
+        new_queues, is_full = NewQueues(self._store), False
+        while not is_full and len(batch) < MAX_BATCH and self._is_due():
+            each = self._waiting.popleft()
+            batch.append(each)
+            is_full = new_queues.are_enough_with(each[1].topic, each[1].queue_id)
         if not batch:
             return False
         statuses = self._intake.take([message for _, message, _ in batch], self._now_ms())

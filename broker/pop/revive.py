@@ -26,6 +26,7 @@ from typing import Final
 from txrocketmq.broker.engines.engine import Engine
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
@@ -201,9 +202,18 @@ class Revive(Engine):
 
     def _go_on(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         while True:
-            read = [self._read(queue) for queue in self._queues.values()]
+            is_read = False
+            for queue in list(self._queues.values()):
+                if not self._read(queue):
+                    continue
+                is_read = True
+                # It is the last one now: the next slice goes on with the others.
+                self._queues[queue.queue_id] = self._queues.pop(queue.queue_id)
+                if is_time_up():
+                    self.is_behind = True
+                    return
             # First, so that all acknowledgements are known before anything is brought back.
-            if not any(read) and not self._bring_back(now_ms, steady_ms):
+            if not is_read and not self._bring_back(now_ms, steady_ms):
                 return
             if is_time_up():
                 self.is_behind = True
@@ -323,6 +333,7 @@ class Revive(Engine):
             return False
         batch: list[_Revived] = []
         count = size_bytes = 0
+        new_queues, is_full = NewQueues(self._store), False
         due = iter(partial(self._by_time.first, now_ms), None)
         for waiting, messages in items_in_memory(
             (waiting, self._messages(waiting)) for waiting in due
@@ -330,8 +341,10 @@ class Revive(Engine):
             self._by_time.remove(waiting)
             batch.append((waiting, messages))
             count += len(messages)
-            size_bytes += sum(len(message.body) for _, message in messages)
-            if count >= MAX_BATCH or size_bytes >= MAX_BATCH_BYTES:
+            for _, message in messages:
+                size_bytes += len(message.body)
+                is_full = new_queues.are_enough_with(message.topic, message.queue_id)
+            if is_full or count >= MAX_BATCH or size_bytes >= MAX_BATCH_BYTES:
                 break
         if not batch:
             return False

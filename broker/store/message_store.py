@@ -305,6 +305,10 @@ class MessageStore(StoredMessages):
         """The ids of the topic's queues."""
         return sorted(self._queues.table.get(topic, ()))
 
+    def has_queue(self, topic: str, queue_id: int) -> bool:
+        """Whether the queue has ever had a message."""
+        return self._queues.find(topic, queue_id) is not None
+
     def has_batches(self, topic: str) -> bool:
         """Whether the topic's queues are queues of batches."""
         return self._queues.has_batches(topic)

@@ -46,7 +46,7 @@ class Delivery:
 
     def batch(self) -> DueMessages:
         """An empty batch."""
-        return DueMessages(self._intake.transforms)
+        return DueMessages(self._intake)
 
     def unread(self, places: Sequence[int]) -> None:
         """Tells the places of records that cannot be read."""

@@ -185,7 +185,10 @@ class Dequeue:
         """Delivers some messages; returns whether to go on."""
         units = self._units(slot.left)
         batch = self._delivery.batch()
-        for position, unit in units:
+        for taken, (position, unit) in enumerate(units):
+            if batch.is_full:
+                del units[taken:]
+                break
             if position in slot.done:
                 continue
             record = self._record(unit)

@@ -99,7 +99,7 @@ class Enqueue:
                 if waiting.real_topic:
                     self._metrics.entered(waiting.real_topic, waiting.out_ms - born_ms(record))
             elif not waiting.takes_back and end not in self._done:
-                if size > left_bytes < MAX_BATCH_BYTES:
+                if size > left_bytes < MAX_BATCH_BYTES or due.is_full:
                     break
                 left_bytes -= size
                 due.add(end, record, stamps(NEVER_ENQUEUED, now_ms))

@@ -8,6 +8,7 @@ import pytest
 from tests.broker.conftest import STORE_HOST, Parts
 from txrocketmq.broker.delays.due_message import DueMessages, restored
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import ActsOn, no_transforms
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.remoting.message.message import decode_message
@@ -42,8 +43,8 @@ def waiting(parts: Parts, properties: dict[str, str] | bytes, **fields: Any) -> 
     return record
 
 
-def due(record: memoryview, *transforms: Any) -> DueMessages:
-    batch = DueMessages(no_transforms(transforms))
+def due(parts: Parts, record: memoryview, *transforms: Any) -> DueMessages:
+    batch = DueMessages(Intake(parts.store, parts.stats, no_transforms(transforms)))
     batch.add(7, record)
     return batch
 
@@ -62,7 +63,7 @@ def test_a_plain_record_is_cut_to_what_decoding_it_gives(
     parts: Parts, properties: dict[str, str], fields: dict[str, Any]
 ) -> None:
     record = waiting(parts, {**properties, "REAL_QID": "3"}, **fields)
-    (message,) = due(record).messages
+    (message,) = due(parts, record).messages
     decoded = restored(decode_message(record, decompress_body=False)[0])
     assert decoded is not None
     assert isinstance(message.message, PutMessage)
@@ -84,20 +85,20 @@ def test_a_plain_record_is_cut_to_what_decoding_it_gives(
 )
 def test_an_unusual_record_is_decoded(parts: Parts, text: bytes, fields: dict[str, Any]) -> None:
     record = waiting(parts, text, **fields)
-    (message,) = due(record).messages
+    (message,) = due(parts, record).messages
     assert message.message == restored(decode_message(record)[0])
 
 
 def test_the_last_separator_may_be_missing(parts: Parts) -> None:
     record = waiting(parts, b"REAL_TOPIC\1T\2REAL_QID\0013")
-    (message,) = due(record).messages
+    (message,) = due(parts, record).messages
     assert isinstance(message.message, PutMessage)
     assert message.message.properties == b"REAL_TOPIC\1T\2REAL_QID\0013\2"
 
 
 @pytest.mark.parametrize("text", [b"", b"REAL_TOPIC\1T\2", b"REAL_TOPIC\1T\2REAL_QID\1-1\2"])
 def test_without_a_queue_it_is_a_dead_letter(parts: Parts, text: bytes) -> None:
-    (message,) = due(waiting(parts, text)).messages
+    (message,) = due(parts, waiting(parts, text)).messages
     assert message.why == "it does not say which queue it is for"
 
 
@@ -125,7 +126,7 @@ def test_what_a_transform_touches_goes_through_the_intake(
     parts: Parts, acts_on: dict[str, Any], is_plain: bool
 ) -> None:
     record = waiting(parts, {**PLAIN, "REAL_QID": "3"}, sys_flag=4)
-    (message,) = due(record, Touching(**acts_on)).messages
+    (message,) = due(parts, record, Touching(**acts_on)).messages
     assert isinstance(message.message, PutMessage) is is_plain
 
 
@@ -134,8 +135,8 @@ def test_what_is_damaged_is_told_by_its_offset(parts: Parts) -> None:
     for at in range(len(record)):
         damaged = bytearray(record)
         damaged[at] ^= 0x55
-        batch = due(memoryview(damaged)[: len(record)])
+        batch = due(parts, memoryview(damaged)[: len(record)])
         assert len(batch.messages) + len(batch.unread) == 1
-    batch = due(memoryview(record)[:-1])
+    batch = due(parts, memoryview(record)[:-1])
     batch.add(8, None)
     assert batch.unread == [7, 8]

@@ -14,6 +14,7 @@ from txrocketmq.broker.delays import schedule as module
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.delays.schedule import RETRY_MS, Schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.intake.new_queues import ENOUGH
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.work.json_file import JsonFile
@@ -113,6 +114,20 @@ def test_a_batch_is_bounded_by_messages(parts: Parts, monkeypatch: pytest.Monkey
     assert deliver(parts.schedule, parts.now_ms + 1_000) == 1
     assert not parts.schedule.is_behind
     assert [message.body for message in arrived(parts)] == [b"0", b"1", b"2"]
+
+
+def test_a_batch_is_bounded_by_new_queues(parts: Parts) -> None:
+    for number in range(2 * ENOUGH + 1):
+        message = InnerMessage("T", number, b"x", parts.now_ms, STORE_HOST, STORE_HOST, {})
+        message.delay(1, parts.delay_levels.deliver_ms(1, parts.now_ms))
+        parts.store.put([message.to_put()] * 2, parts.now_ms)
+    counts: list[int] = []
+    while not counts or parts.schedule.is_behind:
+        before = len(parts.store.queue_ids("T"))
+        deliver(parts.schedule, parts.now_ms + 1_000)
+        counts.append(len(parts.store.queue_ids("T")) - before)
+    assert counts == [ENOUGH, ENOUGH, 1]
+    assert all(len(arrived(parts, number)) == 2 for number in range(2 * ENOUGH + 1))
 
 
 def test_a_batch_is_bounded_by_bytes(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.broker.intake.test_intake import message
 from txrocketmq.broker.intake.after_durable import MAX_BATCH, MAX_WAITING, AfterDurable, Message
+from txrocketmq.broker.intake.new_queues import ENOUGH
 from txrocketmq.broker.store.formats.put_message import PutStatus
 
 
@@ -52,6 +53,18 @@ def test_a_message_waits_for_what_was_written_before_it(scene: Scene) -> None:
     assert (len(scene.after), scene.stored, heard) == (0, 2, [PutStatus.PUT_OK] * 2)
     scene.sync()
     assert not scene.turns
+
+
+def test_a_turn_makes_few_queues(scene: Scene) -> None:
+    scene.write()
+    scene.after.put([message(f"op{number}") for number in range(2 * ENOUGH)])
+    scene.sync()
+    scene.turns.popleft()()
+    assert len(scene.after) == ENOUGH
+    scene.turns.popleft()()
+    assert len(scene.after) == 0
+    topics = scene.parts.store.topics()
+    assert all(f"op{number}" in topics for number in range(2 * ENOUGH))
 
 
 def test_what_is_written_while_a_sync_is_under_way_waits_for_the_next(scene: Scene) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.broker.jumps import lost_before, told_jumps
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
+from txrocketmq.broker.intake.new_queues import ENOUGH
 from txrocketmq.broker.pop import revive
 from txrocketmq.broker.pop.records import MergeKey, check_point
 from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
@@ -272,6 +273,43 @@ def test_a_slice_ends_when_the_time_is_up(scene: Scene) -> None:
         slices += 1
     assert slices > 5
     assert scene.parts.store.max_offset(RETRY, 0) == 200
+
+
+def test_a_slice_makes_few_queues(scene: Scene) -> None:
+    count = 2 * ENOUGH
+    scene.parts.put("T")
+    for number in range(count):
+        scene.pop(consumer_group=f"g{number}", invisible_time=5_000)
+    scene.parts.pop.check_points.write_all(scene.parts.now_ms)
+    scene.parts.now_ms += 20_000
+    now_ms, store = scene.parts.now_ms, scene.parts.store
+    made: list[int] = []
+    while not made or scene.parts.pop.revive.is_behind:
+        before = len(store.topics())
+        scene.parts.pop.revive.tick(now_ms, now_ms, lambda: True)
+        made.append(len(store.topics()) - before)
+    assert (sum(made), max(made)) == (count, ENOUGH)
+
+
+def test_a_slice_reads_one_queue_after_another(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revive, "MAX_READ", 4)
+    for _ in range(64):
+        scene.parts.put("T")
+        scene.pop()
+    scene.parts.pop.check_points.write_all(scene.parts.now_ms)
+    service, now_ms, read = scene.parts.pop.revive, scene.parts.now_ms, []
+    while len(service) < 64:
+        before = len(service)
+        service.tick(now_ms, now_ms, lambda: True)
+        read.append(len(service) - before)
+    assert max(read) == 4
+    store = scene.parts.store
+    lengths = [store.max_offset(REVIVE_TOPIC, each) for each in store.queue_ids(REVIVE_TOPIC)]
+    # No queue waits until another one is done.
+    assert len(lengths) > 1
+    assert sum(read[: len(lengths)]) == sum(min(each, 4) for each in lengths)
 
 
 def test_a_slave_brings_nothing_back(scene: Scene) -> None:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import pytest
+
 from tests.broker.timer.scene import SECOND_MS, Scene
+from txrocketmq.broker.intake.new_queues import ENOUGH
 from txrocketmq.broker.timer.delivery import MAX_BATCH
 
 
@@ -48,3 +51,25 @@ def test_what_the_timer_log_has_lost_is_told(scene: Scene) -> None:
     scene.unread.clear()
     scene.tick(SECOND_MS)
     assert scene.unread == []
+
+
+@pytest.mark.parametrize("seconds", [5, 0.2])
+def test_a_slice_makes_few_queues(scene: Scene, seconds: float) -> None:
+    """Whether the messages wait in the wheel, or are due by the time they would enter it."""
+    count, topics = 2 * ENOUGH + 1, scene.parts.store.topics
+    for number in range(count):
+        scene.parts.topic(f"T{number}", 4)
+        scene.later(seconds, b"x", topic=f"T{number}")
+    if seconds > 1:
+        scene.tick()
+    before = set(topics())
+    scene.parts.now_ms += 7 * SECOND_MS
+    made: list[int] = []
+    while sum(made) < count:
+        seen = len(topics())
+        scene.timers.tick(scene.parts.now_ms, scene.steady_ms, lambda: True)
+        made.append(len(topics()) - seen)
+        assert len(made) < 100
+    assert max(made) == ENOUGH
+    assert set(topics()) - before == {f"T{number}" for number in range(count)}
+    assert all(len(scene.queue(f"T{number}")) == 1 for number in range(count))

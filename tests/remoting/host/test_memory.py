@@ -30,6 +30,31 @@ def test_what_is_loaded_is_not_looked_through_again() -> None:
     assert done.stdout == "settled\n"
 
 
+GROWTH = """
+import gc
+from txrocketmq.remoting.host.memory import settle_memory
+settle_memory()
+looked_at = []
+def begun(phase, info):
+    if phase == "start":
+        looked_at.append(
+            sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1))
+        )
+gc.callbacks.append(begun)
+kept = [[number] for number in range(1_000_000)]
+print(len(looked_at) > 50, max(looked_at))
+"""
+
+
+def test_nobody_waits_long_for_a_collection() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True
+    )
+    has_grown, most = done.stdout.split()
+    assert has_grown == "True"
+    assert int(most) < 75_000
+
+
 STACK = """
 import resource, sys
 from txrocketmq.remoting.host import memory

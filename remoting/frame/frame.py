@@ -188,6 +188,11 @@ class FrameDecoder:
         else:
             self._keep_rest(self._rest[self._rest_at :] + data if self._rest else data, 0)
 
+    @property
+    def missing_bytes(self) -> int:
+        """How many bytes have to come before anything can be done; 0 if something can already."""
+        return self._wanted_bytes - self.held_bytes if self._chunks and not self.is_behind else 0
+
     def unfinished_ms(self, steady_ms: int) -> int:
         """Returns for how long one frame has been unfinished, to within the time between calls."""
         if not self._chunks:

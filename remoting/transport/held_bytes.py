@@ -14,8 +14,11 @@ the limits of the JVM.
 
 from __future__ import annotations
 
+import fcntl
 import select
 import socket
+import termios
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -23,6 +26,7 @@ from typing import Any, Final, Protocol
 from twisted.internet.tcp import Connection as TcpConnection
 from twisted.logger import Logger
 
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
 MAX_HELD_BYTES: Final = 256 * 1024 * 1024
@@ -37,6 +41,8 @@ bytes at a time."""
 TOO_LONG_MS: Final = 5_000
 """How long more than the limit may be held before connections are closed, in ms."""
 _ENDED: Final = sum(getattr(select, name, 0) for name in ("POLLHUP", "POLLERR", "POLLRDHUP"))
+_DECRYPTED_BYTES: Final = 1 << 15
+"""More than what an encrypted connection keeps until the rest of a TLS record comes."""
 _POWERS: Final = 48
 _LEAST_POWER: Final = LEAST_BYTES.bit_length()
 
@@ -48,6 +54,7 @@ class Holder(Protocol):
 
     remote_address: str
     transport: Any
+    decoder: FrameDecoder
 
     @property
     def held_bytes(self) -> int:
@@ -147,7 +154,14 @@ class HeldBytes:
             self._refuse(most)
         # The reactor does not notice that one has gone from whom nothing is read.
         for holder in self._crowded.all():
-            if has_gone(holder.transport):
+            if not has_gone(holder.transport):
+                continue
+            # One that has sent everything before it went is served; the others go at once, since
+            # reading what is left of a frame that never ends may take them many more seconds.
+            unread = unread_bytes(holder.transport.getHandle()) + _DECRYPTED_BYTES
+            if holder.decoder.missing_bytes > unread:
+                holder.abort()
+            else:
                 self._read_on(holder)
 
     def _move(self, holder: Holder, power: int, its: int) -> None:
@@ -226,6 +240,13 @@ class HeldBytes:
 def has_gone(transport: Any) -> bool:
     """Whether the other end has closed a connection, or broken it."""
     return isinstance(transport, TcpConnection) and is_ended(transport.getHandle())
+
+
+def unread_bytes(connection: socket.socket) -> int:
+    """How many bytes have come that were not read yet."""
+    count = array("i", [0])
+    fcntl.ioctl(connection, termios.FIONREAD, count)
+    return count[0]
 
 
 def is_ended(connection: socket.socket) -> bool:

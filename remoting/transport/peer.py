@@ -119,7 +119,7 @@ class TcpPeer(Protocol):
             seal=seal,
             told_to_go=None if told_to_go is None else partial(told_to_go, self),
         )
-        self._decoder = self._connection.decoder
+        self.decoder = self._connection.decoder
         """It owns all that has arrived and was not served."""
         self._state: State = NEW
         self._outlet: Outlet
@@ -249,7 +249,7 @@ class TcpPeer(Protocol):
 
     def unfinished_ms(self, steady_ms: int) -> int:
         """Returns for how long a frame has been unfinished for which the peer is read from."""
-        return self._decoder.unfinished_ms(steady_ms) if self._state is OPEN else 0
+        return self.decoder.unfinished_ms(steady_ms) if self._state is OPEN else 0
 
     def expire(self, steady_ms: int) -> None:
         """Fails our requests that have waited too long."""
@@ -289,7 +289,7 @@ class TcpPeer(Protocol):
             turns.ends()
             return
         if self._state is OPEN and turns.spent_s < TURN_S:
-            decoder = self._decoder
+            decoder = self.decoder
             commands = self._connection.receive(said)
             served = self._serve(self, commands, self._may_go_on) if commands else 0
             if served < len(commands) or decoder.is_behind:
@@ -297,15 +297,15 @@ class TcpPeer(Protocol):
             elif decoder.error is not None:
                 self._refuse(decoder.error, stranger(data))
         elif self._state is OPEN or self._state.holds:
-            self._decoder.keep(said)
-            if self._state is OPEN and self._decoder.is_behind:
+            self.decoder.keep(said)
+            if self._state is OPEN and self.decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
         if spent_s > turns.noted_s:
             turns.find_out()
-        if self._recounts or self._decoder.held_bytes:
+        if self._recounts or self.decoder.held_bytes:
             self._recount()
 
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
@@ -372,8 +372,8 @@ class TcpPeer(Protocol):
         then the peer is read from again.
         """
         if self._outlet.resume() and self._happened(Event.RESUME):
-            if (self.turns.is_over and self._decoder.is_behind) or self._works >= MOST_WORKS:
-                self._wait(self._decoder.held_bytes)
+            if (self.turns.is_over and self.decoder.is_behind) or self._works >= MOST_WORKS:
+                self._wait(self.decoder.held_bytes)
             else:
                 self._go_on()
         self._recount()
@@ -409,7 +409,7 @@ class TcpPeer(Protocol):
         """Serves what is held, and reads on if that is all; there may be more long answers."""
         turns = self.turns
         turns.begins()
-        commands = self._connection.receive(b"") if self._decoder.is_behind else []
+        commands = self._connection.receive(b"") if self.decoder.is_behind else []
         # Some of it is served in each turn.
         served = self._serve(self, commands, self._may_go_on) if commands else 0
         self._serve_on(commands[served:])
@@ -421,7 +421,7 @@ class TcpPeer(Protocol):
 
     def _serve_on(self, commands: list[RemotingCommand]) -> None:
         """Serves commands and what the decoder still has, as long as it may; holds the rest."""
-        decoder = self._decoder
+        decoder = self.decoder
         while (commands or decoder.is_behind) and self._may_go_on():
             if not commands:
                 commands = self._connection.receive(b"")
@@ -453,7 +453,7 @@ class TcpPeer(Protocol):
 
     def _forget(self) -> None:
         """Drops the requests that are held, since the connection has ended."""
-        self._decoder.forget_commands()
+        self.decoder.forget_commands()
         self.turns.leave(self)
         self._recount()
 
@@ -464,7 +464,7 @@ class TcpPeer(Protocol):
         size_bytes = 0
         if self._state.is_connected:
             outlet = self._outlet
-            size_bytes = outlet.unsent_bytes() + outlet.state_bytes + self._decoder.held_bytes
+            size_bytes = outlet.unsent_bytes() + outlet.state_bytes + self.decoder.held_bytes
             self._recounts = size_bytes > 0
             size_bytes += self._parked_bytes // PARKED_BYTES * PARKED_BYTES
         before, self.held_bytes = self.held_bytes, size_bytes

@@ -319,6 +319,20 @@ def test_frames_are_cut_out_of_bytes_without_any_state(
     assert found == (len(frames[count]) if is_looked_at else 0)
 
 
+def test_how_much_of_a_frame_is_missing_is_known() -> None:
+    frame = b"".join(map(bytes, encode_frame(RemotingCommand(1, {}, bytes(100), opaque=1))))
+    decoder = FrameDecoder()
+    assert decoder.missing_bytes == 0
+    for at in range(len(frame)):
+        decoder.receive(frame[at : at + 1])
+        # How long the frame is can be seen from eight bytes.
+        expected = len(frame) - at - 1 if at >= 7 else 7 - at
+        assert decoder.missing_bytes == expected
+    decoder.receive(frame[:20])
+    decoder.leave([RemotingCommand(1)])
+    assert decoder.missing_bytes == 0, "there is a command to be served"
+
+
 def test_how_long_one_frame_is_unfinished_is_known() -> None:
     frame = b"".join(map(bytes, encode_frame(RemotingCommand(10, body=b"x" * 50))))
     decoder = FrameDecoder()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from tests.remoting.transport.wires import FarEnd
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.call import WAITING_BYTES
+from txrocketmq.remoting.frame.frame import FrameDecoder
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import Seldom
 from txrocketmq.remoting.transport import held_bytes
@@ -57,6 +59,7 @@ class Holder:
         self.number = number
         self.remote_address = f"10.0.0.{number}:1"
         self.transport: Any = None
+        self.decoder = FrameDecoder()
         self.held_bytes = 0
         self.is_read_from = True
         self.is_gone = False
@@ -92,11 +95,34 @@ def test_one_that_leaves_while_it_is_not_read_from_is_noticed(
     for holder in room.holders[:5]:
         holder.hold(4 * MIB)
     assert room.crowded() == [0]
-    room.holders[0].transport = "gone"
-    monkeypatch.setattr(held_bytes, "has_gone", lambda transport: transport == "gone")
+    leave(room.holders[0], monkeypatch)
     room.held.tick()
     assert room.crowded() == []
     assert room.held.crowded == 0
+    assert room.gone() == []
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_one_that_leaves_in_the_middle_of_a_frame_goes_at_once(
+    room: Room, monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """Unless the rest of the frame is in the buffer of the socket, and is only to be read."""
+    for holder in room.holders[:5]:
+        holder.hold(4 * MIB)
+    first = room.holders[0]
+    first.decoder.receive((4 * MIB - 4).to_bytes(4, "big") + bytes(1 * MIB - 4))
+    assert first.decoder.missing_bytes == 3 * MIB
+    leave(first, monkeypatch, 3 * MIB if is_whole else 2 * MIB)
+    room.held.tick()
+    assert room.gone() == ([] if is_whole else [0])
+    assert room.crowded() == []
+
+
+def leave(holder: Holder, monkeypatch: pytest.MonkeyPatch, unread_bytes: int = 0) -> None:
+    """Ends the connection of a holder, with so many bytes in the buffer of its socket."""
+    holder.transport = Mock()
+    monkeypatch.setattr(held_bytes, "has_gone", lambda transport: transport is not None)
+    monkeypatch.setattr(held_bytes, "unread_bytes", lambda _: unread_bytes)
 
 
 def test_an_end_of_a_connection_is_seen_without_reading() -> None:
@@ -106,6 +132,7 @@ def test_an_end_of_a_connection_is_seen_without_reading() -> None:
         assert not held_bytes.is_ended(here)
         there.close()
         assert held_bytes.is_ended(here)
+        assert held_bytes.unread_bytes(here) == len(b"half a frame")
         assert here.recv(100) == b"half a frame"
     assert not held_bytes.has_gone(None)
 

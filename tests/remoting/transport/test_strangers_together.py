@@ -149,7 +149,7 @@ class Scene:
         total = 0
         for peer in self.server.peers:
             if peer.state.is_connected:
-                decoder = peer._decoder
+                decoder = peer.decoder
                 total += peer._outlet.unsent_bytes() + len(decoder._rest)
                 total += sum(map(len, decoder._chunks))
                 total += sum(HELD_COMMAND_BYTES + len(each.body) for each in decoder._commands)

@@ -426,7 +426,7 @@ class AnyTurns(RuleBasedStateMachine):
             state = end.protocol.state
             assert self.scene.turns.waits(end.protocol) == (state is WAITING)
             if state is OPEN:
-                assert not end.protocol._decoder.is_behind
+                assert not end.protocol.decoder.is_behind
 
     def teardown(self) -> None:
         self.scene.cost_s = COST_S

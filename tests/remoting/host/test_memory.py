@@ -55,6 +55,38 @@ def test_nobody_waits_long_for_a_collection() -> None:
     assert int(most) < 75_000
 
 
+KEPT = """
+import ctypes, gc, sys, weakref
+from unittest import mock
+from txrocketmq.remoting.host import memory
+class Other: ...
+memory.settle_memory()
+gc.set_threshold(100_000, 1_000, 1_000)
+old = [[number] for number in range(1_000)]
+cycle = Other(); cycle.itself = cycle; gone = weakref.ref(cycle)
+held = [tuple([number] * 7) for number in range(5_000)]
+del held
+kept = sys.getallocatedblocks()
+libc = mock.Mock()
+with mock.patch.object(ctypes, "CDLL", lambda _: libc):
+    memory.give_back()
+given_up = kept - sys.getallocatedblocks()
+assert libc.mock_calls == [mock.call.malloc_trim(0)]
+del cycle
+gc.collect()
+assert gone() is None
+print(given_up, gc.get_freeze_count())
+"""
+
+
+def test_what_python_keeps_is_given_up_and_nothing_else_is_changed() -> None:
+    """Of 5,000 tuples, Python keeps 2,000. What exists is still looked through for cycles."""
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    given_up, frozen = map(int, done.stdout.split())
+    assert given_up > 1_500
+    assert frozen == 0
+
+
 STACK = """
 import resource, sys
 from txrocketmq.remoting.host import memory

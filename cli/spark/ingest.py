@@ -428,6 +428,8 @@ def _check_place(path: Path) -> None:
         raise OptionError(f"the folder {path.parent}, where --metrics is to write, does not exist")
     if path.is_dir():
         raise OptionError(f"--metrics {path} is a folder: give the name of a file")
+    if path.exists() and not path.is_file():
+        raise OptionError(f"--metrics {path} is no file, such as a device: it would be replaced")
     if not os.access(path.parent, os.W_OK):
         raise OptionError(f"--metrics: the folder {path.parent} is not writable")
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from txrocketmq.remoting.process.replaced_file import check_replaceable
+
 SOCKET: Final = "NOTIFY_SOCKET"
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
@@ -40,6 +42,7 @@ class ReadyFile:
         """Writes the addresses into the file, whole or not at all. Raises OSError."""
         if self._path is None:
             return
+        check_replaceable(self._path)
         unfinished = self._path.with_name(self._path.name + ".tmp")
         unfinished.write_text(f"{addresses}\n")
         unfinished.replace(self._path)

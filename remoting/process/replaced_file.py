@@ -13,12 +13,24 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def check_replaceable(path: Path) -> None:
+    """Raises OSError if something else than a file is there.
+
+    Who is allowed to may rename a file over a device: a program that was to write to /dev/null
+    would leave the whole machine without it.
+    """
+    if path.exists() and not path.is_file():
+        code = errno.EISDIR if path.is_dir() else errno.EINVAL
+        raise OSError(code, "this is no file that could be replaced", str(path))
+
+
 def write_replacing(path: Path, data: bytes) -> None:
     """Replaces a file whole, on disk when this returns; the previous one stays as .bak.
 
     At each moment the file or its .bak is whole, even if the file itself was damaged before. Raises
     OSError; the file is then as it was, unless it is only the .bak that could not be replaced.
     """
+    check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     backup = path.with_name(path.name + ".bak")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from txrocketmq.remoting.process.replaced_file import check_replaceable
 from txrocketmq.spark.ingest.copy_plan import CopiedRange
 from txrocketmq.spark.ingest.job import Commit
 
@@ -40,6 +42,7 @@ def write_metrics(
 
     `log_ends` says for each broker where its log ends now.
     """
+    check_replaceable(Path(path))
     registry = CollectorRegistry()
 
     def gauge(name: str, doc: str, *labels: str) -> Gauge:

@@ -17,9 +17,12 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from txrocketmq.remoting.process.replaced_file import check_replaceable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -138,6 +141,7 @@ def write_metrics(path: str, streams: Any) -> None:
         write_to_textfile,
     )
 
+    check_replaceable(Path(path))
     registry = CollectorRegistry()
     labels = {
         MESSAGES: ["query", "source", "topic", "broker"],

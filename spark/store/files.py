@@ -431,6 +431,10 @@ def files_of(uri: str, *, option: str = "storePath") -> tuple[Files, str]:
     if not colon or "/" in scheme or not rest.startswith("/"):
         return LocalFiles(), _stripped(uri)
     scheme = _ALIASES.get(scheme.lower(), scheme.lower())
+    try:
+        urlsplit(uri)
+    except ValueError as error:  # such as a bracket that is not closed
+        raise OptionError(f"option {option}: {uri} is not a valid URI: {error}") from None
     if scheme == "file":
         return LocalFiles(), _stripped(unquote(urlsplit(uri).path))
     if scheme not in _REMOTE:
@@ -452,7 +456,10 @@ def _stripped(path: str) -> str:
 
 def shown(uri: str) -> str:
     """Returns the URI without credentials and options, to be shown to people."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
     if not parts.scheme or not parts.netloc:
         return uri
     host, path = parts.netloc.rpartition("@")[2], parts.path

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -37,6 +39,28 @@ class TablePlace:
             uri = self._path = os.path.abspath(self._path)  # noqa: PTH100 - the shell expands "~"
         self.uri = uri
         self.name = shown(uri)
+        if self._is_local:
+            self._check_folders()
+
+    def _check_folders(self) -> None:
+        """Raises TableError if no folder is at the path, and none can be made there."""
+        path = Path(self._path)
+        try:
+            self._path.encode()
+        except UnicodeEncodeError:
+            raise TableError(
+                f"{self.name} has bytes that are not UTF-8: choose another name"
+            ) from None
+        for each in (path, *path.parents):
+            try:
+                is_folder = stat.S_ISDIR(each.stat().st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise TableError(f"{self.name} cannot be used: {error.strerror}") from None
+            if not is_folder:
+                raise TableError(f"{each} is not a folder")
+            return
 
     def check_empty(self) -> None:
         """See Destination."""

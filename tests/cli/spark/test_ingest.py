@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -171,6 +172,57 @@ def test_a_folder_is_no_file_of_metrics(
     assert run(store, "--metrics", str(store.root)) == ingest.WRONG_USAGE
     assert "is a folder: give the name of a file" in capsys.readouterr().err
     assert started == []
+
+
+def test_a_device_is_no_file_of_metrics(
+    store: StoreWriter, started: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "device")
+    assert run(store, "--metrics", str(tmp_path / "device")) == ingest.WRONG_USAGE
+    assert "device is no file, such as a device" in capsys.readouterr().err
+    assert started == []
+    assert (tmp_path / "device").is_fifo()
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("file", "file is not a folder"),
+        ("file/below", "file is not a folder"),
+        ("loop", "loop cannot be used: Too many levels of symbolic links"),
+        ("x" * 300, "cannot be used: File name too long"),
+        ("a\udc80b", "has bytes that are not UTF-8: choose another name"),
+        ("s3://[::1", "option out: s3://[::1 is not a valid URI: Invalid IPv6 URL"),
+        ("http://[::1", "option out: http://[::1 is not a valid URI: Invalid IPv6 URL"),
+    ],
+)
+def test_a_place_for_no_table_is_told_in_a_sentence(
+    store: StoreWriter,
+    started: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    sentence: str,
+    table_format: str,
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    out = name if "://" in name else str(tmp_path / name)
+    arguments = ["--store", str(store.root), "--out", out, "--format", table_format]
+    assert ingest.main(arguments) == ingest.WRONG_USAGE
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.endswith(sentence)
+    assert started == []
+
+
+def test_a_uri_of_a_store_that_is_none_is_told_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--store", "s3://[::1", "--out", str(tmp_path / "table")]
+    assert ingest.main(arguments) == ingest.WRONG_USAGE
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "s3://[::1 is not a valid URI" in told
 
 
 def test_a_folder_that_takes_no_metrics_is_told_first(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -44,6 +45,13 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     path.write_text("theirs")
     ReadyFile(str(path)).remove()
     assert path.read_text() == "theirs"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ready")
+    with pytest.raises(OSError, match="no file that could be replaced"):
+        ReadyFile(tmp_path / "ready").write("127.0.0.1:1")
+    assert [each.is_fifo() for each in tmp_path.iterdir()] == [True]
 
 
 def test_without_a_file_nothing_is_written() -> None:

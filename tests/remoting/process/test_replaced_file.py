@@ -21,6 +21,16 @@ def test_writing_anew_keeps_one_backup(tmp_path: Path) -> None:
     assert (tmp_path / "f.bak").read_bytes() == b"2"
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """As root one could replace /dev/null, so that the whole machine is without it."""
+    path = tmp_path / "f"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="this is no file that could be replaced"):
+        write_replacing(path, b"1")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_writing_anew_where_there_are_no_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ready")
     with pytest.raises(OSError, match="no file that could be replaced"):
-        ReadyFile(tmp_path / "ready").write("127.0.0.1:1")
+        ReadyFile(str(tmp_path / "ready")).write("127.0.0.1:1")
     assert [each.is_fifo() for each in tmp_path.iterdir()] == [True]
 
 

@@ -10,8 +10,8 @@ t WITH (topic = 'B')` gives A twice: in one statement, Spark makes one source fo
 options of the scan that it plans first, and a table in the cache is read whatever the options are.
 
 Spark does not ask a source either whether a table may be altered, so a table whose columns were
-changed is refused when it is read. Of other changes, such as those of its properties, a source
-learns nothing.
+changed, if only by a comment or a default, is refused when it is read. Of other changes, such as
+those of its properties, a source learns nothing: ADR 33 tells what was tried.
 """
 
 from __future__ import annotations
@@ -69,5 +69,18 @@ def _check_unaltered(kept: str | None, schema: StructType) -> None:
         )
 
 
-def _columns(schema: StructType) -> list[list[str]]:
-    return [[field.name, field.dataType.simpleString()] for field in schema.fields]
+def _columns(schema: StructType) -> list[list[object]]:
+    """What ALTER TABLE can change of columns: names, types, NOT NULL, comments and defaults."""
+    return [
+        [
+            field.name,
+            field.dataType.simpleString(),
+            field.nullable,
+            {
+                name: value
+                for name, value in (field.metadata or {}).items()
+                if name not in (_NAME, _COLUMNS)
+            },
+        ]
+        for field in schema.fields
+    ]

@@ -201,6 +201,48 @@ def test_an_altered_table_is_refused(spark: SparkSession, stores: Path) -> None:
         spark.sql("DROP TABLE altered")
 
 
+REFUSED_AT_ONCE = (
+    "ALTER TABLE {} SET SERDEPROPERTIES ('x' = 'y')",
+    "ALTER TABLE {} ADD PARTITION (topic = 'Few')",
+    "ALTER TABLE {} RECOVER PARTITIONS",
+    "TRUNCATE TABLE {}",
+)
+REFUSED_WHEN_READ = (
+    "ALTER TABLE {} ALTER COLUMN topic COMMENT 'c'",
+    "COMMENT ON COLUMN {}.topic IS 'c'",
+    "ALTER TABLE {} ALTER COLUMN topic AFTER queueId",
+    "ALTER TABLE {} ALTER COLUMN queueId TYPE BIGINT",
+    "ALTER TABLE {} ALTER COLUMN queueId SET DEFAULT 4",
+)
+WITHOUT_EFFECT = (
+    "ALTER TABLE {} SET TBLPROPERTIES ('topic' = 'Other')",
+    "ALTER TABLE {} UNSET TBLPROPERTIES ('topic')",
+    "ALTER TABLE {} SET LOCATION '/nowhere'",
+    "COMMENT ON TABLE {} IS 'c'",
+)
+
+
+def test_what_becomes_of_each_kind_of_alteration(spark: SparkSession, stores: Path) -> None:
+    """What `docs/spark.md` says; should Spark come to ask sources, this test is to be changed."""
+    options = f"OPTIONS (storePath '{stores / 'broker-a'}', topic 'Few', columns 'topic,queueId')"
+    spark.sql(f"CREATE TABLE changed USING rocketmq {options}")
+    count = spark.table("changed").count()
+    for statement in REFUSED_AT_ONCE:
+        with pytest.raises(PySparkException):
+            spark.sql(statement.format("changed"))
+    for statement in WITHOUT_EFFECT:
+        spark.sql(statement.format("changed"))
+        assert spark.table("changed").count() == count
+    spark.sql("DROP TABLE changed")
+    for number, statement in enumerate(REFUSED_WHEN_READ):
+        table = f"changed{number}"
+        spark.sql(f"CREATE TABLE {table} USING rocketmq {options}")
+        spark.sql(statement.format(table))
+        with pytest.raises(PySparkException, match="changed by ALTER TABLE, which tables of"):
+            spark.table(table).count()
+        spark.sql(f"DROP TABLE {table}")
+
+
 def test_the_same_rows_however_the_log_is_split(spark: SparkSession, stores: Path) -> None:
     whole = _load(spark, stores / "broker-a", columns="physicalOffset,body")
     split = _load(spark, stores / "broker-a", columns="physicalOffset,body", minPartitions="9")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
@@ -18,6 +20,26 @@ def test_options_travel_in_the_schema() -> None:
     assert [field.nullable for field in kept.fields] == [False, True]
     again = StructType.fromJson(kept.jsonValue())
     assert options_in(again) == {"storepath": "/s", "topic": "Ünï 'x'"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metadata": {"comment": "c"}},
+        {"metadata": {"CURRENT_DEFAULT": "4", "EXISTS_DEFAULT": "4"}},
+        {"nullable": False},
+    ],
+)
+@pytest.mark.parametrize("at", [0, 1])
+def test_comments_defaults_and_not_null_are_changes_too(at: int, changes: dict[str, Any]) -> None:
+    fields = [StructField("topic", StringType()), StructField("queueOffset", LongType())]
+    kept = StructType.fromJson(with_options(StructType(fields), {"topic": "T"}).jsonValue())
+    assert options_in(kept) == {"topic": "T"}
+    field = kept.fields[at]
+    field.nullable = changes.get("nullable", field.nullable)
+    field.metadata = {**(field.metadata or {}), **changes.get("metadata", {})}
+    with pytest.raises(OptionError, match="changed by ALTER TABLE"):
+        options_in(kept)
 
 
 @pytest.mark.parametrize(

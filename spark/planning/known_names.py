@@ -23,6 +23,7 @@ from txrocketmq.remoting.message.topics import (
 )
 from txrocketmq.spark.arrow.errors import OptionError, StoreError
 from txrocketmq.spark.log.log_end import end_of_log
+from txrocketmq.spark.options.conditions import Conditions
 from txrocketmq.spark.options.offsets import queue_text
 from txrocketmq.spark.options.option_values import EVERY_BROKER
 from txrocketmq.spark.options.options import SourceOptions
@@ -60,7 +61,8 @@ def check_topics(stores: Sequence[Store], options: SourceOptions) -> None:
     If its name resembles none that they know and their logs are too long to be searched whole, a
     warning is logged instead.
     """
-    named = options.topics or (options.assign.topics() if options.assign else ())
+    named = set(options.topics or (options.assign.topics() if options.assign else ()))
+    named |= Conditions.of(options.where).texts.get("topic", frozenset())
     if options.allow_unknown_topics or not stores or not named:
         return
     unknown = {each for each in named if not _is_made_on_demand(each)}

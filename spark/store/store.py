@@ -13,13 +13,15 @@ Java: BrokerPathConfigHelper, StorePathConfigHelper, MappedFileQueue, DefaultMes
 from __future__ import annotations
 
 import itertools
+import logging
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -49,6 +51,7 @@ from txrocketmq.spark.store.listed_files import ListedFiles
 from txrocketmq.spark.store.log_listing import log_files
 from txrocketmq.spark.store.queue_files import Queue
 
+log = logging.getLogger("txrocketmq.spark")
 QueueKind = Literal["files", "rocksdb", "none"]
 """How the consume queues are kept; unless in files, a store is read by its log alone."""
 DEFAULT_CLUSTER: Final = "DefaultCluster"
@@ -121,8 +124,8 @@ class Store:
         config = StoreConfigFiles(files, path)
         store = cls(
             uri=name,
-            broker_name=broker_name or _or_none(config.broker_name) or _name_of_path(path),
-            cluster=cluster or _or_none(config.cluster_name) or DEFAULT_CLUSTER,
+            broker_name=broker_name or _or_none(config.broker_name, name) or _name_of_path(path),
+            cluster=cluster or _or_none(config.cluster_name, name) or DEFAULT_CLUSTER,
             files=files,
             path=path,
             queue_kind=_queue_kind(files, path, entries),
@@ -455,12 +458,18 @@ def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind
     return "files" if has_files else "none"
 
 
-def _or_none(name: object) -> str | None:
+def _or_none(name: Callable[[], str | None], uri: str) -> str | None:
     """Returns a name from topics.json; None if that cannot be read, as the log still may be."""
     try:
-        return name()  # type: ignore[operator, no-any-return]  # a method of StoreConfigFiles
-    except StoreError:
+        return name()
+    except StoreError as error:
+        _tell_once(uri, str(error))
         return None
+
+
+@lru_cache(maxsize=1_000)
+def _tell_once(uri: str, why: str) -> None:
+    log.warning("broker and cluster of %s are named after its folder, and by default: %s", uri, why)
 
 
 def _name_of_path(path: str) -> str:

@@ -52,6 +52,9 @@ def _check(root: Path, **given: str) -> None:
         {"topicPattern": "Ord"},
         {"topic": "TBW102,DefaultCluster,a"},
         {"topic": "Ordrs", "allowUnknownTopics": "true"},
+        {"where": "topic IN ('Orders', 'Deleted')"},
+        {"where": "topic = 'Orders' AND topic = 'Ordrs'"},
+        {"where": "topic = 'Ordrs'", "allowUnknownTopics": "true"},
         {},
     ],
 )
@@ -64,6 +67,8 @@ def test_topics_that_may_be_named(root: Path, given: dict[str, str]) -> None:
     [
         ({"topic": "Orders,Ordrs"}, "no topic Ordrs: did you mean Orders[?] .*allowUnknownTopics"),
         ({"topic": "orders"}, "no topic orders: did you mean Orders[?]"),
+        ({"where": "topic = 'Ordrs'"}, "no topic Ordrs: did you mean Orders[?]"),
+        ({"where": "topic IN ('Orders', 'Paymnts')"}, "no topic Paymnts: did you mean Payments"),
         ({"assign": '{"Payment": [0]}'}, "no topic Payment: did you mean Payments[?]"),
         ({"topic": "Else"}, "no topic Else: its topics are Orders, Other, Payments[.]"),
     ],

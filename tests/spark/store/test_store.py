@@ -61,14 +61,21 @@ def test_golden_stores(
             assert store.stored_at(message["commitLogOffset"]) == message["storeTimestamp"]
 
 
-def test_names_are_given_or_told_by_topics_or_path(tmp_path: Path) -> None:
+def test_names_are_given_or_told_by_topics_or_path(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = _writer(tmp_path / "broker-x" / "store")
     assert Store.open(str(writer.root)).broker_name == "broker-x"
     assert Store.open(str(writer.root)).cluster == DEFAULT_CLUSTER
     opened = Store.open(str(writer.root), broker_name="b", cluster="c")
     assert (opened.broker_name, opened.cluster) == ("b", "c")
     (writer.root / "config" / "topics.json").write_text("{broken")
-    assert Store.open(str(writer.root)).broker_name == "broker-x"
+    assert not caplog.messages
+    for _ in range(3):
+        assert Store.open(str(writer.root)).broker_name == "broker-x"
+    (told,) = caplog.messages
+    assert "broker-x/store are named after its folder" in told
+    assert "topics.json" in told
 
 
 def test_it_travels(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_runs_are_cut_by_their_number_and_bytes() -> None:
     assert max(runs) <= PORTION_COMMANDS
     assert len(runs) == 4, "and no more than needed"
     runs.clear()
-    large = [RemotingCommand(TOGETHER.code, {}, bytes(30_000), opaque=at) for at in range(9)]
+    large = [RemotingCommand(TOGETHER.code, {}, bytes(120_000), opaque=at) for at in range(9)]
     end.tell(*large)
     assert runs == [3, 3, 3]
 

@@ -85,8 +85,8 @@ class SourceOptions:
     allow_unknown_topics: bool = _option(
         "allowUnknownTopics", default=False, uses=Use.STORE | Use.TABLE
     )
-    """Whether `topic`, `assign` and `where` may name topics that are not in the stores, because they
-    will come later or were deleted long ago. Otherwise such a name is an error, which suggests
+    """Whether `topic`, `assign` and `where` may name topics that are not in the stores, because
+    they will come later or were deleted long ago. Otherwise such a name is an error, which suggests
     others.
     """
     tags: frozenset[str] | None = _option(

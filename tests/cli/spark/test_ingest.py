@@ -216,15 +216,6 @@ def test_a_place_for_no_table_is_told_in_a_sentence(
     assert started == []
 
 
-def test_a_uri_of_a_store_that_is_none_is_told_in_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--store", "s3://[::1", "--out", str(tmp_path / "table")]
-    assert ingest.main(arguments) == ingest.WRONG_USAGE
-    (told,) = capsys.readouterr().err.splitlines()
-    assert "s3://[::1 is not a valid URI" in told
-
-
 def test_a_folder_that_takes_no_metrics_is_told_first(
     store: StoreWriter,
     started: list[str],

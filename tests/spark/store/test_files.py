@@ -147,6 +147,8 @@ def test_buckets() -> None:
 
 
 def test_wrong_uris() -> None:
+    with pytest.raises(OptionError, match=r"option storePath: s3://\[::1 is not a valid URI"):
+        files_of("s3://[::1")
     with pytest.raises(OptionError, match="option storePath='ftp://host/store' is not valid"):
         files_of("ftp://host/store")
     with pytest.raises(StoreError, match=r"^s3://bucket/store cannot be opened: .*nonsense"):

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: INP001 - a program, not a module of the tests
 """Prints the definitions of the official Python gRPC client as JSON: tests/golden/grpc.
 
 Run it with a Python that has rocketmq-python-client; `compat_tests/test_grpc_schema.py` does. With

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all methods of the proxy use: statuses, names, settings."""
+"""What all methods use: statuses, names, caches."""

@@ -84,6 +84,13 @@ class Cache(Generic[K, V]):
         value = self.known(key)
         return await self.refresh(key) if value is None else value
 
+    def doubt(self, key: K) -> None:
+        """Has a value asked for again at its next use, but not more often than every second."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            latest_ms = self._clock.steady_ms() - self._refresh_ms + RETRY_MS
+            kept.asked_ms = min(kept.asked_ms, latest_ms)
+
     def refresh(self, key: K) -> Deferred[V | None]:
         """Asks for a value now, once at a time."""
         result: Deferred[V | None] = Deferred()

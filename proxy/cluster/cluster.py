@@ -32,13 +32,16 @@ TIMEOUT_MS: Final = 3_000
 class TopicRoute:
     """The route of a topic, with what follows from it.
 
-    `publish` are the queues that can be written.
+    `writable` are the queues that can be written, in the order by which groups are spread over
+    them; `publish` has the same in turn.
     """
 
     def __init__(self, topic: str, route: TopicRouteData) -> None:
         self.topic = topic
         self.data = route
-        self.publish = PublishInfo(publish_queues(topic, route))
+        queues = publish_queues(topic, route)
+        self.publish = PublishInfo(queues)
+        self.writable = tuple(sorted(queues))
         self.brokers: dict[str, BrokerData] = {
             broker.broker_name: broker for broker in route.broker_datas
         }
@@ -87,6 +90,14 @@ class Cluster:
     def master(self, broker_name: str) -> str | None:
         """Returns the address of a master, or None if the name is unknown."""
         return self.brokers.to_publish(broker_name)
+
+    def ask_again(self, topic: str) -> None:
+        """Asks for a route anew, since what it leads to does not answer."""
+        self.routes.doubt(topic)
+
+    def name_of(self, address: str) -> str | None:
+        """Returns the name of the broker at an address, or None if it is unknown."""
+        return self.brokers.name_of(address)
 
     def invoke(
         self, address: str, call: Call[Any, Any], header: Header, body: bytes, timeout_ms: int

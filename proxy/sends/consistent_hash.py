@@ -19,8 +19,8 @@ _SIGN: Final = 2**31
 
 
 def consistent_hash(number: int, buckets: int) -> int:
-    """Returns the bucket of a number, which is a Java int: 0 to `buckets` - 1."""
-    state = number & (2**32 - 1)
+    """Returns the bucket of a number, which is a Java long: 0 to `buckets` - 1."""
+    state = number & _MASK
     candidate = 0
     while True:
         state = (_FACTOR * state + 1) & _MASK

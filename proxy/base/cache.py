@@ -34,11 +34,12 @@ log = Logger()
 
 
 class _Kept(Generic[V]):
-    __slots__ = ("asked_ms", "used_ms", "value")
+    __slots__ = ("asked_ms", "due_ms", "used_ms", "value")
 
-    def __init__(self, value: V, now_ms: int) -> None:
+    def __init__(self, value: V, now_ms: int, refresh_ms: int) -> None:
         self.value = value
         self.asked_ms = self.used_ms = now_ms
+        self.due_ms = now_ms + refresh_ms
 
 
 class Cache(Generic[K, V]):
@@ -74,8 +75,8 @@ class Cache(Generic[K, V]):
             return None
         kept.used_ms = now_ms
         self._kept.move_to_end(key)
-        if now_ms - kept.asked_ms >= self._refresh_ms:
-            kept.asked_ms = now_ms - self._refresh_ms + RETRY_MS
+        if now_ms >= kept.due_ms:
+            kept.asked_ms, kept.due_ms = now_ms, now_ms + RETRY_MS
             self.refresh(key).addErrback(self._log, key)
         return kept.value
 
@@ -88,8 +89,7 @@ class Cache(Generic[K, V]):
         """Has a value asked for again at its next use, but not more often than every second."""
         kept = self._kept.get(key)
         if kept is not None:
-            latest_ms = self._clock.steady_ms() - self._refresh_ms + RETRY_MS
-            kept.asked_ms = min(kept.asked_ms, latest_ms)
+            kept.due_ms = min(kept.due_ms, kept.asked_ms + RETRY_MS)
 
     def refresh(self, key: K) -> Deferred[V | None]:
         """Asks for a value now, once at a time."""
@@ -105,7 +105,7 @@ class Cache(Generic[K, V]):
         if not isinstance(outcome, Failure):
             self._kept.pop(key, None)
             if outcome is not None:
-                self._kept[key] = _Kept(outcome, self._clock.steady_ms())
+                self._kept[key] = _Kept(outcome, self._clock.steady_ms(), self._refresh_ms)
                 self._forget_old()
         for each in waiting:
             if not each.called:  # otherwise its call was cancelled

@@ -59,6 +59,14 @@ class GrpcServer(RemotingServer):
             STEP_MS, lambda: self.service.deadlines.tick(clock.steady_ms())
         )
 
+    def listen(self, port: int, dispatcher: Any = None, interface: str = "") -> int:
+        """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
+        return super().listen(port, dispatcher, interface)
+
+    def adopt(self, listening: Any, dispatcher: Any = None) -> int:
+        """Accepts connections of a port that listens already; returns its number."""
+        return super().adopt(listening, dispatcher)
+
     def new_peer(self, dispatcher: Any) -> TcpPeer:
         """Returns the peer for a connection that is just accepted."""
         return GrpcPeer(

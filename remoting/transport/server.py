@@ -238,15 +238,21 @@ class RemotingServer:
         """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
         if not 0 <= port < 65_536:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
-        factory = _PeerFactory(self, dispatcher)
-        listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        none = ServerFactory()
+        none.noisy = False
+        listening = self.clock.reactor.listenTCP(port, none, _BACKLOG, interface)
+        number = self.adopt(listening, dispatcher)
+        if warning := open_ports.of_requests(interface, number, self._tls):
+            log.warn("{warning}", warning=warning)
+        return number
+
+    def adopt(self, listening: Any, dispatcher: Dispatcher) -> int:
+        """Accepts connections of a port that listens already; returns its number."""
+        listening.factory = _PeerFactory(self, dispatcher)
         listening.transport = ServerSocket
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)
-        address: Any = listening.getHost()
-        if warning := open_ports.of_requests(interface, address.port, self._tls):
-            log.warn("{warning}", warning=warning)
-        return int(address.port)
+        return int(listening.getHost().port)
 
     def new_peer(self, dispatcher: Dispatcher) -> TcpPeer:
         """Returns the peer for a connection that is just accepted."""

@@ -11,10 +11,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
+from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 from txrocketmq.remoting.settings.config_file import (
@@ -114,21 +114,6 @@ def configure(options: argparse.Namespace) -> tuple[Configuration, TlsConfig]:
     if ignored:
         print(f"{PROG}: {path}: without effect here: {', '.join(ignored)}", file=sys.stderr)
     return Configuration(parts, given), tls
-
-
-def missing() -> str:
-    """Returns a sentence if a package is missing that the proxy needs."""
-    names = [name for name in ("h2", "google.protobuf") if not _is_there(name)]
-    if not names:
-        return ""
-    return f"the proxy needs {' and '.join(names)}: pip install 'txrocketmq[grpc]'"
-
-
-def _is_there(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # the package above it
-        return False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

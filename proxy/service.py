@@ -62,7 +62,7 @@ class Proxy:
             except ValueError as error:
                 raise ConfigError(f"namesrvAddr: {error}") from None
         self._tls = tls or TlsConfig()
-        options = {"tls": own_contexts(self._tls)} if config.use_tls else {}
+        options: dict[str, Any] = {"tls": own_contexts(self._tls)} if config.use_tls else {}
         self.messaging = Messaging(
             self.clock, messaging, name_servers, config.rocketmq_cluster_name, **options
         )

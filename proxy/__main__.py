@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
@@ -69,7 +70,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def read_json(path: str) -> dict[str, str]:
+def read_json(path: str | Path) -> dict[str, str]:
     """Returns the settings of a file of JSON as texts. Raises ConfigError."""
     try:
         values: Any = json.loads(read_text(path))
@@ -82,7 +83,7 @@ def read_json(path: str) -> dict[str, str]:
     return {key: _setting(path, key, value) for key, value in values.items() if value is not None}
 
 
-def _setting(path: str, key: str, value: Any) -> str:
+def _setting(path: str | Path, key: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

@@ -48,8 +48,8 @@ class Messaging:
         self.clients = Clients(clock)
         self._check_back = CheckBack(self.clients, f"{os.getpid()}@{clock.now_ms()}")
         self.dispatcher = Dispatcher(Registry(self._check_back), clock.now_ms, clock.steady_ms)
-        self._connections = connections or Connections(clock, self.dispatcher, **options)
-        self.cluster = cluster = Cluster(clock, self._connections, list(name_servers), config)
+        self.connections = connections or Connections(clock, self.dispatcher, **options)
+        self.cluster = cluster = Cluster(clock, self.connections, list(name_servers), config)
         self._topics = topics = Topics(cluster)
         groups = Groups(cluster, cluster_name)
         settlements = Settlements(cluster)
@@ -70,11 +70,11 @@ class Messaging:
         """Begins the work that no call causes."""
         self.clients.start()
         self.renewals.start()
-        self._check_back.start(self.cluster, self._topics, self._connections)
+        self._check_back.start(self.cluster, self._topics, self.connections)
 
     def stop(self) -> None:
         """Ends it, and closes the connections with brokers and name servers."""
         self._check_back.stop()
         self.renewals.stop()
         self.clients.stop()
-        self._connections.close()
+        self.connections.close()

@@ -23,6 +23,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 M = TypeVar("M", bound=Callable[..., Any])
 _MARK: Final = "_rpc"
+MOST_BYTES: Final = 1024 * 1024
+"""How many bytes a message may have that carries no bodies: in a longer one a stranger could send
+millions of entries."""
 
 
 class Kind(Enum):
@@ -64,16 +67,24 @@ class Rpc:
     name: str
     request_name: str
     kind: Kind
+    most_bytes: int | None = None
 
 
-def rpc(name: str, *, request_name: str | None = None, kind: Kind = Kind.UNARY) -> Callable[[M], M]:
+def rpc(
+    name: str,
+    *,
+    request_name: str | None = None,
+    kind: Kind = Kind.UNARY,
+    most_bytes: int | None = MOST_BYTES,
+) -> Callable[[M], M]:
     """Declares that a method serves the calls of this name.
 
-    `request_name` is the type of the messages that come, by default the name with `Request`.
+    `request_name` is the type of the messages that come, by default the name with `Request`, and
+    `most_bytes` is how long they may be; None means as long as the settings of the port allow.
     """
 
     def declare(method: M) -> M:
-        setattr(method, _MARK, Rpc(name, request_name or f"{name}Request", kind))
+        setattr(method, _MARK, Rpc(name, request_name or f"{name}Request", kind, most_bytes))
         return method
 
     return declare

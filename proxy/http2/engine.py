@@ -37,7 +37,7 @@ _REMEMBERED_STREAMS: Final = 512
 _PING: Final = b"txrocket"
 
 
-class _Connection(H2Connection):  # type: ignore[misc] # h2 comes without types
+class _Connection(H2Connection):
     DEFAULT_MAX_HEADER_LIST_SIZE = MAX_HEADER_LIST_BYTES
     MAX_CLOSED_STREAMS = _REMEMBERED_STREAMS
 
@@ -118,7 +118,8 @@ class Http2Connection:
             window: int = self._h2.local_flow_control_window(stream)
         except H2Error:
             return 0
-        return max(min(window, self._h2.max_outbound_frame_size, _MOST_SENT_BYTES), 0)
+        longest: int = self._h2.max_outbound_frame_size
+        return max(min(window, longest, _MOST_SENT_BYTES), 0)
 
     def data(self, stream: int, data: bytes) -> None:
         """Sends data of a stream, no longer than there is room."""
@@ -143,6 +144,11 @@ class Http2Connection:
             return
         self._try(self._h2.close_connection, code)
         self._stay_open()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes are to be sent."""
+        return len(self._h2._data_to_send)  # noqa: SLF001 - it tells nobody else
 
     def data_to_send(self) -> bytes:
         """Returns what is to be sent now."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gRPC clients through the official proxy, which is in front of the servers under test.
+"""gRPC clients through a proxy, which is in front of the servers under test.
 
-The proxy speaks remoting to name server and broker: it sends, pops, acknowledges, renews and asks
+The proxy is ours, and in long runs the official one as well. It speaks remoting to name server and broker: it sends, pops, acknowledges, renews and asks
 for routes, topics and groups in the way of 5.x.
 """
 
@@ -47,9 +47,19 @@ def grpc_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
         yield server
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs each scene with our proxy, and in long runs with the official one as well."""
+    if "proxy" in metafunc.fixturenames:
+        whose = ["ours", "official"] if metafunc.config.getoption("--all-releases") else ["ours"]
+        metafunc.parametrize("proxy", whose, indirect=True, scope="module")
+
+
 @pytest.fixture(scope="module")
-def proxy(grpc_broker: Broker, engine: Engine, work_folder: Path) -> Iterator[Proxy]:
-    server = Proxy(engine, work_folder / "proxy", grpc_broker.name_server)
+def proxy(
+    grpc_broker: Broker, engine: Engine, work_folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Proxy]:
+    runs = engine if request.param == "official" else None
+    server = Proxy(runs, work_folder / f"proxy-{request.param}", grpc_broker.name_server)
     try:
         server.start()
         yield server

@@ -3,8 +3,8 @@
 
 ``Ours`` and ``Original`` know how to run the programs. ``NameServer`` and ``Broker`` are one server
 each, with its configuration file, port and store, which can be stopped, killed and started again.
-``Proxy`` is the gRPC proxy, ours or the original's, in front of either of them. All of them listen on the
-loopback interface, on free ports, and have their files in a given folder.
+``Proxy`` is the gRPC proxy, ours or the original's, in front of either of them. All of them listen
+on the loopback interface, on free ports, and have their files in a given folder.
 """
 
 import json

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gRPC clients through a proxy, which is in front of the servers under test.
 
-The proxy is ours, and in long runs the official one as well. It speaks remoting to name server and broker: it sends, pops, acknowledges, renews and asks
-for routes, topics and groups in the way of 5.x.
+The proxy is ours, and in long runs the official one as well. It speaks remoting to name server and
+broker: it sends, pops, acknowledges, renews and asks for routes, topics and groups in the way of
+5.x.
 """
 
 import time

@@ -74,7 +74,7 @@ def test_a_topic_is_made_by_brokers_that_make_them_for_others() -> None:
     scene.on(topic.UPDATE_AND_CREATE_TOPIC, made)
     route = started(topics.route("new"))
     scene.advance(500)
-    assert len(route.result.writable) == 4
+    assert len(result_of(route).writable) == 4
     (header,) = scene.asked(topic.UPDATE_AND_CREATE_TOPIC)
     assert (header.topic, header.read_queue_nums, header.perm) == ("new", 4, 6)
 

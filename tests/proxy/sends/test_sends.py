@@ -26,13 +26,13 @@ from txrocketmq.remoting.protocol import send, topic
 
 
 def sent(scene: ProxyScene, *systems: dict[str, Any], name: str = "T", **options: Any) -> Outcome:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {
             "topic": {"name": name},
             "body": b"body",
             "system_properties": {"message_id": f"ID{number}", **system},
         }
-        for number, system in enumerate(systems or ({},))
+        for number, system in enumerate(systems or [dict[str, Any]()])
     ]
     return scene.call("SendMessage", {"messages": messages}, **options)
 

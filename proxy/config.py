@@ -120,11 +120,10 @@ class MessagingConfig:
     """The period in seconds in which brokers are told of producers with transactions."""
     transaction_heartbeat_batch_num: int = setting(100, least=1)
     """How many groups of producers one such message names at most."""
-    transaction_data_expire_millis: int = setting(600_000)
-    """How long the proxy remembers where a transaction was begun. The original forgets it after 30
-    seconds."""
-    transaction_data_max_num: int = setting(15)
-    """How many places are remembered for one transaction."""
+    transaction_data_expire_millis: int = setting(30_000, effect=False)
+    """Read and shown; the id of a transaction says where it was begun, so nothing is forgotten."""
+    transaction_data_max_num: int = setting(15, effect=False)
+    """Read and shown; likewise."""
     enable_proxy_auto_renew: bool = setting(True)
     """Whether the proxy keeps messages hidden for as long as their consumers work on them."""
     max_renew_retry_times: int = setting(3)

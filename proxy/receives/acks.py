@@ -8,6 +8,8 @@ Java: AckMessageActivity, ChangeInvisibleDurationActivity, ForwardMessageToDLQAc
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred, DeferredList
@@ -17,6 +19,7 @@ from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_to
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import rpc
+from txrocketmq.proxy.receives.batch_acks import may_be_together
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.receives.receives import checked_invisible_ms
 from txrocketmq.proxy.receives.renewals import Hidden, Renewals
@@ -58,21 +61,56 @@ class Acks:
             raise Refused(
                 Code.BAD_REQUEST, f"1 to {MAX_ENTRIES} messages are acknowledged at a time"
             )
-        acks = [
-            Deferred.fromCoroutine(self._ack(client_id, group, topic, each.receipt_handle))
-            for each in entries
-        ]
+        texts = [each.receipt_handle for each in entries]
+        if self._config.enable_batch_ack and len(texts) > 1:
+            outcomes = await self._ack_together(client_id, group, topic, texts)
+        else:
+            outcomes = await self._ack_each(client_id, group, topic, texts)
         answer = message_type("AckMessageResponse")()
         codes = []
-        for entry, (is_done, outcome) in zip(
-            entries, await DeferredList(acks, consumeErrors=True), strict=True
-        ):
+        for entry, (is_done, outcome) in zip(entries, outcomes, strict=True):
             code, text = (Code.OK, "") if is_done else _status(outcome)
             codes.append(code)
             result = set_status(answer.entries.add(), code, text)
             result.message_id = entry.message_id
             result.receipt_handle = entry.receipt_handle
         return set_total(answer, codes)
+
+    async def _ack_each(
+        self, client_id: str, group: str, topic: str, texts: Sequence[str]
+    ) -> list[tuple[bool, Any]]:
+        acks = [Deferred.fromCoroutine(self._ack(client_id, group, topic, text)) for text in texts]
+        outcomes: list[tuple[bool, Any]] = await DeferredList(acks, consumeErrors=True)
+        return outcomes
+
+    async def _ack_together(
+        self, client_id: str, group: str, topic: str, texts: Sequence[str]
+    ) -> list[tuple[bool, Any]]:
+        """Acknowledges messages with one request to each broker; those that cannot be, alone."""
+        found = await DeferredList(
+            [Deferred.fromCoroutine(self._newest(client_id, group, text)) for text in texts],
+            consumeErrors=True,
+        )
+        by_broker: dict[str, list[int]] = defaultdict(list)
+        alone = []
+        for number, (is_found, newest) in enumerate(found):
+            if is_found and may_be_together(newest[1]):
+                by_broker[newest[1].popped.broker_name].append(number)
+            else:
+                alone.append(number)
+        outcomes: list[Any] = list(found)
+        left = await self._ack_each(client_id, group, topic, [texts[each] for each in alone])
+        for number, outcome in zip(alone, left, strict=True):
+            outcomes[number] = outcome
+        for numbers in by_broker.values():
+            handles = [found[number][1][1] for number in numbers]
+            done = Deferred.fromCoroutine(self._settlements.ack_together(group, topic, handles))
+            ((is_done, outcome),) = await DeferredList([done], consumeErrors=True)
+            for number in numbers:
+                outcomes[number] = is_done, outcome
+                if is_done:
+                    self._renewals.forget(found[number][1][0])
+        return outcomes
 
     async def _ack(self, client_id: str, group: str, topic: str, text: str) -> None:
         hidden, handle = await self._newest(client_id, group, text)

@@ -6,11 +6,13 @@ Java: ConsumerProcessor.ackMessage, changeInvisibleTime and forwardMessageToDead
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.client.base.errors import MQBrokerError
 from txrocketmq.proxy.base.statuses import Refused
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
+from txrocketmq.proxy.receives.batch_acks import batch_acks
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
@@ -50,6 +52,12 @@ class Settlements:
             await self._api.ack(address, header)
         except MQBrokerError as error:
             raise _of_handle(error) from None
+
+    async def ack_together(self, group: str, topic: str, handles: Sequence[Handle]) -> None:
+        """Acknowledges messages of one broker in one request."""
+        address = await self._address(handles[0], topic)
+        for body in batch_acks(group, topic, handles).values():
+            await self._api.ack_many(address, body)
 
     async def hide(
         self, group: str, topic: str, handle: Handle, invisible_ms: int, *, suspend: bool = False

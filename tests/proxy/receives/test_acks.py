@@ -10,6 +10,7 @@ from txrocketmq.proxy.receives.acks import MAX_ENTRIES
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol import pop, send
+from txrocketmq.remoting.protocol.body.pop import BatchAckMessageRequestBody, encode_bit_set
 
 NAMES: dict[str, Any] = {"group": {"name": "G"}, "topic": {"name": "T"}}
 
@@ -59,6 +60,25 @@ def test_names_are_checked(
 ) -> None:
     assert scene.call(method, {**NAMES, **fields}).code is code
     assert scene.call(method, NAMES, client_id="").code is Code.CLIENT_ID_REQUIRED
+
+
+def test_acknowledgements_may_go_together() -> None:
+    scene = ProxyScene(enable_batch_ack=True)
+    scene.on(pop.BATCH_ACK_MESSAGE, refusal(ResponseCode.SUCCESS))
+    far = handle(scene, offset=2**60)
+    outcome = acked(scene, handle(scene), handle(scene, offset=7), "no handle", far)
+    assert [each.status.code for each in outcome.answer.entries] == [
+        Code.OK,
+        Code.OK,
+        Code.INVALID_RECEIPT_HANDLE,
+        Code.OK,
+    ]
+    (body,) = [each[3] for each in scene.connections.asked if each[1] is pop.BATCH_ACK_MESSAGE]
+    (ack,) = BatchAckMessageRequestBody.decode(body).acks
+    assert (ack.topic, ack.consumer_group, ack.bit_set) == ("T", "G", encode_bit_set([5, 7]))
+    assert [header.offset for header in scene.asked(pop.ACK_MESSAGE)] == [2**60]
+    scene.on(pop.BATCH_ACK_MESSAGE, refusal(ResponseCode.SYSTEM_BUSY))
+    assert acked(scene, handle(scene), handle(scene, offset=7)).code is Code.TOO_MANY_REQUESTS
 
 
 def test_a_time_is_changed_and_gives_a_new_handle(scene: ProxyScene) -> None:

@@ -87,7 +87,7 @@ class Acks:
         self, client_id: str, group: str, topic: str, texts: Sequence[str]
     ) -> list[tuple[bool, Any]]:
         """Acknowledges messages with one request to each broker; those that cannot be, alone."""
-        found = await DeferredList(
+        found: Any = await DeferredList(
             [Deferred.fromCoroutine(self._newest(client_id, group, text)) for text in texts],
             consumeErrors=True,
         )
@@ -98,14 +98,15 @@ class Acks:
                 by_broker[newest[1].popped.broker_name].append(number)
             else:
                 alone.append(number)
-        outcomes: list[Any] = list(found)
+        outcomes = list(found)
         left = await self._ack_each(client_id, group, topic, [texts[each] for each in alone])
         for number, outcome in zip(alone, left, strict=True):
             outcomes[number] = outcome
         for numbers in by_broker.values():
             handles = [found[number][1][1] for number in numbers]
             done = Deferred.fromCoroutine(self._settlements.ack_together(group, topic, handles))
-            ((is_done, outcome),) = await DeferredList([done], consumeErrors=True)
+            ended: Any = await DeferredList([done], consumeErrors=True)
+            ((is_done, outcome),) = ended
             for number in numbers:
                 outcomes[number] = is_done, outcome
                 if is_done:

@@ -59,7 +59,6 @@ ANSWER_MS: Final = 300
 """How long before the deadline of a call the broker has to answer it."""
 TURN_BYTES: Final = 512 * 1024
 """After how many bytes of messages others have their turn."""
-GIVEN_BACK_AT_ONCE: Final = 32
 _FROM_LAST: Final = 1
 _POLLING_TIME_SINCE: Final = "5.0.3"
 _ANSWER: Final = message_type("ReceiveMessageResponse")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from inspect import getmembers, isclass
 from typing import Any, Final
 
 from google.protobuf import (
@@ -29,8 +28,23 @@ PACKAGE: Final = "apache.rocketmq.v2"
 SERVICE: Final = f"{PACKAGE}.MessagingService"
 _FILE: Final = "apache/rocketmq/v2/messaging.proto"
 _WELL_KNOWN: Final = {"Duration": duration_pb2, "Timestamp": timestamp_pb2}
-_NESTED: Final = {"Policy": "OffsetOption"}
-"""The enumerations that are declared inside of a message."""
+_ENUMS: Final[tuple[type[IntEnum], ...]] = (
+    Code,
+    enums.AddressScheme,
+    enums.ClientType,
+    enums.DigestType,
+    enums.Encoding,
+    enums.FilterType,
+    enums.Language,
+    enums.LiteSubscriptionAction,
+    enums.MessageType,
+    enums.Permission,
+    enums.QueryOffsetPolicy,
+    enums.TransactionResolution,
+    enums.TransactionSource,
+)
+_NESTED: Final[dict[type[IntEnum], str]] = {enums.Policy: "OffsetOption"}
+"""The enumerations that are declared inside of a message, and of which."""
 _FIELD: Final = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
     "string": _FIELD.TYPE_STRING,
@@ -63,22 +77,15 @@ class _File:
             name=_FILE, package=PACKAGE, syntax="proto3"
         )
         self.proto.dependency.extend(its.DESCRIPTOR.name for its in _WELL_KNOWN.values())
-        self._enums = {"Code"}
+        self._enums = {each.__name__ for each in _ENUMS}
         messages = dict(declared())
         self._messages = set(messages)
-        self._enum(self.proto.enum_type.add(), Code)
-        nested: dict[str, type[IntEnum]] = {}
-        for name, enum in getmembers(enums, isclass):
-            if issubclass(enum, IntEnum) and enum is not IntEnum:
-                if name in _NESTED:
-                    nested[_NESTED[name]] = enum
-                else:
-                    self._enums.add(name)
-                    self._enum(self.proto.enum_type.add(), enum)
+        for enum in _ENUMS:
+            self._enum(self.proto.enum_type.add(), enum)
         for name, lines in messages.items():
             its = self.proto.message_type.add(name=name)
-            if name in nested:
-                self._enum(its.enum_type.add(), nested[name])
+            for enum in (each for each, owner in _NESTED.items() if owner == name):
+                self._enum(its.enum_type.add(), enum)
             self._message(its, lines)
 
     def _enum(self, proto: Any, enum: type[IntEnum]) -> None:
@@ -114,7 +121,7 @@ class _File:
         elif name in _WELL_KNOWN:
             field.type = _FIELD.TYPE_MESSAGE
             field.type_name = f".google.protobuf.{name}"
-        elif _NESTED.get(name) == message:
+        elif (message, name) in {(owner, each.__name__) for each, owner in _NESTED.items()}:
             field.type = _FIELD.TYPE_ENUM
             field.type_name = f".{PACKAGE}.{message}.{name}"
         elif name in self._enums or name in self._messages:

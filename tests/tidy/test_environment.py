@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 LARGE = {"pyspark", "pyarrow", "pandas", "polars", "datafusion", "duckdb", "moto", "matplotlib"}
 KINDS = ("unit", "spark", "tidy", "process", "engine", "compat")
 """The kinds of tests that `make test` runs."""
-IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk"}
+IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk", "google": "protobuf"}
 _IMPORT = re.compile(
     r"^(?:import ([\w.]+)|from ([\w.]+) import ((?:\([^)]*\)|[^(\n]*)))", re.MULTILINE
 )

@@ -17,7 +17,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Proxy, running
+from compat_tests.peers import Broker, NameServer, Origin, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll
 
@@ -29,6 +29,7 @@ BROKER_SETTINGS: Final = {
     "enablePropertyFilter": "true",
     "transactionTimeOut": "3000",
     "transactionCheckInterval": "2000",
+    "transactionOpBatchInterval": "200",
     "popFromRetryProbability": "100",
 }
 
@@ -270,6 +271,34 @@ def test_filters_by_tag_and_by_sql(scene: GrpcScene) -> None:
     producer.send(message(topic, "8 south", properties={"price": "8", "region": "south"}))
     assert bodies(by_sql.wait_for(2, LATE_S)) == ["7 north", "8 south"]
     assert bodies(by_tag.wait_for(2)) == ["3 north", "9 east"]
+
+
+@pytest.mark.timeout(400)
+def test_clients_come_back_when_the_proxy_was_restarted(scene: GrpcScene) -> None:
+    if not isinstance(scene.proxy.origin, Ours):
+        pytest.skip("clients of the original's proxy may take five minutes")
+    topic = scene.typed_topic("normal")
+    consumer = scene.client("push_consumer", topic)
+    simple = scene.client("simple_consumer", topic)
+    producer = scene.client("producer", topic)
+    producer.send(message(topic, "before"))
+    assert bodies(consumer.wait_for(1, LATE_S)) == ["before"]
+    simple.ack(received(simple, 1)[0])
+    scene.proxy.stop()
+    scene.proxy.start()
+    started = time.monotonic()
+
+    def is_sent() -> bool:  # the client tries a connection again after a second or two
+        try:
+            producer.send(message(topic, "after"))
+        except JavaError:
+            return False
+        return True
+
+    poll(is_sent, "a message is sent to the new proxy", 30)
+    assert bodies(consumer.wait_for(2, LATE_S)) == ["after", "before"]
+    assert [text(each) for each in received(simple, 1)] == ["after"]
+    assert time.monotonic() - started < 30
 
 
 @pytest.fixture(scope="module")

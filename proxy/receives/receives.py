@@ -262,9 +262,10 @@ class Receives:
             if call.is_over:
                 await self._give_back(its, messages[max(number - 1, 0) :])
                 return
-            handle = _with_log_offset(message)
+            own = message.properties
+            own[names.POP_CK] = f"{own[names.POP_CK]} {message.commit_log_offset}"
             if its.is_renewed:
-                self._keep_hidden(its, message, handle)
+                self._keep_hidden(its, message)
             has_room = call.write(received_message(message, its.topic, clock.now_ms()))
             done_bytes += len(message.body)
             if not has_room and not call.is_over:
@@ -278,15 +279,15 @@ class Receives:
             return
         self._end(call)
 
-    def _keep_hidden(self, its: Reception, message: MessageExt, handle: Handle) -> None:
-        key = its.group, str(handle)
+    def _keep_hidden(self, its: Reception, message: MessageExt) -> None:
+        key = its.group, message.properties[names.POP_CK]
         is_orderly = its.config.consume_message_orderly
         self._renewals.add(
             Hidden(
                 its.client.id,
                 key,
                 its.topic,
-                handle,
+                _handle(message),
                 is_orderly=is_orderly,
                 times=message.reconsume_times,
             )
@@ -296,7 +297,7 @@ class Receives:
         """Makes messages visible again soon, which does not count as an attempt."""
         invisible_ms = self._config.invisible_time_millis_when_clear
         for message in messages:
-            handle = _with_log_offset(message)
+            handle = _handle(message)
             hidden = await self._renewals.find(its.client.id, its.group, str(handle))
             self._renewals.forget(hidden)
             try:
@@ -307,10 +308,10 @@ class Receives:
                 log.warn("a message comes again later: {error}", error=str(error))
 
     async def _ack(self, its: Reception, message: MessageExt) -> None:
-        await self._settlements.ack(its.group, its.topic, _with_log_offset(message))
+        await self._settlements.ack(its.group, its.topic, _handle(message))
 
     async def _bury(self, its: Reception, message: MessageExt) -> None:
-        handle = _with_log_offset(message)
+        handle = _handle(message)
         await self._settlements.bury(its.group, its.topic, message.msg_id, handle)
 
     def _quietly(self, its: Reception, message: MessageExt, work: Any) -> None:
@@ -358,9 +359,5 @@ def _duration_ms(duration: Any) -> int:
     return int(duration.seconds * 1_000 + duration.nanos // 1_000_000)
 
 
-def _with_log_offset(message: MessageExt) -> Handle:
-    """Returns the handle of a message, and sets it as clients get it."""
-    text = message.properties[names.POP_CK]
-    handle = Handle(ReceiptHandle.parse(text), message.commit_log_offset)
-    message.properties[names.POP_CK] = str(handle)
-    return handle
+def _handle(message: MessageExt) -> Handle:
+    return Handle(ReceiptHandle.parse(message.properties[names.POP_CK]), message.commit_log_offset)

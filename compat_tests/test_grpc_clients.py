@@ -16,6 +16,7 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
+from compat_tests.grpc_programs import ProgramUnavailable, events, go, node
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
@@ -359,3 +360,30 @@ def test_the_python_client_filters_recalls_and_rolls_back(
     assert [each["checked"] for each in told[1:2]] == [told[0]["sent"]]
     assert len(scene.read(halves, 1)) == 1
     assert scene.read(delayed, 0) == []
+
+
+@pytest.mark.timeout(600)  # the first time it is built
+@pytest.mark.parametrize("how", ["go", "go over tls", "go in order", "node", "node in order"])
+def test_clients_of_other_languages_send_and_receive(
+    scene: GrpcScene, tmp_path: Path, how: str
+) -> None:
+    try:
+        program = go() if how.startswith("go") else node()
+    except ProgramUnavailable as error:
+        pytest.skip(str(error))
+    is_fifo = how.endswith("order")
+    topic = scene.typed_topic("fifo" if is_fifo else "normal")
+    told = events(
+        program,
+        tmp_path,
+        endpoints=scene.proxy.address,
+        topic=topic,
+        group=scene.group(orderly=is_fifo),
+        count=5,
+        tls=how.endswith("tls"),
+        fifo=is_fifo,
+    )
+    got = [each["body"] for each in told if "body" in each]
+    assert len({each["sent"] for each in told if "sent" in each}) == 5
+    expected = [f"{how.split(maxsplit=1)[0]}-{number}" for number in range(5)]
+    assert (got if is_fifo else sorted(got)) == expected

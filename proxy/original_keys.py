@@ -51,7 +51,11 @@ PROXY_KEYS: Final = original_keys(
     """
 )
 
+_TRUE: Final = ("true",)
+
 PROXY_UNSERVED: Final = (
+    Unserved("authenticationEnabled", _TRUE, "access control at the proxy", "false"),
+    Unserved("authorizationEnabled", _TRUE, "access control at the proxy", "false"),
     Unserved("proxyMode", ("local",), "a broker in the process of the proxy", "CLUSTER"),
     Unserved("useDelayLevel", ("true",), "delays by levels", "false"),
 )

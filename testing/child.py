@@ -2,9 +2,10 @@
 """The program of a test server's process, which takes commands on standard input.
 
 The argument is a JSON object: `settings` are the broker's, `namesrv_port` is the port of the name
-server and `grpc_port` that for gRPC (0 for a free one), and `ahead_ms` says how far the broker's clock is ahead from the start.
-When clients can find the broker, a JSON object with all addresses is written to standard output.
-After that comes the answer to each command, which is a name and its arguments in JSON:
+server and `grpc_port` that for gRPC (0 for a free one), and `ahead_ms` says how far the broker's
+clock is ahead from the start. When clients can find the broker, a JSON object with all addresses is
+written to standard output. After that comes the answer to each command, which is a name and its
+arguments in JSON:
 
     advance 10000               puts the broker's clock forward by so many ms; answers "ok"
     lag ["stock"]               calls a method of `BrokerState`; answers "ok" and its result

@@ -86,7 +86,7 @@ class Http2Connection:
             self.decoder.keep(data)
             return events
         frames = self.decoder.portion(data)
-        if not self._has_begun and (frames or self.decoder.held_bytes):
+        if frames and not self._has_begun:
             self._begin()
         is_wrong = self.decoder.error is not None
         if frames:

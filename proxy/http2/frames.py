@@ -65,6 +65,7 @@ class Frames:
     def portion(self, data: bytes) -> bytes:
         """Returns the next whole frames; `data` comes behind what is held."""
         if self.error is not None:
+            self.is_behind = False
             return b""
         if data:
             data = self._rest[self._at :] + data if self._rest else data

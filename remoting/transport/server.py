@@ -238,10 +238,9 @@ class RemotingServer:
         """Listens on a port (0: any free one) and returns its number. Raises CannotListenError."""
         if not 0 <= port < 65_536:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
-        none = ServerFactory()
-        none.noisy = False
-        listening = self.clock.reactor.listenTCP(port, none, _BACKLOG, interface)
-        number = self.adopt(listening, dispatcher)
+        factory = _PeerFactory(self, dispatcher)
+        listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        number = self._opened(listening, dispatcher)
         if warning := open_ports.of_requests(interface, number, self._tls):
             log.warn("{warning}", warning=warning)
         return number
@@ -249,6 +248,9 @@ class RemotingServer:
     def adopt(self, listening: Any, dispatcher: Dispatcher) -> int:
         """Accepts connections of a port that listens already; returns its number."""
         listening.factory = _PeerFactory(self, dispatcher)
+        return self._opened(listening, dispatcher)
+
+    def _opened(self, listening: Any, dispatcher: Dispatcher) -> int:
         listening.transport = ServerSocket
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)

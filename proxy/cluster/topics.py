@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from twisted.internet.defer import gatherResults
 from twisted.logger import Logger
 
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
@@ -29,8 +28,6 @@ from txrocketmq.remoting.protocol.topic import (
     CreateTopicRequestHeader,
     GetTopicConfigRequestHeader,
 )
-from txrocketmq.remoting.routing.addresses import MASTER_ID
-from txrocketmq.remoting.transport.client import as_deferred
 
 ATTRIBUTE: Final = "message.type"
 DEFAULT_QUEUES: Final = 4
@@ -92,11 +89,13 @@ class Topics:
         return await cluster.route(topic)
 
     async def _make(self, topic: str) -> None:
+        """Raises what the last broker has said if none makes the topic."""
         pattern = await self._cluster.route(CREATE_TOPIC_KEY)
-        asked = []
+        is_made = False
+        failure: Exception = NoRoute(topic, "no broker that creates topics has a master")
         for data in pattern.data.queue_datas:
-            broker = pattern.brokers.get(data.broker_name)
-            if broker is None or MASTER_ID not in broker.broker_addrs:
+            address = self._cluster.master(data.broker_name)
+            if address is None:
                 continue
             queues = min(DEFAULT_QUEUES, data.read_queue_nums)
             header = CreateTopicRequestHeader(
@@ -108,17 +107,14 @@ class Topics:
                 topic_filter_type="SINGLE_TAG",
                 topic_sys_flag=0,
             )
-            address = broker.broker_addrs[MASTER_ID]
-            asked.append(
-                as_deferred(
-                    self._cluster.invoke(
-                        address, calls.UPDATE_AND_CREATE_TOPIC, header, b"", TIMEOUT_MS
-                    )
-                )
-            )
-        for reply in await gatherResults(asked, consumeErrors=True):
-            if reply.code != ResponseCode.SUCCESS:
-                raise MQBrokerError(reply.code, reply.remark, "", f"topic {topic}")
+            api = self._cluster.api
+            try:
+                await api.ask(address, calls.UPDATE_AND_CREATE_TOPIC, header, b"", TIMEOUT_MS)
+                is_made = True
+            except (MQClientError, RemotingError) as error:
+                failure = error
+        if not is_made:
+            raise failure
 
     async def _ask(self, topic: str) -> tuple[MessageType, ...] | None:
         route = await self._cluster.routes.get(topic)

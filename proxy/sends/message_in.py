@@ -36,8 +36,10 @@ class MessageIn:
         _check_body(self.body, config)
         properties = _user_properties(message.user_properties, system, config)
         self.message_id: str = system.message_id
-        if not self.message_id.strip():
-            raise Refused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+        if not self.message_id.strip() or has_controls(self.message_id):
+            raise Refused(
+                Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty, nor contain control character"
+            )
         properties[names.UNIQ_KEY] = self.message_id
         self.type = MessageType.NORMAL
         self.group: str = system.message_group

@@ -82,7 +82,9 @@ class Sends:
             client_id = client_id_of(call)
             topic, messages = self._messages(call, request)
             if messages[0].type == MessageType.TRANSACTION:
-                client = self._clients.register(client_id, call.peer, ClientType.PRODUCER)
+                client = self._clients.get(client_id) or self._clients.register(
+                    client_id, call.peer, ClientType.PRODUCER
+                )
                 self._clients.add_topic(client, topic)
             route = self._cluster.routes.known(topic)
             types = self._topics.known_types(topic)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import result_of, started
-from tests.proxy.scene import ProxyScene, a_route, refusal
+from tests.proxy.scene import BROKER_A, BROKER_B, ProxyScene, a_route, refusal
 from txrocketmq.client.base.errors import MQBrokerError, NoRoute
 from txrocketmq.proxy.cluster.topics import Topics
 from txrocketmq.proxy.schema.enums import MessageType
@@ -85,3 +85,19 @@ def test_a_topic_that_no_broker_makes_is_told() -> None:
     scene.on(topic.UPDATE_AND_CREATE_TOPIC, refusal(ResponseCode.NO_PERMISSION, "not you"))
     with pytest.raises(MQBrokerError, match="not you"):
         result_of(Topics(scene.messaging.cluster).route("new"))
+
+
+def test_a_broker_that_does_not_make_it_leaves_it_to_the_others() -> None:
+    scene = ProxyScene(auto_create_topic_enable=True)
+    scene.routes["TBW102"] = a_route({"broker-a": 8, "broker-b": 8})
+    scene.connections.on(BROKER_A, topic.UPDATE_AND_CREATE_TOPIC, RequestTimeout("late"))
+
+    def made(address: str, header: Any, body: bytes) -> Reply[Any]:
+        scene.routes["new"] = a_route({"broker-b": 4})
+        return Reply()
+
+    scene.connections.on(BROKER_B, topic.UPDATE_AND_CREATE_TOPIC, made)
+    assert len(result_of(Topics(scene.messaging.cluster).route("new")).writable) == 4
+    scene.connections.on(BROKER_B, topic.UPDATE_AND_CREATE_TOPIC, RequestTimeout("late"))
+    with pytest.raises(RequestTimeout):
+        result_of(Topics(scene.messaging.cluster).route("other"))

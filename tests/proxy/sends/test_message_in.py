@@ -102,6 +102,7 @@ def test_a_transaction_has_its_flag_and_its_time() -> None:
         ({"keys": ["a", " "]}, {}, Code.ILLEGAL_MESSAGE_KEY),
         ({"keys": ["a\x85"]}, {}, Code.ILLEGAL_MESSAGE_KEY),
         ({"message_id": " "}, {}, Code.ILLEGAL_MESSAGE_ID),
+        ({"message_id": "a\x02TRAN_MSG\x01true"}, {}, Code.ILLEGAL_MESSAGE_ID),
         ({"message_group": " "}, {}, Code.ILLEGAL_MESSAGE_GROUP),
         ({"message_group": "x" * 64}, {}, Code.ILLEGAL_MESSAGE_GROUP),
         ({"message_group": "a\n"}, {}, Code.ILLEGAL_MESSAGE_GROUP),

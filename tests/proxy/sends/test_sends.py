@@ -162,6 +162,15 @@ def test_a_half_message_has_an_id_that_says_where_it_is(scene: ProxyScene) -> No
     assert (client.kind, client.topics) == (ClientType.PRODUCER, ("T",))
 
 
+def test_a_consumer_that_sends_a_half_message_stays_one(scene: ProxyScene) -> None:
+    scene.types["T"] = "TRANSACTION"
+    scene.heartbeat()
+    sent(scene, {"message_type": MessageType.TRANSACTION})
+    client = scene.messaging.clients.get("client-1")
+    assert client is not None
+    assert (client.kind, client.topics) == (ClientType.PUSH_CONSUMER, ("T",))
+
+
 @pytest.mark.parametrize(
     ("name", "client_id", "code"),
     [

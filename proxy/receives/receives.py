@@ -239,12 +239,9 @@ class Receives:
         for message in dead:
             self._quietly(its, message, self._bury(its, message))
         alive = [each for each in popped.wanted if each.reconsume_times < attempts]
-        if its.call.is_over:
-            await self._give_back(its, alive)
-        elif alive:
-            await self._write(its, alive)
-        else:
+        if not alive:
             raise Refused(Code.MESSAGE_NOT_FOUND, "no match message")
+        await self._write(its, alive)
 
     async def _write(self, its: Reception, messages: Sequence[MessageExt]) -> None:
         call, clock = its.call, self._clock

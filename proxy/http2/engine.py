@@ -72,7 +72,7 @@ class Http2Connection:
                 SettingCodes.ENABLE_CONNECT_PROTOCOL: 0,
             },
         )
-        self._has_begun = False
+        self._has_begun = self._has_said_goodbye = False
 
     # ------------------------------------------------- as frame.connection.Connection
 
@@ -140,8 +140,9 @@ class Http2Connection:
 
     def go_away(self, code: int = ErrorCodes.NO_ERROR) -> None:
         """Tells the peer that no new streams are taken. Those that are open go on."""
-        if not self._has_begun:
+        if not self._has_begun or (self._has_said_goodbye and not code):
             return
+        self._has_said_goodbye = True
         self._try(self._h2.close_connection, code)
         self._stay_open()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ def test_messages_may_come_in_any_pieces(messages: list[bytes], data: st.DataObj
     cuts = data.draw(st.lists(st.integers(0, len(whole)), max_size=8))
     reader, got = Messages(50, IDENTITY), []
     places = [0, *sorted(cuts), len(whole)]
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         reader.add(whole[start:end])
         while (message := reader.next()) is not None:
             got.append(message)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ def test_frames_may_come_in_any_pieces(cuts: list[int]) -> None:
     frames = Frames(Floods())
     got = b""
     places = [0, *sorted(cuts), len(whole)]
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         for portion in drain(frames, whole[start:end]):
             got += portion
             assert got in (b"", PREFACE + b"".join((SOME * 9)[: count_of(got)]))

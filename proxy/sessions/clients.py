@@ -39,7 +39,7 @@ PRODUCERS: Final = frozenset({ClientType.PRODUCER})
 CONSUMERS: Final = frozenset({ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER})
 
 
-class Stream(Protocol):
+class ClientStream(Protocol):
     """The way to ask a client something."""
 
     def tell(self, command: Any) -> None:
@@ -70,7 +70,7 @@ class Client:
         self.group = group
         self.topics: tuple[str, ...] = ()
         self.request_timeout_ms = DEFAULT_TIMEOUT_MS
-        self.streams: list[Stream] = []
+        self.streams: list[ClientStream] = []
         self.seen_ms = 0
 
 
@@ -188,14 +188,14 @@ class Clients:
         """Returns the topics that have producers."""
         return self._of_topic
 
-    def attach(self, client: Client, stream: Stream) -> None:
+    def attach(self, client: Client, stream: ClientStream) -> None:
         """Adds a stream to a client; commands take the newest."""
         if stream not in client.streams:
             client.streams.append(stream)
         if len(client.streams) > MAX_STREAMS:
             client.streams.pop(0).close("the client has opened others since")
 
-    def detach(self, client_id: str, stream: Stream) -> None:
+    def detach(self, client_id: str, stream: ClientStream) -> None:
         """Removes a stream that has ended."""
         client = self._clients.get(client_id)
         if client is not None and stream in client.streams:

@@ -22,7 +22,7 @@ from txrocketmq.proxy.cluster.groups import Groups
 from txrocketmq.proxy.cluster.topics import Topics
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
-from txrocketmq.proxy.grpc.service import Kind, rpc
+from txrocketmq.proxy.grpc.service import Conversation, Kind, rpc
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import ClientType
@@ -58,7 +58,7 @@ class Telemetry:
         self._config = config
 
     @rpc("Telemetry", request_name="TelemetryCommand", kind=Kind.CONVERSATION)
-    def telemetry(self, call: Call) -> TelemetryStream:
+    def telemetry(self, call: Call) -> Conversation:
         """Opens the stream of a client."""
         return TelemetryStream(self, call)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -58,10 +58,7 @@ class Door:
         self.port = 0
         if self.proxy is not None:
             return self.proxy.stop()
-        if listening is None:
-            return succeed(None)
-        stopped: Deferred[Any] = listening.stopListening()
-        return stopped
+        return succeed(None) if listening is None else maybeDeferred(listening.stopListening)
 
     def _someone_came(self) -> None:
         self._listening.stopReading()

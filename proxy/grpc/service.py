@@ -16,7 +16,7 @@ cancelled when its call is, after the listeners in `call.on_cancel` were called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol, TypeVar
@@ -68,6 +68,7 @@ class Rpc:
     request_name: str
     kind: Kind
     most_bytes: int | None = None
+    bodies: tuple[int, ...] = ()
 
 
 def rpc(
@@ -76,15 +77,21 @@ def rpc(
     request_name: str | None = None,
     kind: Kind = Kind.UNARY,
     most_bytes: int | None = MOST_BYTES,
+    bodies: Sequence[int] = (),
 ) -> Callable[[M], M]:
     """Declares that a method serves the calls of this name.
 
     `request_name` is the type of the messages that come, by default the name with `Request`, and
-    `most_bytes` is how long they may be; None means as long as the settings of the port allow.
+    `most_bytes` is how long they may be; None means as long as the settings of the port allow. Then
+    `bodies` are the numbers of the fields that lead to what makes them long (see weight.py).
     """
 
     def declare(method: M) -> M:
-        setattr(method, _MARK, Rpc(name, request_name or f"{name}Request", kind, most_bytes))
+        setattr(
+            method,
+            _MARK,
+            Rpc(name, request_name or f"{name}Request", kind, most_bytes, tuple(bodies)),
+        )
         return method
 
     return declare

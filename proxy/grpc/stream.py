@@ -19,8 +19,9 @@ from twisted.python.failure import Failure
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.counts import CallCounts
 from txrocketmq.proxy.grpc.framing import Messages, framed
-from txrocketmq.proxy.grpc.service import Kind, Served
+from txrocketmq.proxy.grpc.service import MOST_BYTES, Kind, Served
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus, percent_encoded
+from txrocketmq.proxy.grpc.weight import MOST_FIELDS, MOST_OTHER_BYTES, Weight
 from txrocketmq.proxy.http2.engine import Header, Http2Connection
 
 CALL_BYTES: Final = 8 * 1024
@@ -342,6 +343,13 @@ class Stream:
                 self._peer.failed(Failure(), self.call)
 
     def _parsed(self, message: bytes) -> Any:
+        bodies = self.served.rpc.bodies
+        if bodies and len(message) > MOST_BYTES and Weight(bodies).is_too_much(message):
+            raise GrpcError(
+                GrpcStatus.RESOURCE_EXHAUSTED,
+                f"besides bodies, the request has more than {MOST_FIELDS} fields or"
+                f" {MOST_OTHER_BYTES} bytes",
+            )
         try:
             return self.served.parse(message)
         except Exception as error:  # noqa: BLE001 - protobuf's DecodeError, which is not imported here

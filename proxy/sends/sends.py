@@ -75,7 +75,7 @@ class Sends:
         self._places = SendPlaces(cluster.clock)
         self._forms: dict[tuple[MessageQueue, bool], Form] = {}
 
-    @rpc("SendMessage", most_bytes=None)
+    @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
     def send_message(self, call: Call, request: Any) -> Any:
         """Sends messages of one topic, and answers with an entry for each."""
         try:

@@ -59,6 +59,10 @@ class Methods:
         self.calls.append(call)
         return request
 
+    @rpc("Bulk", most_bytes=None, bodies=(1, 4))
+    def bulk(self, call: Call, request: Text) -> Text:
+        return Text("taken")
+
     @rpc("Wait")
     def wait(self, call: Call | None = None, request: Text | None = None) -> Deferred[Any]:
         def cancelled(_: Deferred[Any]) -> None:

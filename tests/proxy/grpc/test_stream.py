@@ -58,6 +58,23 @@ def test_two_requests_in_two_frames(client: Client) -> None:
     assert "more than one request" in client.answers[number].message
 
 
+@pytest.mark.parametrize(("text", "status"), [("\n\0" * 600_000, 8), ("\n\0" * 6_000, 0), ("", 0)])
+def test_a_long_request_of_tiny_fields_is_not_decoded(
+    client: Client, text: str, status: int
+) -> None:
+    number = client.open("Bulk")
+    data = framed(text.encode())
+    while data:
+        room = min(client.h2.local_flow_control_window(number), 16_384, len(data))
+        if room:
+            client.h2.send_data(number, data[:room], end_stream=room == len(data))
+            data = data[room:]
+        else:
+            client.exchange(1)
+    client.exchange(200)
+    assert client.answers[number].status == status
+
+
 # ------------------------------------------------------------------------------- conversations
 
 

@@ -2,8 +2,8 @@
 """The port for gRPC in a process that also does other things: it is open at once, and what serves
 it is imported when the first client comes.
 
-So a server that nobody talks gRPC to starts as fast, and takes as little memory, as without it. The
-import is done in a thread; until it is over, clients wait in the backlog of the port.
+So a server that nobody talks gRPC to starts as fast, and takes as little memory, as without it. A
+thread does the import; until it is over, clients wait in the backlog of the port.
 """
 
 from __future__ import annotations

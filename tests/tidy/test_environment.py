@@ -23,8 +23,8 @@ IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk", "go
 _IMPORT = re.compile(
     r"^(?:import ([\w.]+)|from ([\w.]+) import ((?:\([^)]*\)|[^(\n]*)))", re.MULTILINE
 )
-BROUGHT = {"docker", "zope"}
-"""Packages that come with others: with testcontainers and Twisted."""
+BROUGHT = {"docker", "zope", "hpack", "hyperframe"}
+"""Packages that come with others: with testcontainers, Twisted and h2."""
 OURS = {"txrocketmq", "tests", "compat_tests", "benchmarks", "docs"}
 
 

@@ -63,9 +63,7 @@ class InProcessServer:
 
     @property
     def grpc_endpoint(self) -> str:
-        """The address for clients that speak gRPC, as "host:port"; empty without the packages of
-        txrocketmq[grpc].
-        """
+        """The address for gRPC clients, as "host:port"; empty without txrocketmq[grpc]."""
         return self.service.grpc_endpoint
 
     def start(self) -> Deferred[None]:

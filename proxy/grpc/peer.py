@@ -40,8 +40,7 @@ from txrocketmq.remoting.process.log_limit import Seldom, and_more
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 QUIET_MS: Final = 60_000
-"""If nothing has come for so long on a connection with open calls, its client is asked whether it
-is there."""
+"""If nothing has come for so long on a connection with open calls, the client is sent a ping."""
 SILENT_MS: Final = 20_000
 """How long it has to answer."""
 _SLICE_FRAMES: Final = 32

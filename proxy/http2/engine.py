@@ -58,6 +58,9 @@ class Http2Connection:
             H2Configuration(
                 client_side=False,
                 header_encoding=None,
+                # Headers are looked up by name, and nothing passes them on, so odd ones do no harm.
+                validate_inbound_headers=False,
+                normalize_inbound_headers=False,
                 validate_outbound_headers=False,
                 normalize_outbound_headers=False,
             )

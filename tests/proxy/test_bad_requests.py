@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
+from tests.examples import examples
 from tests.proxy.scene import ProxyScene, a_message
 from txrocketmq.proxy.grpc.service import Kind
 from txrocketmq.proxy.schema.codes import Code
@@ -68,7 +69,7 @@ def _value(field: Any, choose: random.Random) -> Any:
 
 @pytest.mark.parametrize(("method", "request_name"), METHODS)
 @given(seed=st.integers(0, 2**32), deadline_ms=st.sampled_from([None, 0, 100, 6_000, 10**15]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_request_is_answered(
     method: str, request_name: str, seed: int, deadline_ms: int | None
 ) -> None:
@@ -98,7 +99,7 @@ def test_any_request_is_answered(
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_command_of_telemetry_is_answered_or_ends_the_stream(seed: int) -> None:
     scene = ProxyScene()
     outcome = scene.call("Telemetry")

@@ -63,9 +63,9 @@ class Served:
 
 
 def test_the_first_client_waits_for_the_service() -> None:
-    reactor: Any = Reactor()
+    reactor: Any = Reactor()  # type: ignore[no-untyped-call]
     served: Any = Served()
-    door = Door(Clock(reactor), lambda: served)
+    door: Any = Door(Clock(reactor), lambda: served)
     door.open(8081, "127.0.0.1")
     assert (door.port, door.proxy) == (8081, None)
     reactor.opened.doRead()
@@ -80,7 +80,7 @@ def test_the_first_client_waits_for_the_service() -> None:
 
 
 def test_a_port_that_nobody_came_to() -> None:
-    reactor: Any = Reactor()
+    reactor: Any = Reactor()  # type: ignore[no-untyped-call]
     door = Door(Clock(reactor), lambda: 1 / 0)  # type: ignore[arg-type, return-value]
     door.open(8081, "127.0.0.1")
     assert door.close().called
@@ -89,7 +89,7 @@ def test_a_port_that_nobody_came_to() -> None:
 
 
 def test_a_service_that_cannot_begin_is_said_and_the_port_closed() -> None:
-    reactor: Any = Reactor()
+    reactor: Any = Reactor()  # type: ignore[no-untyped-call]
     door = Door(Clock(reactor), lambda: 1 / 0)  # type: ignore[arg-type, return-value]
     door.open(8081, "127.0.0.1")
     with capturedLogs() as logs:

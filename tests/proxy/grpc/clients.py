@@ -110,6 +110,11 @@ class Methods:
         return Talk(self, call)
 
 
+def texts(headers: Any) -> dict[str, str]:
+    """Headers by name."""
+    return dict(headers)
+
+
 class Answer:
     """What the client was sent for a call."""
 
@@ -169,13 +174,13 @@ class Client:
         self.events.append(event)
         answer = self.answers.setdefault(getattr(event, "stream_id", None) or 0, Answer())
         if isinstance(event, ResponseReceived):
-            answer.headers = dict(event.headers)
+            answer.headers = texts(event.headers)
         elif isinstance(event, DataReceived):
             answer.data += event.data
             if self.takes:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, TrailersReceived):
-            answer.trailers = dict(event.headers)
+            answer.trailers = texts(event.headers)
         elif isinstance(event, StreamReset):
             answer.reset = event.error_code
         elif isinstance(event, StreamEnded):

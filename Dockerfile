@@ -17,14 +17,14 @@ ARG PIP_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 COPY dist/*.whl /wheels/
 RUN python3 -m venv /opt/txrocketmq \
-    && /opt/txrocketmq/bin/pip install --only-binary :all: --find-links /wheels txrocketmq \
+    && /opt/txrocketmq/bin/pip install --only-binary :all: --find-links /wheels 'txrocketmq[grpc]' \
     && /opt/txrocketmq/bin/pip uninstall --yes setuptools pip \
     && find /opt/txrocketmq/lib -depth -type d \( -name test -o -name tests \) -exec rm -r {} + \
     && find /opt/txrocketmq/lib -path '*/zstandard/*cffi*' -delete
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="txrocketmq" \
-      org.opencontainers.image.description="Apache RocketMQ's name server and broker in Python on Twisted" \
+      org.opencontainers.image.description="Apache RocketMQ's name server, broker and proxy in Python on Twisted" \
       org.opencontainers.image.licenses="Apache-2.0"
 # User, home and the place of the store are those of the original's image, so that either can use the other's volume.
 RUN echo "rocketmq:x:3000:" >> /etc/group \
@@ -36,8 +36,8 @@ ENV PATH=/opt/txrocketmq/bin:$PATH HOME=/home/rocketmq PYTHONUNBUFFERED=1 PYTHON
 USER 3000:3000
 WORKDIR /home/rocketmq
 VOLUME /home/rocketmq/store
-# Name server; broker, its VIP port.
-EXPOSE 9876 10911 10909
+# Name server; broker, its VIP port; gRPC.
+EXPOSE 9876 10911 10909 8081
 STOPSIGNAL SIGTERM
 # A server that does not answer fails the check after 5 s. The timeout leaves room for starting Python, which takes a
 # fraction of a second, but more than 10 s under an emulator of another processor.

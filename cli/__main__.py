@@ -28,6 +28,7 @@ class Entry(NamedTuple):
 
 COMMANDS: Final = {
     "standalone": Entry("servers.standalone", "Run a name server and a broker in one process."),
+    "proxy": Entry("servers.proxy", "Serve gRPC clients of RocketMQ 5.x, in front of a cluster."),
     "send": Entry("clients.send", "Send messages to a topic."),
     "tail": Entry("clients.tail", "Print the messages of a topic as they arrive."),
     "consume": Entry("clients.consume", "Receive messages as a member of a consumer group."),

@@ -3,8 +3,8 @@
 
 ``Ours`` and ``Original`` know how to run the programs. ``NameServer`` and ``Broker`` are one server
 each, with its configuration file, port and store, which can be stopped, killed and started again.
-``Proxy`` is the original's gRPC proxy in front of either of them. All of them listen on the
-loopback interface, on free ports, and have their files in a given folder.
+``Proxy`` is the gRPC proxy, ours or the original's, in front of either of them. All of them listen
+on the loopback interface, on free ports, and have their files in a given folder.
 """
 
 import json
@@ -305,10 +305,11 @@ class Broker(Server):
 
 
 class Proxy(Server):
-    """The original's proxy in cluster mode, for gRPC clients."""
+    """A proxy for gRPC clients: ours, or the original's in cluster mode."""
 
-    def __init__(self, engine: Engine, folder: Path, name_server: NameServer) -> None:
-        origin = Original(RELEASES[-1], engine)
+    def __init__(self, engine: Engine | None, folder: Path, name_server: NameServer) -> None:
+        """`engine` runs the original's; without one, it is ours."""
+        origin: Origin = Ours() if engine is None else Original(RELEASES[-1], engine)
         port = probe.free_ports([0, 1])  # gRPC, remoting
         settings = {"rocketMQClusterName": BROKER_SETTINGS["brokerClusterName"]}
         super().__init__(origin, folder, port, settings)
@@ -325,22 +326,24 @@ class Proxy(Server):
 
     def start(self) -> None:
         """Starts the proxy and waits until it says that it is ready."""
-        conf = logging_configuration(self.folder)
-        arguments = [
-            *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            f"-Duser.home={self.folder}",
-            *("-cp", f"{conf}:{resolve(RELEASES[-1], 'proxy')}/*"),
-            "org.apache.rocketmq.proxy.ProxyStartup",
-            *("-n", self._name_server.address, "-pm", "cluster"),
-            *("-pc", str(self.configuration())),
-        ]
         home = {"RMQ_PROXY_HOME": str(self.folder), "ROCKETMQ_HOME": str(self.folder)}
-        self.process = process = self._engine.start("proxy", arguments, home)
-        self.wait_until(
-            lambda: "rocketmq-proxy startup successfully" in process.log(),
-            process,
-            PROXY_READY_TIMEOUT_S,
-        )
+        options = ("-n", self._name_server.address, "-pc", str(self.configuration()))
+        if self._engine is None:
+            command = [_command("txrocketmq"), "proxy", *options]
+            process: JavaProcess = LocalProcess("txrocketmq-proxy", command, home, self.folder)
+            says = "the proxy listens on"
+        else:
+            conf = logging_configuration(self.folder)
+            arguments = [
+                *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                f"-Duser.home={self.folder}",
+                *("-cp", f"{conf}:{resolve(RELEASES[-1], 'proxy')}/*"),
+                *("org.apache.rocketmq.proxy.ProxyStartup", "-pm", "cluster", *options),
+            ]
+            process = self._engine.start("proxy", arguments, home)
+            says = "rocketmq-proxy startup successfully"
+        self.process = process
+        self.wait_until(lambda: says in process.log(), process, PROXY_READY_TIMEOUT_S)
 
 
 @contextmanager

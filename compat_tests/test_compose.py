@@ -120,7 +120,7 @@ def services(
         ("20909:10909", f"{second - 2}:10909"),
         ('"20911"', f'"{second}"'),
         (f"{name}\n", f'{name}\n      ROCKETMQ_BROKER_advertisedPort: "{first}"\n'),
-        ('"grpcServerPort": 8081', f'"grpcServerPort": {grpc}'),
+        ("--grpc-port 8081", f"--grpc-port {grpc}"),
         ('"remotingListenPort": 8080', f'"remotingListenPort": {grpc + 1}'),
         (PULLED, proxy),
     ):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gRPC clients through the official proxy, which is in front of the servers under test.
+"""gRPC clients through a proxy, which is in front of the servers under test.
 
-The proxy speaks remoting to name server and broker: it sends, pops, acknowledges, renews and asks
-for routes, topics and groups in the way of 5.x.
+The proxy is ours, and in long runs the official one as well. It speaks remoting to name server and
+broker: it sends, pops, acknowledges, renews and asks for routes, topics and groups in the way of
+5.x.
 """
 
 import time
@@ -15,8 +16,9 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
+from compat_tests.grpc_programs import ProgramUnavailable, events, go, node
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Proxy, running
+from compat_tests.peers import Broker, NameServer, Origin, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll
 
@@ -28,6 +30,7 @@ BROKER_SETTINGS: Final = {
     "enablePropertyFilter": "true",
     "transactionTimeOut": "3000",
     "transactionCheckInterval": "2000",
+    "transactionOpBatchInterval": "200",
     "popFromRetryProbability": "100",
 }
 
@@ -47,9 +50,19 @@ def grpc_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
         yield server
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs each scene with our proxy, and in long runs with the official one as well."""
+    if "proxy" in metafunc.fixturenames:
+        whose = ["ours", "official"] if metafunc.config.getoption("--all-releases") else ["ours"]
+        metafunc.parametrize("proxy", whose, indirect=True, scope="module")
+
+
 @pytest.fixture(scope="module")
-def proxy(grpc_broker: Broker, engine: Engine, work_folder: Path) -> Iterator[Proxy]:
-    server = Proxy(engine, work_folder / "proxy", grpc_broker.name_server)
+def proxy(
+    grpc_broker: Broker, engine: Engine, work_folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Proxy]:
+    runs = engine if request.param == "official" else None
+    server = Proxy(runs, work_folder / f"proxy-{request.param}", grpc_broker.name_server)
     try:
         server.start()
         yield server
@@ -261,6 +274,34 @@ def test_filters_by_tag_and_by_sql(scene: GrpcScene) -> None:
     assert bodies(by_tag.wait_for(2)) == ["3 north", "9 east"]
 
 
+@pytest.mark.timeout(400)
+def test_clients_come_back_when_the_proxy_was_restarted(scene: GrpcScene) -> None:
+    if not isinstance(scene.proxy.origin, Ours):
+        pytest.skip("clients of the original's proxy may take five minutes")
+    topic = scene.typed_topic("normal")
+    consumer = scene.client("push_consumer", topic)
+    simple = scene.client("simple_consumer", topic)
+    producer = scene.client("producer", topic)
+    producer.send(message(topic, "before"))
+    assert bodies(consumer.wait_for(1, LATE_S)) == ["before"]
+    simple.ack(received(simple, 1)[0])
+    scene.proxy.stop()
+    scene.proxy.start()
+    started = time.monotonic()
+
+    def is_sent() -> bool:  # the client tries a connection again after a second or two
+        try:
+            producer.send(message(topic, "after"))
+        except JavaError:
+            return False
+        return True
+
+    poll(is_sent, "a message is sent to the new proxy", 30)
+    assert bodies(consumer.wait_for(2, LATE_S)) == ["after", "before"]
+    assert [text(each) for each in received(simple, 1)] == ["after"]
+    assert time.monotonic() - started < 30
+
+
 @pytest.fixture(scope="module")
 def python() -> Path:
     try:
@@ -319,3 +360,30 @@ def test_the_python_client_filters_recalls_and_rolls_back(
     assert [each["checked"] for each in told[1:2]] == [told[0]["sent"]]
     assert len(scene.read(halves, 1)) == 1
     assert scene.read(delayed, 0) == []
+
+
+@pytest.mark.timeout(600)  # the first time it is built
+@pytest.mark.parametrize("how", ["go", "go over tls", "go in order", "node", "node in order"])
+def test_clients_of_other_languages_send_and_receive(
+    scene: GrpcScene, tmp_path: Path, how: str
+) -> None:
+    try:
+        program = go() if how.startswith("go") else node()
+    except ProgramUnavailable as error:
+        pytest.skip(str(error))
+    is_fifo = how.endswith("order")
+    topic = scene.typed_topic("fifo" if is_fifo else "normal")
+    told = events(
+        program,
+        tmp_path,
+        endpoints=scene.proxy.address,
+        topic=topic,
+        group=scene.group(orderly=is_fifo),
+        count=5,
+        tls=how.endswith("tls"),
+        fifo=is_fifo,
+    )
+    got = [each["body"] for each in told if "body" in each]
+    assert len({each["sent"] for each in told if "sent" in each}) == 5
+    expected = [f"{how.split(maxsplit=1)[0]}-{number}" for number in range(5)]
+    assert (got if is_fifo else sorted(got)) == expected

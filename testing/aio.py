@@ -33,6 +33,8 @@ class AioServer:
         """Address of the name server, "host:port"."""
         self.broker_addr = server.broker_addr
         """Address of the broker."""
+        self.grpc_endpoint = server.grpc_endpoint
+        """Address for clients of RocketMQ 5.x that speak gRPC; empty without txrocketmq[grpc]."""
 
     def producer(self, group: str = blocking.GROUP, **settings: Any) -> aio.Producer:
         """A producer, which `async with` starts."""

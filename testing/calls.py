@@ -143,6 +143,8 @@ class ServerCalls(ABC):
     """Address of the name server, "host:port"."""
     broker_addr: str
     """Address of the broker."""
+    grpc_endpoint: str = ""
+    """Address for clients of RocketMQ 5.x that speak gRPC; empty without txrocketmq[grpc]."""
 
     def __init__(self) -> None:
         self._clients: list[Any] = []

@@ -2,9 +2,10 @@
 """The program of a test server's process, which takes commands on standard input.
 
 The argument is a JSON object: `settings` are the broker's, `namesrv_port` is the port of the name
-server (0 for a free one), and `ahead_ms` says how far the broker's clock is ahead from the start.
-When clients can find the broker, a JSON object with both addresses is written to standard output.
-After that comes the answer to each command, which is a name and its arguments in JSON:
+server and `grpc_port` that for gRPC (0 for a free one), and `ahead_ms` says how far the broker's
+clock is ahead from the start. When clients can find the broker, a JSON object with all addresses is
+written to standard output. After that comes the answer to each command, which is a name and its
+arguments in JSON:
 
     advance 10000               puts the broker's clock forward by so many ms; answers "ok"
     lag ["stock"]               calls a method of `BrokerState`; answers "ok" and its result
@@ -17,6 +18,7 @@ it does not outlive the test. Its log goes to standard error.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
@@ -30,6 +32,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.servers.standalone import Options, Standalone
+from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.host.run import run_service, stop_running
 from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
@@ -74,11 +77,15 @@ class Runs:
         settings, folder = dict(self._options.settings), self._options.settings["storePathRootDir"]
         settings["listenPort"] = self.service.broker_addr.rpartition(":")[2]
         port = int(self.service.namesrv_addr.rpartition(":")[2])
+        grpc_port = self.service.door.port or None
 
         def begin(_: Any) -> Deferred[None]:
             shutil.rmtree(folder, ignore_errors=True)
             self.clock = HurriedClock()
-            self.service = Standalone(Options(namesrv_port=port, settings=settings), self.clock)
+            options = dataclasses.replace(
+                self._options, namesrv_port=port, grpc_port=grpc_port, settings=settings
+            )
+            self.service = Standalone(options, self.clock)
             self.service.start()
             return self.service.ready
 
@@ -97,7 +104,11 @@ class Control:
         """Writes both addresses to the answers; from now on commands can be answered."""
         service = self._runs.service
         self._join()
-        addresses = {"namesrv": service.namesrv_addr, "broker": service.broker_addr}
+        addresses = {
+            "namesrv": service.namesrv_addr,
+            "broker": service.broker_addr,
+            "grpc": service.grpc_endpoint,
+        }
         self._answer(orjson.dumps(addresses).decode())
 
     def _join(self) -> None:
@@ -159,7 +170,11 @@ def main() -> int:
     given: dict[str, Any] = orjson.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is log
-    options = Options(namesrv_port=given["namesrv_port"], settings=given["settings"])
+    options = Options(
+        namesrv_port=given["namesrv_port"],
+        settings=given["settings"],
+        grpc_port=None if missing() else given["grpc_port"],
+    )
     runs = Runs(options, given["ahead_ms"])
     control = Control(runs, answers)
     runs.service.ready.addCallbacks(control.ready, control.failed)

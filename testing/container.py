@@ -29,6 +29,7 @@ __all__ = ["RocketMQContainer"]
 IMAGE: Final = "txrocketmq:latest"
 NAMESRV_PORT: Final = 9876
 BROKER_PORT: Final = 10911
+GRPC_PORT: Final = 8081
 START_TIMEOUT_S: Final = 60
 """How many seconds a container may take until clients can find its broker."""
 
@@ -46,7 +47,7 @@ class RocketMQContainer(DockerContainer):
         """Takes the keyword arguments of DockerContainer as well."""
         super().__init__(image, **kwargs)
         self._settings: dict[str, str] = {}
-        self.with_exposed_ports(NAMESRV_PORT, BROKER_PORT)
+        self.with_exposed_ports(NAMESRV_PORT, BROKER_PORT, GRPC_PORT)
         self.with_env("ROCKETMQ_CONF", _CONF)
         self.with_env("ROCKETMQ_CONF_WAIT_SECONDS", str(START_TIMEOUT_S))
 
@@ -64,6 +65,11 @@ class RocketMQContainer(DockerContainer):
     def broker_addr(self) -> str:
         """The address of the broker that the name server gives to clients."""
         return f"{self._host()}:{self.get_exposed_port(BROKER_PORT)}"
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """The address for clients that speak gRPC, as "host:port"."""
+        return f"{self.get_container_host_ip()}:{self.get_exposed_port(GRPC_PORT)}"
 
     def start(self) -> Self:
         """Starts the container; returns when clients can find the broker.

@@ -16,6 +16,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli.servers.standalone import Options, Standalone
+from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
@@ -37,7 +38,12 @@ class InProcessServer:
         self.clock = HurriedClock()
         """The broker's clock."""
         self.service = Standalone(
-            Options(namesrv_port=0, settings=broker_settings(self._folder, settings)), self.clock
+            Options(
+                namesrv_port=0,
+                settings=broker_settings(self._folder, settings),
+                grpc_port=None if missing() else 0,
+            ),
+            self.clock,
         )
         """The name server and the broker."""
         self.state = BrokerState(self.service, self.clock.unhurried)
@@ -54,6 +60,11 @@ class InProcessServer:
     def broker_addr(self) -> str:
         """The address of the broker."""
         return self.service.broker_addr
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """The address for gRPC clients, as "host:port"; empty without txrocketmq[grpc]."""
+        return self.service.grpc_endpoint
 
     def start(self) -> Deferred[None]:
         """Starts both servers; fires when clients can find the broker.

@@ -54,6 +54,8 @@ class ServerProcess:
         """Address of the name server, "host:port"."""
         self.broker_addr = ""
         """Address of the broker."""
+        self.grpc_endpoint = ""
+        """Address for clients that speak gRPC; empty without the packages of txrocketmq[grpc]."""
 
     @classmethod
     def start(cls, **settings: object) -> Self:
@@ -174,6 +176,7 @@ class ServerProcess:
         given = {
             "settings": settings,
             "namesrv_port": namesrv_port,
+            "grpc_port": _port_of(self.grpc_endpoint) if self.grpc_endpoint else 0,
             "ahead_ms": self._ahead_ms,
         }
         with self.log_path.open("ab") as log:
@@ -189,6 +192,7 @@ class ServerProcess:
         addresses: dict[str, str] = orjson.loads(self._read(START_TIMEOUT_S))
         self.namesrv_addr = addresses["namesrv"]
         self.broker_addr = addresses["broker"]
+        self.grpc_endpoint = addresses["grpc"]
 
     def _end(self) -> None:
         process = self._process

@@ -37,6 +37,9 @@ class Server(ServerCalls):
         """Address of the name server, "host:port"."""
         self.broker_addr = process.broker_addr
         """Address of the broker."""
+        self.grpc_endpoint = process.grpc_endpoint
+        """Address for clients of RocketMQ 5.x that speak gRPC, "host:port"; it is empty unless the
+        packages of txrocketmq[grpc] are installed."""
         self.store = process.store
         """Folder of the store."""
         self.log_path = process.log_path

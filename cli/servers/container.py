@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of the container image: starts the requested server with its settings.
 
-    python -m txrocketmq.cli.servers.container [standalone | mqnamesrv | mqbroker] [OPTION ...]
+    python -m txrocketmq.cli.servers.container [SERVER] [OPTION ...]
 
-The first argument chooses the server, `standalone` by default; any other command of `txrocketmq`
-can be run as well. Settings come from a file and from the environment, which takes precedence. The
-file is the one of -c, else of $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the
-environment the name of a setting, spelled as in the file, follows ROCKETMQ_BROKER_ or
-ROCKETMQ_NAMESRV_; one that nobody knows stops the start. The server reads both from one file that
-is written anew at each start, so what `mqadmin updateBrokerConfig` changes holds until then.
+The first argument chooses the server: `standalone`, which is the default, `mqnamesrv`, `mqbroker`
+or `proxy`. Any other command of `txrocketmq` can be run as well. Settings come from a file and from
+the environment, which takes precedence. The file is the one of -c (-pc for the proxy), else of
+$ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the environment the name of a
+setting, spelled as in the file, follows ROCKETMQ_BROKER_, ROCKETMQ_NAMESRV_ or ROCKETMQ_PROXY_; one
+that nobody knows stops the start. The server reads both from one file that is written anew at each
+start, so what `mqadmin updateBrokerConfig` changes holds until then.
 
 Whoever starts a container may know only afterwards by which ports it is reached, and copy the file
 into it then: it is waited for as long as $ROCKETMQ_CONF_WAIT_SECONDS says.
@@ -16,12 +17,13 @@ into it then: it is waited for as long as $ROCKETMQ_CONF_WAIT_SECONDS says.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -31,8 +33,10 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.cli.__main__ import COMMANDS
 from txrocketmq.cli.__main__ import main as txrocketmq
-from txrocketmq.cli.servers.health import ENCRYPTED, ports_file
+from txrocketmq.cli.servers.health import ENCRYPTED, GRPC, ports_file
 from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.proxy.__main__ import read_json
+from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     load_all,
@@ -71,6 +75,12 @@ class Server:
     """The settings whose defaults differ in a container; {home} stands for the home folder."""
     options: tuple[str, ...] = ()
     """Options of its command that come before those that are given."""
+    flag: str = "-c"
+    """The option that names its file."""
+    read: Callable[[str | Path], dict[str, str]] = read_file
+    write: Callable[[Mapping[str, str]], str] = write_properties
+    grpc: bool = False
+    """Whether its port speaks gRPC."""
 
 
 _OF_BROKERS: Final = ("ROCKETMQ_BROKER_", (BrokerConfig, StoreConfig), "broker.conf")
@@ -86,6 +96,17 @@ SERVERS: Final[Mapping[str, Server]] = {
     "mqnamesrv": Server(
         *("ROCKETMQ_NAMESRV_", (NamesrvConfig,), "namesrv.conf", "txrocketmq.namesrv.__main__"),
         {"kvConfigPath": "{home}/store/namesrv/kvConfig.json"},  # on the only volume
+    ),
+    "proxy": Server(
+        "ROCKETMQ_PROXY_",
+        (ProxyConfig, MessagingConfig),
+        "rmq-proxy.json",
+        "txrocketmq.proxy.__main__",
+        {},
+        flag="-pc",
+        read=read_json,
+        write=json.dumps,
+        grpc=True,
     ),
 }
 
@@ -129,22 +150,23 @@ def prepared(
     flags = vars(import_module(server.module).parse_arguments(options))
     given = of_environment(name, environment)
     defaults = {key: text.format(home=home) for key, text in server.defaults.items()}
-    named = flags.get("configFile") or flags.get("config") or environment.get(CONF)
+    files = (flags.get(name) for name in ("configFile", "config", "proxyConfigPath"))
+    named = next(filter(None, files), environment.get(CONF))
     settings = {**defaults, **_of_file(server, named, environment), **given}
     file = home / "conf" / server.file
-    words = [str(port) for port in _ports(server, settings, flags)]
+    words = _ports(server, settings, flags)
     if load_tls(environment, settings)[0].server_mode == ENFORCING:
         words.append(ENCRYPTED)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(write_properties(settings), "utf-8")
+        file.write_text(server.write(settings), "utf-8")
         ports_file(home).write_text(" ".join(words), "utf-8")
     except OSError as error:
         raise ConfigError(
             f"{file.parent} cannot be written to: {error.strerror}. With a root file system that is"
             " read-only, mount a tmpfs there"
         ) from error
-    return [*server.options, *options, "-c", str(file)]
+    return [*server.options, *options, server.flag, str(file)]
 
 
 def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -192,7 +214,7 @@ def _of_file(
         if not text.isdecimal():
             raise ConfigError(f"{CONF_WAIT} must be a whole number of seconds, not {text!r}")
         _await(path, int(text))
-    return read_file(path) if named or path.exists() else {}
+    return server.read(path) if named or path.exists() else {}
 
 
 def _await(path: Path, seconds: int) -> None:
@@ -207,12 +229,15 @@ def _await(path: Path, seconds: int) -> None:
         time.sleep(_LOOK_S)
 
 
-def _ports(server: Server, settings: Mapping[str, str], flags: Mapping[str, Any]) -> list[int]:
+def _ports(server: Server, settings: Mapping[str, str], flags: Mapping[str, Any]) -> list[str]:
     """Returns the ports that the server will answer at, but no port 0, which means any free one."""
     parts, _ = load_all(server.classes, settings)
+    if server.grpc:
+        port = int(flags["grpc_port"] or parts[0].grpc_server_port)
+        return [f"{GRPC}{port}"] if port else []
     own = flags.get("broker_port")
     ports = [parts[0].listen_port if own is None else own, flags.get("namesrv_port", 0)]
-    return [port for port in ports if port]
+    return [str(port) for port in ports if port]
 
 
 if __name__ == "__main__":

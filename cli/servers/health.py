@@ -26,6 +26,13 @@ _LOOPBACK: Final = "127.0.0.1"
 ENCRYPTED: Final = "tls"
 """The word after the ports that says that the servers take encrypted connections only."""
 
+GRPC: Final = "grpc:"
+"""What comes before a port for gRPC."""
+_HTTP2: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""How a connection of HTTP/2 begins: a preface, and settings, of which there are none."""
+_KIND: Final = 3
+_SETTINGS: Final = 4
+
 
 def ports_file(home: Path) -> Path:
     """Returns the file with the ports of the server that was started with this home folder."""
@@ -37,17 +44,39 @@ def main() -> int:
     try:
         words = ports_file(Path.home()).read_text("utf-8").split()
         encrypts = ENCRYPTED in words
-        ports = [int(word) for word in words if word != ENCRYPTED]
+        ports = [word for word in words if word != ENCRYPTED]
     except (OSError, ValueError):
         print("no server has been started here", file=sys.stderr)
         return 1
     for port in ports:
         try:
-            ask(port, encrypts=encrypts)
-        except (OSError, RemotingError) as error:
+            if port.startswith(GRPC):
+                ask_grpc(int(port.removeprefix(GRPC)), encrypts=encrypts)
+            else:
+                ask(int(port), encrypts=encrypts)
+        except (OSError, ValueError, RemotingError) as error:
             print(f"port {port}: {error}", file=sys.stderr)
             return 1
     return 0
+
+
+def ask_grpc(port: int, timeout_s: float = _TIMEOUT_S, *, encrypts: bool = False) -> None:
+    """Waits for the settings of HTTP/2 with which a server begins. Raises OSError.
+
+    If it `encrypts`, that it accepts the connection is enough.
+    """
+    with socket.create_connection((_LOOPBACK, port), timeout_s) as connection:
+        if encrypts:
+            return
+        connection.sendall(_HTTP2)
+        answer = b""
+        while len(answer) <= _KIND:
+            data = connection.recv(64)
+            if not data:
+                raise OSError("the connection was closed")
+            answer += data
+        if answer[_KIND] != _SETTINGS:
+            raise OSError("what answers is no server for gRPC")
 
 
 def ask(port: int, timeout_s: float = _TIMEOUT_S, *, encrypts: bool = False) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq standalone`: a name server and a broker in one process.
+"""`txrocketmq standalone`: a name server and a broker in one process, with a port for gRPC.
 
 The broker's settings come, each before the next, from the command line, the file given with -c,
 and the defaults here: broker-a of DefaultCluster, on loopback, with its store in the user's data
 folder. The name server keeps its files in `namesrv` inside the store. It starts before the broker
-and stops after it.
+and stops after it. What serves gRPC is a proxy in the same process, which reaches both over
+loopback; it is there if its packages are installed.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
 
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -28,6 +30,8 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
+from txrocketmq.proxy.door import Door
+from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.primitives.unknown_key import UnknownKey
 from txrocketmq.remoting.settings.config_file import (
@@ -42,8 +46,13 @@ from txrocketmq.remoting.settings.service_options import add_service_options, se
 from txrocketmq.remoting.settings.tls import load_tls
 from txrocketmq.remoting.transport.address import address_facing, address_text
 
+if TYPE_CHECKING:
+    from txrocketmq.proxy.service import Proxy
+
 PROG: Final = "txrocketmq standalone"
 NAMESRV_PORT: Final = 9876
+GRPC_PORT: Final = 8081
+OFF: Final = "off"
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::"})
 MIN_FREE_BYTES: Final = 256 * 1024 * 1024
@@ -53,8 +62,12 @@ _RATIOS: Final = frozenset(
     {"diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio"}
 )
 _FLOOR: Final[Mapping[str, str]] = {"diskSpaceMinFreeBytes": str(MIN_FREE_BYTES)}
+STOP_S: Final = 3
+"""For how many seconds calls of gRPC may go on when it stops."""
 READY_TIMEOUT_MS: Final = 10_000
 """How many ms it may take until the broker is registered."""
+
+log = Logger()
 
 _ELSEWHERE: Final = "192.0.2.1:9"
 """An address that no machine has. Our own address on the way there is where others reach us."""
@@ -74,6 +87,10 @@ class Options:
     host: str = LOOPBACK
     """The address to listen on, which clients are told; 0.0.0.0 or :: for all addresses."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    grpc_port: int | None = None
+    """The port for gRPC; 0 for any free one, None for none."""
+    grpc_is_wanted: bool = True
+    """Whether it is an error if that port cannot be opened; otherwise there is none then."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment in which Java's system properties about TLS are looked for."""
 
@@ -103,6 +120,13 @@ class Standalone:
         self.ready: Deferred[None] = Deferred()
         self.name_server: NameServer | None = None
         self.broker: Broker | None = None
+        self.door = Door(self._unhurried, self._proxy)
+        """The port for gRPC."""
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """The address at which clients that speak gRPC find the proxy; empty if there is none."""
+        return address_text(self._host, self.door.port) if self.door.port else ""
 
     @property
     def namesrv_addr(self) -> str:
@@ -126,7 +150,7 @@ class Standalone:
         except CannotListenError as error:
             from txrocketmq.remoting.host.run import why_not_listening
 
-            option = "--namesrv-port" if self.broker is None else "--broker-port"
+            option = self._opens
             self.stop()
             why = why_not_listening(
                 error,
@@ -140,6 +164,7 @@ class Standalone:
 
     def _start(self) -> None:
         options = self._options
+        self._opens = "--namesrv-port"
         files = Path(self.store_config.store_path_root_dir) / "namesrv"
         self.name_server = NameServer(
             NamesrvConfig(
@@ -159,10 +184,53 @@ class Standalone:
         given = {**self._settings, **changes}
         (config, store_config), _ = configure(given)
         configuration = Configuration((config, store_config), given)
+        self._opens = "--broker-port"
         self.broker = Broker(config, store_config, self._clock, configuration, self._tls)
         self.broker.start()
+        self._open_door()
         self._deadline_ms = self._unhurried.steady_ms() + READY_TIMEOUT_MS
         self._look()
+
+    def _open_door(self) -> None:
+        """Opens the port for gRPC, if there is to be one."""
+        options, self._opens = self._options, "--grpc-port"
+        if options.grpc_port is None:
+            return
+        try:
+            self.door.open(options.grpc_port, options.host)
+        except CannotListenError as error:
+            if options.grpc_is_wanted:
+                raise
+            log.warn(
+                "there is no port for gRPC, since {port} is not free: {why}",
+                port=options.grpc_port,
+                why=error.socketError,
+            )
+
+    def _proxy(self) -> Proxy:
+        """Makes what serves gRPC; its package is imported then."""
+        from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
+        from txrocketmq.proxy.service import Proxy
+
+        assert self.broker is not None
+        host = LOOPBACK if self._options.host in ALL_INTERFACES else self._options.host
+        config = ProxyConfig(
+            grpc_server_port=self.door.port,
+            bind_address=self._options.host,
+            namesrv_addr=address_text(host, self.name_server.port if self.name_server else 0),
+            rocketmq_cluster_name=self.config.broker_cluster_name,
+            use_tls=self.config.use_tls,
+            proxy_protocol_from=self.config.proxy_protocol_from,
+            grpc_shutdown_time_seconds=STOP_S,
+        )
+        return Proxy(
+            config,
+            MessagingConfig(auto_create_topic_enable=self.config.auto_create_topic_enable),
+            Clock(self._unhurried.reactor),
+            tls=self._tls,
+            # Clients may be told of a port that leads here from another machine only.
+            places={self.broker_addr: address_text(host, self.broker.port)},
+        )
 
     def _look(self) -> None:
         """Fires `ready` if the name server knows the broker; if not, looks again in a moment."""
@@ -180,10 +248,9 @@ class Standalone:
         stopped: Deferred[Any] = Deferred()
         broker, self.broker = self.broker, None
         name_server, self.name_server = self.name_server, None
+        self.door.close().chainDeferred(stopped)
         if broker is not None:
-            broker.stop().chainDeferred(stopped)
-        else:
-            stopped.callback(None)
+            stopped.addBoth(lambda _: broker.stop())
         if name_server is not None:
             stopped.addBoth(lambda _: name_server.stop())
         return stopped
@@ -237,6 +304,12 @@ def make_parser() -> argparse.ArgumentParser:
         " below.",
     )  # fmt: skip
     parser.add_argument(
+        "--grpc-port", type=_port_or_off, metavar="PORT",
+        help=f"The port for clients of 5.x that speak gRPC (default: {GRPC_PORT}, if that is free"
+        f" and the packages of txrocketmq[grpc] are installed; 0 takes a free one, {OFF} opens"
+        " none).",
+    )  # fmt: skip
+    parser.add_argument(
         "--store", metavar="FOLDER", help=f"Where messages are kept (default: {default_store()})."
     )
     parser.add_argument(
@@ -266,6 +339,10 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _port_or_off(text: str) -> int | str:
+    return OFF if text == OFF else _port(text)
+
+
 def options_of(arguments: argparse.Namespace) -> Options:
     """Returns what the options and the file ask for. Raises ConfigError."""
     settings = {"storePathRootDir": default_store()}
@@ -276,7 +353,19 @@ def options_of(arguments: argparse.Namespace) -> Options:
         settings["storePathRootDir"] = arguments.store
     if arguments.broker_port is not None:
         settings["listenPort"] = str(arguments.broker_port)
-    return Options(arguments.namesrv_port, arguments.host, settings, os.environ)
+    grpc_port, why = arguments.grpc_port, missing()
+    if grpc_port not in (None, OFF) and why:
+        raise ConfigError(f"--grpc-port: {why}")
+    if grpc_port is None and not why:
+        grpc_port = GRPC_PORT
+    return Options(
+        arguments.namesrv_port,
+        arguments.host,
+        settings,
+        None if grpc_port == OFF else grpc_port,
+        grpc_is_wanted=arguments.grpc_port is not None,
+        environment=os.environ,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -321,6 +410,7 @@ def _welcome(service: Standalone) -> None:
             service.config.broker_cluster_name,
             service.config.broker_name,
             str(Path(service.store_config.store_path_root_dir).absolute()),
+            service.grpc_endpoint,
         ),
         flush=True,
     )

@@ -13,7 +13,7 @@ _TEXT = """\
 Ready.
   name server  {namesrv}
   broker       {broker}  ({name} of {cluster})
-  store        {store}
+{grpc}  store        {store}
 
 In another terminal, watch a topic and send to it:
   {command} tail TopicTest{option}
@@ -27,12 +27,12 @@ From Java:
 With the original's tools:
   mqadmin clusterList -n {namesrv}
 
-Ctrl-C stops both.
+Ctrl-C stops it all.
 """
 
 
-def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> str:
-    """Returns the text that is printed."""
+def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str, grpc: str = "") -> str:
+    """Returns the text that is printed; without an endpoint for gRPC, it does not mention one."""
     option = "" if _is_default(namesrv) else f" --namesrv {namesrv}"
     return _TEXT.format(
         namesrv=namesrv,
@@ -40,6 +40,7 @@ def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> s
         cluster=cluster,
         name=name,
         store=store,
+        grpc=f"  gRPC         {grpc}  (for clients of RocketMQ 5.x)\n" if grpc else "",
         option=option,
         command=own_command(),
     )

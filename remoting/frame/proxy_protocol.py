@@ -48,22 +48,23 @@ class ProxyHeader(NamedTuple):
 
 
 def may_begin_header(first: bytes) -> bool:
-    """Returns whether a connection that begins with these bytes may begin with a header."""
-    return first[:1] in (_LINE[:1], _SIGNATURE[:1])
+    """Returns whether a connection that begins with these bytes may begin with a header.
+
+    They may also be the beginning of another protocol: HTTP/2 begins with "PRI", for example.
+    """
+    return bool(first) and any(
+        first.startswith(each) or each.startswith(first) for each in (_LINE, _SIGNATURE)
+    )
 
 
 def read_header(data: bytes) -> ProxyHeader | None:
     """Returns the header at the beginning of the data; None if more bytes are needed for it.
 
-    Raises FrameError if that is no header.
+    The data may begin a header, see `may_begin_header`. Raises FrameError if that header is wrong.
     """
     if data.startswith(_SIGNATURE):
         return _binary(data)
-    if data.startswith(_LINE):
-        return _line(data)
-    if len(data) < len(_SIGNATURE) and (_SIGNATURE.startswith(data) or _LINE.startswith(data)):
-        return None
-    raise FrameError("its first bytes are neither a frame nor a header of the PROXY protocol")
+    return _line(data) if data.startswith(_LINE) else None
 
 
 def _line(data: bytes) -> ProxyHeader | None:

@@ -56,6 +56,13 @@ class BrokerAddresses:
         its = self._by_name.get(broker_name)
         return None if its is None else its.cluster
 
+    def name_of(self, address: str) -> str | None:
+        """Returns the name of the broker at an address, or None if it is not known."""
+        for name, its in self._by_name.items():
+            if address in its.broker_addrs.values():
+                return name
+        return None
+
     def to_publish(self, broker_name: str) -> str | None:
         """Returns the address of a broker's master, the only one that takes messages, or None."""
         its = self._by_name.get(broker_name)

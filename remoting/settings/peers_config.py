@@ -14,8 +14,8 @@ from txrocketmq.remoting.settings.metrics_config import MetricsConfig
 
 
 @dataclass(frozen=True, slots=True)
-class PeersConfig(MetricsConfig):
-    """The settings about peers, which name servers and brokers have."""
+class PortsConfig(MetricsConfig):
+    """The settings about ports and who connects to them, which all servers have."""
 
     bind_address: str = setting("0.0.0.0")
     """The address to listen on."""
@@ -24,19 +24,11 @@ class PeersConfig(MetricsConfig):
     (PROXY protocol, versions 1 and 2): their addresses or networks, such as `10.0.0.5;10.1.0.0/16`,
     separated by semicolons. Other connections may begin with such a header as well, but count as
     those of the address they come from."""
-    server_channel_max_idle_time_seconds: int = setting(120)
-    """The idle time in seconds after which a connection is closed; 0 means never. A connection is
-    closed as well if one frame takes longer than this to arrive."""
     max_bytes_held_for_peers: int = setting(268_435_456, live=True, least=33_554_432)
     """How many bytes may be held for all connections together: unfinished frames, requests that are
     not served yet or wait for messages, answers that are not read, and the state of TLS (24 KiB or
     more for a connection). Beyond that, those with the most are not read from any more, and after
     some seconds, or at a quarter more, they are closed."""
-    enable_shutdown_gracefully: bool = setting(False, live=True)
-    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
-    stops, so that they repeat elsewhere what was not served."""
-    shutdown_wait_time_seconds: int = setting(30, live=True)
-    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError if the settings cannot be used."""
@@ -48,3 +40,21 @@ class PeersConfig(MetricsConfig):
                 "proxyProtocolFrom must be addresses and networks like 10.0.0.5;10.1.0.0/16;"
                 f"2001:db8::/32, not {str(error)!r}"
             ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PeersConfig(PortsConfig):
+    """The settings about peers, which name servers and brokers have."""
+
+    server_channel_max_idle_time_seconds: int = setting(120)
+    """The idle time in seconds after which a connection is closed; 0 means never. A connection is
+    closed as well if one frame takes longer than this to arrive."""
+    enable_shutdown_gracefully: bool = setting(False, live=True)
+    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
+    stops, so that they repeat elsewhere what was not served."""
+    shutdown_wait_time_seconds: int = setting(30, live=True)
+    """How many seconds clients are sent away before the server stops (enableShutdownGracefully)."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError if the settings cannot be used."""
+        PortsConfig.__post_init__(self)

@@ -150,6 +150,8 @@ class Connections:
         self._clock = clock
         self._seal = seal
         self._tls = tls
+        self.places: dict[str, str] = {}
+        """Where an address is really found, if others are told another one than is true here."""
         self.on_connected: Callable[[str], None] | None = None
         """Called with the address of each connection that was opened."""
         self._failures: dict[str, tuple[int, int]] = {}
@@ -282,7 +284,7 @@ class Connections:
         if len(waiting) > 1:
             return
         try:
-            host, port = parse_address(address)
+            host, port = parse_address(self.places.get(address, address))
         except ValueError as error:
             self._connected(address, ConnectError(str(error)))
             return

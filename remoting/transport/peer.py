@@ -97,6 +97,7 @@ class TcpPeer(Protocol):
         seal: Seal | None = None,
         gathers: bool = False,
         told_to_go: Callable[[TcpPeer, InFlight], None] | None = None,
+        connection: Connection | None = None,
     ) -> None:
         self.turns = ENDLESS if shared is None else shared.turns
         self.held_bytes = 0
@@ -114,7 +115,7 @@ class TcpPeer(Protocol):
         self._gathers = gathers
         self._serve = serve
         self._closed = closed
-        self._connection = Connection(
+        self._connection = connection or Connection(
             portion_commands=PORTION_COMMANDS,
             portion_bytes=PORTION_BYTES,
             seal=seal,
@@ -296,7 +297,7 @@ class TcpPeer(Protocol):
             if served < len(commands) or decoder.is_behind:
                 self._serve_on(commands[served:])
             elif decoder.error is not None:
-                self._refuse(decoder.error, stranger(data))
+                self._refuse(decoder.error, stranger(said))
         elif self._state is OPEN or self._state.holds:
             self.decoder.keep(said)
             if self._state is OPEN and self.decoder.is_behind:

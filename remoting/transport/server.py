@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fcntl import ioctl
 from functools import partial
 from termios import FIONREAD
@@ -181,14 +181,8 @@ class _PeerFactory(ServerFactory):
         server = self._server
         if not server.takes_one_more():
             return None  # Twisted closes the socket
-        peer = TcpPeer(
-            server.clock,
-            self._dispatcher.serve,
-            server._peer_closed,
-            choose=server.choose,
-            shared=server.shared,
-        )
-        self._server.peers.add(peer)
+        peer = server.new_peer(self._dispatcher)
+        server.peers.add(peer)
         return peer
 
 
@@ -200,7 +194,7 @@ class RemotingServer:
     `tls` says which connections may be encrypted. `max_held_bytes` returns how many bytes may be
     held for all peers together. The time of the reactor and these bytes are shared by the peers of
     all ports. `balancers` are the addresses of load balancers that are believed when they say for
-    whom a connection is.
+    whom a connection is. `alpn` are the protocols that are spoken within TLS, where clients ask.
 
     When connections have used all the descriptors that they may have (see limits.py), another one
     is accepted and closed at once. Its client sees an error right away and tries again or
@@ -217,11 +211,12 @@ class RemotingServer:
         tls: TlsConfig | None = None,
         max_held_bytes: Callable[[], int] = lambda: MAX_HELD_BYTES,
         balancers: Networks = NOBODY,
+        alpn: Sequence[str] = (),
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
         self._tls = tls or TlsConfig()
-        self.encryption = Encryption(self._tls)
+        self.encryption = Encryption(self._tls, alpn)
         self.choose: Choose = self.encryption.choose
         """Makes the outlets of connections that are accepted from now on."""
         self._disconnected = disconnected
@@ -245,13 +240,31 @@ class RemotingServer:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
         factory = _PeerFactory(self, dispatcher)
         listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        number = self._opened(listening, dispatcher)
+        if warning := open_ports.of_requests(interface, number, self._tls):
+            log.warn("{warning}", warning=warning)
+        return number
+
+    def adopt(self, listening: Any, dispatcher: Dispatcher) -> int:
+        """Accepts connections of a port that listens already; returns its number."""
+        listening.factory = _PeerFactory(self, dispatcher)
+        return self._opened(listening, dispatcher)
+
+    def _opened(self, listening: Any, dispatcher: Dispatcher) -> int:
         listening.transport = ServerSocket
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)
-        address: Any = listening.getHost()
-        if warning := open_ports.of_requests(interface, address.port, self._tls):
-            log.warn("{warning}", warning=warning)
-        return int(address.port)
+        return int(listening.getHost().port)
+
+    def new_peer(self, dispatcher: Dispatcher) -> TcpPeer:
+        """Returns the peer for a connection that is just accepted."""
+        return TcpPeer(
+            self.clock,
+            dispatcher.serve,
+            self._peer_closed,
+            choose=self.choose,
+            shared=self.shared,
+        )
 
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
         """Sends clients away for as long as the settings say, then calls `then`.

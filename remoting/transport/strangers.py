@@ -21,12 +21,15 @@ _HTTP: Final = tuple(
     f"{method} ".encode()
     for method in ("GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 )
-_HTTP_ADVICE: Final = "gRPC and HTTP are for a proxy, and metrics have a port of their own"
+HTTP_ADVICE: Final = (
+    "clients that speak gRPC want the proxy, whose port is 8081 by default (txrocketmq proxy, or"
+    " --grpc-port of txrocketmq standalone), and metrics have a port of their own"
+)
 NOBODY: Final = Networks()
 """The load balancers of a server that has none."""
 _STRANGERS: Final = (
-    ((b"PRI * HTTP/2",), "HTTP/2", _HTTP_ADVICE),
-    (_HTTP, "HTTP", _HTTP_ADVICE),
+    ((b"PRI * HTTP/2",), "HTTP/2", HTTP_ADVICE),
+    (_HTTP, "HTTP", HTTP_ADVICE),
 )
 
 log = Logger()

@@ -40,7 +40,8 @@ class StandIn:
 
     def __init__(self, options: Options, clock: HurriedClock) -> None:
         self.options, self.clock = options, clock
-        self.namesrv_addr, self.broker_addr = "n:1", "b:2"
+        self.namesrv_addr, self.broker_addr, self.grpc_endpoint = "n:1", "b:2", "g:3"
+        self.door = SimpleNamespace(port=3)
         self.ready: Deferred[None] = succeed(None)
         self.happened: list[str] = []
         self.broker = SimpleNamespace(guards=[], server=SimpleNamespace(choose=None, peers=[]))
@@ -77,9 +78,9 @@ def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def test_the_first_line_tells_both_addresses(scene: Scene) -> None:
+def test_the_first_line_tells_all_addresses(scene: Scene) -> None:
     scene.control.ready(None)
-    assert scene.said() == '{"namesrv":"n:1","broker":"b:2"}\n'
+    assert scene.said() == '{"namesrv":"n:1","broker":"b:2","grpc":"g:3"}\n'
 
 
 def test_the_clock_is_ahead_from_the_start_by_as_much_as_is_said(scene: Scene) -> None:

@@ -42,7 +42,7 @@ class Wrapped:
 def wrapped(monkeypatch: pytest.MonkeyPatch) -> Wrapped:
     """Takes the place of Docker."""
     it = Wrapped(b"\nReady.\n")
-    ports = {9876: 32_768, 10911: 32_769}
+    ports = {9876: 32_768, 10911: 32_769, 8081: 32_770}
     monkeypatch.setattr(DockerContainer, "__init__", lambda self, image, **_: init(self, image))
     monkeypatch.setattr(DockerContainer, "start", lambda self: self)
     monkeypatch.setattr(DockerContainer, "stop", stop)
@@ -76,10 +76,11 @@ def test_the_broker_is_told_the_port_that_docker_chose(wrapped: Wrapped) -> None
     with RocketMQContainer() as rocketmq:
         assert rocketmq.namesrv_addr == "localhost:32768"
         assert rocketmq.broker_addr == "127.0.0.1:32769"
+        assert rocketmq.grpc_endpoint == "localhost:32770"
     settings = told(wrapped, rocketmq.env)
     assert settings == {"brokerIP1": "127.0.0.1", "advertisedPort": "32769"}
     assert configure(settings)[1] == []
-    assert {int(port) for port in rocketmq.ports} == {9876, 10911}
+    assert {int(port) for port in rocketmq.ports} == {9876, 10911, 8081}
     assert int(rocketmq.env["ROCKETMQ_CONF_WAIT_SECONDS"]) == container.START_TIMEOUT_S
     assert stopped == [rocketmq]
 

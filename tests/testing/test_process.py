@@ -18,7 +18,7 @@ import pytest
 from txrocketmq.testing import process
 from txrocketmq.testing.process import ServerError, ServerProcess
 
-ADDRESSES = """print('{"namesrv":"n:1","broker":"b:2"}', flush=True)"""
+ADDRESSES = """print('{"namesrv":"n:1","broker":"b:2","grpc":"g:3"}', flush=True)"""
 ECHO = f"""
 import sys
 {ADDRESSES}
@@ -63,7 +63,7 @@ def children(
 def test_a_server_tells_its_addresses_and_is_gone_at_the_end(children: Any, tmp_path: Path) -> None:
     started, _ = children(ECHO)
     it = ServerProcess.start()
-    assert (it.namesrv_addr, it.broker_addr) == ("n:1", "b:2")
+    assert (it.namesrv_addr, it.broker_addr, it.grpc_endpoint) == ("n:1", "b:2", "g:3")
     assert it.log_path.exists()
     assert it.pid == started[0].pid
     it.advance(5)

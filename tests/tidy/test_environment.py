@@ -19,12 +19,12 @@ from packaging.requirements import Requirement
 LARGE = {"pyspark", "pyarrow", "pandas", "polars", "datafusion", "duckdb", "moto", "matplotlib"}
 KINDS = ("unit", "spark", "tidy", "process", "engine", "compat")
 """The kinds of tests that `make test` runs."""
-IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk"}
+IMPORTED_AS = {"OpenSSL": "pyopenssl", "opentelemetry": "opentelemetry-sdk", "google": "protobuf"}
 _IMPORT = re.compile(
     r"^(?:import ([\w.]+)|from ([\w.]+) import ((?:\([^)]*\)|[^(\n]*)))", re.MULTILINE
 )
-BROUGHT = {"docker", "zope"}
-"""Packages that come with others: with testcontainers and Twisted."""
+BROUGHT = {"docker", "zope", "hpack", "hyperframe"}
+"""Packages that come with others: with testcontainers, Twisted and h2."""
 OURS = {"txrocketmq", "tests", "compat_tests", "benchmarks", "docs"}
 
 

@@ -32,6 +32,7 @@ MAY_USE_TWISTED = (
     "broker/work/notices.py",
     "broker/cluster/outer_api.py",
     "client/",
+    "proxy/",
     "cli/",
     "testing/",
 )

@@ -9,25 +9,33 @@ read again when they have changed, for connections that are accepted from then o
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from txrocketmq.remoting.errors import TlsError
 from txrocketmq.remoting.settings.config_file import ConfigError
 from txrocketmq.remoting.settings.tls import DISABLED, ENFORCING, TlsConfig, server_context
 from txrocketmq.remoting.transport.outlet import Outlet
+from txrocketmq.remoting.transport.strangers import HTTP_ADVICE
 from txrocketmq.remoting.transport.tls.renewed_context import RenewedContext
 
+if TYPE_CHECKING:
+    import ssl
+
 _HANDSHAKE: Final = b"\x16"
+_OFFERS_H2: Final = re.compile(rb"\0\x10\0.\0.[^\0]{0,64}?\x02h2", re.DOTALL)
+"""How a client says in its first message that it speaks HTTP/2: the extension ALPN."""
 
 
 class Encryption:
     """The rules of one server's ports; `choose` applies them to a connection."""
 
-    def __init__(self, config: TlsConfig) -> None:
+    def __init__(self, config: TlsConfig, alpn: Sequence[str] = ()) -> None:
         self._config = config
+        self._alpn = list(alpn)
         paths = () if config.test_mode else config.server_paths
-        self._contexts = RenewedContext(partial(server_context, config), paths)
+        self._contexts = RenewedContext(self._context, paths)
 
     def prepare(self) -> None:
         """Makes what encrypts, unless it may never be needed. Raises ConfigError."""
@@ -47,6 +55,8 @@ class Encryption:
                     " useTLS or -Dtls.enable=true"
                 )
             return plain
+        if not self._alpn and _OFFERS_H2.search(first):
+            raise TlsError(f"it speaks HTTP/2 in TLS to the remoting port; {HTTP_ADVICE}")
         if mode == DISABLED:
             raise TlsError("it speaks TLS, which tls.server.mode=disabled forbids")
         from txrocketmq.remoting.transport.tls.tls_outlet import TlsOutlet  # noqa: PLC0415
@@ -56,3 +66,9 @@ class Encryption:
         except ConfigError as error:
             raise TlsError(f"it speaks TLS, but {error}") from None
         return TlsOutlet(plain, context, server_side=True)
+
+    def _context(self) -> ssl.SSLContext:
+        context = server_context(self._config)
+        if self._alpn:
+            context.set_alpn_protocols(self._alpn)
+        return context

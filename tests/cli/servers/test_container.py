@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Mapping, Sequence
@@ -246,3 +247,20 @@ def test_a_container_that_is_stopped_while_it_starts_ends_at_once(
     monkeypatch.setattr("signal.signal", lambda *each: handlers.append(each))
     assert main(["mqbroker"]) == 128 + 15
     assert handlers == [(signal.SIGTERM, signal.default_int_handler)]
+
+
+def test_the_proxy_reads_its_own_file(tmp_path: Path) -> None:
+    named = tmp_path / "mine.json"
+    named.write_text('{"grpcServerPort": 8082, "enableBatchAck": true}', "utf-8")
+    environment = {"NAMESRV_ADDR": "n:1", "ROCKETMQ_PROXY_maxMessageSize": "7"}
+    line = prepared("proxy", ["-pc", str(named)], environment, tmp_path)
+    written = tmp_path / "conf" / "rmq-proxy.json"
+    assert line == ["-pc", str(named), "-pc", str(written)]
+    assert json.loads(written.read_text("utf-8")) == {
+        "grpcServerPort": "8082",
+        "enableBatchAck": "true",
+        "maxMessageSize": "7",
+    }
+    assert ports_file(tmp_path).read_text("utf-8") == "grpc:8082"
+    prepared("proxy", ["--grpc-port", "9000"], environment, tmp_path)
+    assert ports_file(tmp_path).read_text("utf-8") == "grpc:9000"

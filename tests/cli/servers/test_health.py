@@ -126,3 +126,32 @@ def test_the_image_leaves_room_for_starting_python() -> None:
     options = dict(re.findall(r"--([a-z-]+)=(\d+)s", line[1]))
     assert int(options["timeout"]) >= 30 + 2 * _TIMEOUT_S
     assert int(options["start-period"]) >= 2 * int(options["timeout"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "why"),
+    [
+        (bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)), 0, ""),
+        (b"HTTP/1.1 400", 1, "no server for gRPC"),
+        (b"", 1, "the connection was closed"),
+    ],
+)
+def test_a_port_for_grpc_begins_with_settings(
+    ports: Path, answer: bytes, code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asked: list[bytes] = []
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                asked.append(connection.recv(64))
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        ports.write_text(f"grpc:{server.getsockname()[1]}", "utf-8")
+        assert main() == code
+        thread.join()
+    assert asked[0].startswith(b"PRI * HTTP/2.0")
+    assert why in capsys.readouterr().err

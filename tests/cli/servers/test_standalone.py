@@ -262,3 +262,52 @@ def test_both_servers_encrypt(tmp_path: Path) -> None:
     client = FarEnd(attempt[2].buildProtocol(None))
     assert client.wire.value()[:1] == b"\x16", "the broker begins a handshake to register"
     service.stop()
+
+
+# ------------------------------------------------------------------------------------------ gRPC
+
+
+def test_the_port_for_grpc_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    def port(*arguments: str) -> tuple[int | None, bool]:
+        options = standalone.options_of(standalone.parse_arguments(arguments))
+        return options.grpc_port, options.grpc_is_wanted
+
+    assert port() == (8081, False)
+    assert port("--grpc-port", "0") == (0, True)
+    assert port("--grpc-port", "off") == (None, True)
+    monkeypatch.setattr(standalone, "missing", lambda: "the proxy needs h2")
+    assert port() == (None, False)
+    with pytest.raises(ConfigError, match="--grpc-port: the proxy needs h2"):
+        port("--grpc-port", "8081")
+
+
+def test_a_port_for_grpc_that_is_taken(tmp_path: Path) -> None:
+    """It matters only if it was asked for."""
+    for arguments, matters in ((("--grpc-port", "8081"), True), ((), False)):
+        reactor = Reactor()  # type: ignore[no-untyped-call]
+        reactor.taken = frozenset({8081})
+        service = Standalone(
+            options("--store", str(tmp_path / f"store{matters}"), *arguments), Clock(reactor)
+        )
+        if matters:
+            with pytest.raises(OSError, match="on port 8081: .*--grpc-port"):
+                service.start()
+        else:
+            service.start()
+            assert service.grpc_endpoint == ""
+            service.stop()
+
+
+def test_the_proxy_reaches_the_broker_where_it_is(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("brokerIP1=192.0.2.7\nadvertisedPort=20911\n", "utf-8")
+    reactor: Any = MemoryReactorClock()
+    service = Standalone(
+        options("--store", str(tmp_path / "store"), "-c", str(config)), Clock(reactor)
+    )
+    service.start()
+    proxy = service._proxy()
+    assert proxy.messaging.connections.places == {"192.0.2.7:20911": "127.0.0.1:10911"}
+    assert proxy.config.namesrv_addr == "127.0.0.1:9876"
+    assert service.grpc_endpoint == "127.0.0.1:8081"
+    service.stop()

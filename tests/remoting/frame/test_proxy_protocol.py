@@ -73,8 +73,6 @@ def test_a_header_may_name_nobody(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"PUT / HTTP/1.1\r\n", "neither a frame nor a header"),
-        (b"\r\n\r\n\0\r\nQUIX", "neither a frame nor a header"),
         (b"PROXY TCP4 10.0.0.1 10.0.0.2 1\r\n", "line is wrong"),
         (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 65536\r\n", "line is wrong"),
         (b"PROXY TCP4 10.0.0.1 10.0.0.2 x 2\r\n", "line is wrong"),

@@ -20,6 +20,7 @@ def test_addresses_by_broker_and_role() -> None:
     assert brokers.to_subscribe("broker-b") == BROKER_B
     assert brokers.to_subscribe("broker-c") is None
     assert brokers.masters() == [BROKER_A]
+    assert (brokers.name_of("slave:2"), brokers.name_of("other:1")) == ("broker-a", None)
     assert sorted(brokers.all()) == sorted([BROKER_A, "slave:1", "slave:2", BROKER_B])
 
 

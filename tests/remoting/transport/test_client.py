@@ -59,6 +59,12 @@ def test_what_is_no_address(text: str) -> None:
 # ----------------------------------------------------------------------------- connections
 
 
+def test_an_address_may_be_elsewhere(scene: Scene) -> None:
+    scene.connections.places["192.0.2.1:20911"] = "127.0.0.1:10911"
+    scene.ask("192.0.2.1:20911")
+    assert scene.reactor.tcpClients[0][:2] == ("127.0.0.1", 10_911)
+
+
 def test_a_connection_is_made_when_it_is_needed(scene: Scene) -> None:
     assert scene.attempts == 0
     scene.ask()

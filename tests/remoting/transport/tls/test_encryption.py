@@ -10,11 +10,13 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from twisted.internet.task import Clock as TaskClock
+from twisted.internet.testing import StringTransport
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.certificates import certified
@@ -432,3 +434,29 @@ def test_the_state_of_each_encrypted_connection_is_counted_with_what_is_held() -
     end.end.wire.unregisterProducer()
     end.end.leave()
     assert held.total == 0
+
+
+def _first_words(*protocols: str) -> bytes:
+    """The first bytes of a client of TLS that offers protocols."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    leaves = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), leaves).do_handshake()
+    return leaves.read()
+
+
+@pytest.mark.parametrize("protocols", [("h2",), ("grpc-exp", "h2"), ("h2", "http/1.1")])
+def test_who_wants_grpc_is_told_of_its_port(protocols: tuple[str, ...]) -> None:
+    plain = TransportOutlet(StringTransport())  # type: ignore[no-untyped-call]
+    with pytest.raises(TlsError, match="speaks HTTP/2 in TLS to the remoting port; .*8081"):
+        Encryption(TlsConfig()).choose(plain, _first_words(*protocols))
+    assert Encryption(TlsConfig(), ("h2",)).choose(plain, _first_words(*protocols)) is not plain
+
+
+@pytest.mark.parametrize("protocols", [(), ("http/1.1",)])
+def test_others_are_not(protocols: tuple[str, ...]) -> None:
+    plain = TransportOutlet(StringTransport())  # type: ignore[no-untyped-call]
+    assert Encryption(TlsConfig()).choose(plain, _first_words(*protocols)) is not plain

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Sends messages with Apache's gRPC client for Node.js, and receives them with a simple consumer,
+// as a JSON command in the first argument says. Prints a JSON object for each event.
+
+const { Producer, SimpleConsumer } = require('rocketmq-client-nodejs');
+
+const print = event => process.stdout.write(JSON.stringify(event) + '\n');
+
+async function main() {
+  const { endpoints, topic, group, count, fifo } = JSON.parse(process.argv[2]);
+  const common = { endpoints, namespace: '' };
+  const subscriptions = new Map([[topic, '*']]);
+  const consumer = new SimpleConsumer({
+    ...common, consumerGroup: group, subscriptions, awaitDuration: 5000,
+  });
+  await consumer.startup();
+  const producer = new Producer({ ...common, topics: [topic] });
+  await producer.startup();
+  for (let number = 0; number < count; number++) {
+    const message = { topic, tag: 'tag', keys: ['key'], body: Buffer.from(`node-${number}`) };
+    if (fifo) message.messageGroup = 'one';
+    print({ sent: (await producer.send(message)).messageId });
+  }
+  for (let got = 0; got < count;) {
+    for (const message of await consumer.receive(16, 30000)) {
+      await consumer.ack(message);
+      print({ body: message.body.toString() });
+      got++;
+    }
+  }
+  process.exit(0); // its log cannot be closed twice, which shutting both down would do
+}
+
+main().catch(error => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deadlines of calls: adding and removing one costs the same however many there are.
+
+Calls are kept by the tenth of a second in which they are due; no timer is started for one of them.
+Most calls end long before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+STEP_MS: Final = 100
+_UNITS_MS: Final = {
+    "H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001
+}  # fmt: skip
+_TIMEOUT: Final = re.compile(r"([0-9]{1,8})([HMSmun])")
+
+Due = Callable[[], object]
+
+
+def timeout_ms(text: str) -> int:
+    """Returns the time of a `grpc-timeout` in ms, rounded up. Raises ValueError."""
+    found = _TIMEOUT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"grpc-timeout is {text[:32]!r}, not a number and one of H, M, S, m, u, n")
+    exact = int(found[1]) * _UNITS_MS[found[2]]
+    return int(exact) + (exact > int(exact))
+
+
+class Deadlines:
+    """Calls `due` functions when their times have come; `tick` is to be called every STEP_MS."""
+
+    def __init__(self) -> None:
+        self._steps: dict[int, dict[int, Due]] = {}
+        self._done = -1
+
+    def add(self, deadline_ms: int, key: int, due: Due) -> None:
+        """Has a function called when a time is over, unless the key is removed before."""
+        self._steps.setdefault(deadline_ms // STEP_MS + 1, {})[key] = due
+
+    def remove(self, deadline_ms: int, key: int) -> None:
+        """Forgets a key, if it is there."""
+        step = deadline_ms // STEP_MS + 1
+        its = self._steps.get(step)
+        if its is not None and its.pop(key, None) is not None and not its:
+            del self._steps[step]
+
+    def tick(self, steady_ms: int) -> None:
+        """Calls those that are due."""
+        now = steady_ms // STEP_MS
+        first, self._done = self._done + 1, now
+        if now - first > len(self._steps):
+            passed = [step for step in self._steps if step <= now]
+        else:
+            passed = [step for step in range(first, now + 1) if step in self._steps]
+        for step in passed:
+            for due in list(self._steps.pop(step).values()):
+                due()

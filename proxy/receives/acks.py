@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What consumers say of received messages: consumed, to be hidden for longer, or dead.
+
+The entries of an acknowledgement are told to brokers side by side, and answered in their order.
+
+Java: AckMessageActivity, ChangeInvisibleDurationActivity, ForwardMessageToDLQActivity.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred, DeferredList
+
+from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_total, told
+from txrocketmq.proxy.config import MessagingConfig
+from txrocketmq.proxy.grpc.call import Call
+from txrocketmq.proxy.grpc.service import rpc
+from txrocketmq.proxy.receives.batch_acks import may_be_together
+from txrocketmq.proxy.receives.handles import Handle
+from txrocketmq.proxy.receives.receives import checked_invisible_ms
+from txrocketmq.proxy.receives.renewals import Hidden, Renewals
+from txrocketmq.proxy.receives.settlements import Settlements
+from txrocketmq.proxy.schema.codes import Code
+from txrocketmq.proxy.schema.messages import message_type
+from txrocketmq.proxy.sessions.clients import Clients
+from txrocketmq.proxy.sessions.metadata import client_id_of
+from txrocketmq.remoting.host.clock import Clock
+
+MAX_ENTRIES: Final = 1_024
+
+
+class Acks:
+    """Serves AckMessage, ChangeInvisibleDuration and ForwardMessageToDeadLetterQueue."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        clients: Clients,
+        settlements: Settlements,
+        renewals: Renewals,
+        config: MessagingConfig,
+    ) -> None:
+        self._clock = clock
+        self._clients = clients
+        self._settlements = settlements
+        self._renewals = renewals
+        self._config = config
+
+    @rpc("AckMessage")
+    @answered("AckMessageResponse")
+    async def ack_message(self, call: Call, request: Any) -> Any:
+        """Acknowledges messages, each by itself."""
+        client_id = self._caller(call)
+        topic, group = topic_of(request.topic), group_of(request.group)
+        entries = request.entries
+        if not entries or len(entries) > MAX_ENTRIES:
+            raise Refused(
+                Code.BAD_REQUEST, f"1 to {MAX_ENTRIES} messages are acknowledged at a time"
+            )
+        texts = [each.receipt_handle for each in entries]
+        if self._config.enable_batch_ack and len(texts) > 1:
+            outcomes = await self._ack_together(client_id, group, topic, texts)
+        else:
+            outcomes = await self._ack_each(client_id, group, topic, texts)
+        answer = message_type("AckMessageResponse")()
+        codes = []
+        for entry, (is_done, outcome) in zip(entries, outcomes, strict=True):
+            code, text = (Code.OK, "") if is_done else _status(outcome)
+            codes.append(code)
+            result = set_status(answer.entries.add(), code, text)
+            result.message_id = entry.message_id
+            result.receipt_handle = entry.receipt_handle
+        return set_total(answer, codes)
+
+    async def _ack_each(
+        self, client_id: str, group: str, topic: str, texts: Sequence[str]
+    ) -> list[tuple[bool, Any]]:
+        acks = [Deferred.fromCoroutine(self._ack(client_id, group, topic, text)) for text in texts]
+        outcomes: list[tuple[bool, Any]] = await DeferredList(acks, consumeErrors=True)
+        return outcomes
+
+    async def _ack_together(
+        self, client_id: str, group: str, topic: str, texts: Sequence[str]
+    ) -> list[tuple[bool, Any]]:
+        """Acknowledges messages with one request to each broker; those that cannot be, alone."""
+        found: Any = await DeferredList(
+            [Deferred.fromCoroutine(self._newest(client_id, group, text)) for text in texts],
+            consumeErrors=True,
+        )
+        by_broker: dict[str, list[int]] = defaultdict(list)
+        alone = []
+        for number, (is_found, newest) in enumerate(found):
+            if is_found and may_be_together(newest[1]):
+                by_broker[newest[1].popped.broker_name].append(number)
+            else:
+                alone.append(number)
+        outcomes = list(found)
+        left = await self._ack_each(client_id, group, topic, [texts[each] for each in alone])
+        for number, outcome in zip(alone, left, strict=True):
+            outcomes[number] = outcome
+        for numbers in by_broker.values():
+            handles = [found[number][1][1] for number in numbers]
+            done = Deferred.fromCoroutine(self._settlements.ack_together(group, topic, handles))
+            ended: Any = await DeferredList([done], consumeErrors=True)
+            ((is_done, outcome),) = ended
+            for number in numbers:
+                outcomes[number] = is_done, outcome
+                if is_done:
+                    self._renewals.forget(found[number][1][0])
+        return outcomes
+
+    async def _ack(self, client_id: str, group: str, topic: str, text: str) -> None:
+        hidden, handle = await self._newest(client_id, group, text)
+        await self._settlements.ack(group, topic, handle)
+        self._renewals.forget(hidden)
+
+    @rpc("ChangeInvisibleDuration")
+    @answered("ChangeInvisibleDurationResponse")
+    async def change_invisible_duration(self, call: Call, request: Any) -> Any:
+        """Hides a message for a time from now on, and answers with its new handle."""
+        client_id = self._caller(call)
+        topic, group = topic_of(request.topic), group_of(request.group)
+        most_ms = self._config.max_invisible_time_mills
+        invisible_ms = checked_invisible_ms(request.invisible_duration, 0, most_ms)
+        hidden, handle = await self._newest(client_id, group, request.receipt_handle)
+        new = await self._settlements.hide(
+            group, topic, handle, invisible_ms, suspend=request.suspend
+        )
+        if hidden is not None:
+            self._renewals.changed(hidden, new)
+        answer = message_type("ChangeInvisibleDurationResponse")()
+        answer.receipt_handle = str(new)
+        return set_status(answer, Code.OK)
+
+    @rpc("ForwardMessageToDeadLetterQueue")
+    @answered("ForwardMessageToDeadLetterQueueResponse")
+    async def forward_message_to_dead_letter_queue(self, call: Call, request: Any) -> Any:
+        """Makes a dead letter of a message."""
+        client_id = self._caller(call)
+        topic, group = topic_of(request.topic), group_of(request.group)
+        hidden, handle = await self._newest(client_id, group, request.receipt_handle)
+        await self._settlements.bury(group, topic, request.message_id, handle)
+        self._renewals.forget(hidden)
+        return set_status(message_type("ForwardMessageToDeadLetterQueueResponse")(), Code.OK)
+
+    def _caller(self, call: Call) -> str:
+        client_id = client_id_of(call)
+        self._clients.get(client_id)
+        return client_id
+
+    async def _newest(self, client_id: str, group: str, text: str) -> tuple[Hidden | None, Handle]:
+        """Returns what is kept of a message, and its newest handle. Raises Refused."""
+        hidden = await self._renewals.find(client_id, group, text)
+        newest = text if hidden is None else str(hidden.handle)
+        return hidden, Handle.parse(newest, self._clock.now_ms())
+
+
+def _status(failure: Any) -> tuple[Code, str]:
+    error = failure.value
+    status = told(error) if isinstance(error, Exception) else None
+    if status is None:
+        failure.raiseException()
+    assert status is not None
+    return status

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What brokers are told of popped messages: consumed, hidden for longer, or dead.
+
+Java: ConsumerProcessor.ackMessage, changeInvisibleTime and forwardMessageToDeadLetterQueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from txrocketmq.client.base.errors import MQBrokerError
+from txrocketmq.proxy.base.statuses import Refused
+from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
+from txrocketmq.proxy.receives.batch_acks import batch_acks
+from txrocketmq.proxy.receives.handles import Handle
+from txrocketmq.proxy.schema.codes import Code
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.protocol.pop import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+)
+from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
+
+_DEAD: Final = -1
+_OF_HANDLES: Final = frozenset(
+    {ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_MESSAGE, ResponseCode.INVALID_PARAMETER}
+)
+"""What brokers say when a handle leads to nothing."""
+
+
+class Settlements:
+    """Tells brokers; raises Refused for a handle that leads nowhere, and MQBrokerError."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._api = cluster.api
+
+    async def ack(self, group: str, topic: str, handle: Handle) -> None:
+        """Acknowledges a message."""
+        popped = handle.popped
+        header = AckMessageRequestHeader(
+            consumer_group=group,
+            topic=handle.topic(topic, group),
+            queue_id=popped.queue_id,
+            extra_info=str(popped),
+            offset=popped.queue_offset,
+            bname=popped.broker_name,
+        )
+        address = await self._address(handle, topic)
+        try:
+            await self._api.ack(address, header)
+        except MQBrokerError as error:
+            raise _of_handle(error) from None
+
+    async def ack_together(self, group: str, topic: str, handles: Sequence[Handle]) -> None:
+        """Acknowledges messages of one broker in one request."""
+        address = await self._address(handles[0], topic)
+        for body in batch_acks(group, topic, handles).values():
+            await self._api.ack_many(address, body)
+
+    async def hide(
+        self, group: str, topic: str, handle: Handle, invisible_ms: int, *, suspend: bool = False
+    ) -> Handle:
+        """Hides a message from now on, and returns its new handle.
+
+        With `suspend`, the delivery that follows does not count as an attempt.
+        """
+        popped = handle.popped
+        header = ChangeInvisibleTimeRequestHeader(
+            consumer_group=group,
+            topic=handle.topic(topic, group),
+            queue_id=popped.queue_id,
+            extra_info=str(popped),
+            offset=popped.queue_offset,
+            invisible_time=invisible_ms,
+            suspend=suspend or None,
+            bname=popped.broker_name,
+        )
+        address = await self._address(handle, topic)
+        try:
+            answer = await self._api.change_invisible_time(address, header)
+        except MQBrokerError as error:
+            raise _of_handle(error) from None
+        return handle._replace(
+            popped=popped._replace(
+                start_offset=popped.queue_offset,
+                pop_time=answer.pop_time,
+                invisible_time=answer.invisible_time,
+                revive_queue_id=answer.revive_qid,
+            )
+        )
+
+    async def bury(self, group: str, topic: str, message_id: str, handle: Handle) -> None:
+        """Makes a dead letter of a message, and acknowledges it."""
+        if handle.log_offset < 0:
+            raise Refused(
+                Code.INVALID_RECEIPT_HANDLE, "the handle does not say where the message is stored"
+            )
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=handle.log_offset,
+            group=group,
+            delay_level=_DEAD,
+            origin_msg_id=message_id,
+            origin_topic=handle.topic(topic, group),
+            max_reconsume_times=0,
+            bname=handle.popped.broker_name,
+        )
+        await self._api.send_back(await self._address(handle, topic), header, TIMEOUT_MS)
+        await self.ack(group, topic, handle)
+
+    async def _address(self, handle: Handle, topic: str) -> str:
+        name = handle.popped.broker_name
+        address = await self._cluster.address(name, topic)
+        if address is None:
+            raise Refused(
+                Code.INVALID_RECEIPT_HANDLE, f"there is no broker {name:.100}, which it names"
+            )
+        return address
+
+
+def _of_handle(error: MQBrokerError) -> Exception:
+    if error.code in _OF_HANDLES:
+        return Refused(Code.INVALID_RECEIPT_HANDLE, error.remark or "the broker does not know it")
+    return error

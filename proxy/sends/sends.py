@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends messages to brokers: one, or several of a topic as a batch.
+
+A send waits for nothing but the broker if topic and route are known, and it is no coroutine then.
+Nothing is tried again here: clients do that, and choose how often.
+
+A transaction has an id that says where its half message is, so that any proxy can end it at any
+time; the original keeps this in memory for 30 seconds.
+
+Java: SendMessageActivity, ProducerProcessor.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.client.base.config import CREATE_TOPIC_KEY
+from txrocketmq.proxy.base.names import topic_of
+from txrocketmq.proxy.base.statuses import (
+    Refused,
+    code_of_broker,
+    refused,
+    set_status,
+    set_total,
+    told,
+)
+from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster, TopicRoute
+from txrocketmq.proxy.cluster.topics import DEFAULT_QUEUES, Topics
+from txrocketmq.proxy.cluster.transaction_ids import TransactionId
+from txrocketmq.proxy.grpc.call import Call
+from txrocketmq.proxy.grpc.service import rpc
+from txrocketmq.proxy.schema.codes import Code
+from txrocketmq.proxy.schema.enums import ClientType, MessageType
+from txrocketmq.proxy.schema.messages import message_type
+from txrocketmq.proxy.sends.message_in import MessageIn, check_type
+from txrocketmq.proxy.sends.send_places import SendPlaces
+from txrocketmq.proxy.sessions.clients import Clients
+from txrocketmq.proxy.sessions.metadata import client_id_of
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import STORED, ResponseCode
+from txrocketmq.remoting.errors import RemotingError, RequestTimeout
+from txrocketmq.remoting.frame.form import Form
+from txrocketmq.remoting.message.ids import decode_message_id
+from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+
+MAX_FORMS: Final = 4_096
+"""When there are more prepared headers, all are dropped and made again when they are needed."""
+MAX_BATCH: Final = 1_024
+_ANSWER: Final = message_type("SendMessageResponse")
+_STORED: Final[dict[int, Code]] = {
+    ResponseCode.SUCCESS: Code.OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: Code.MASTER_PERSISTENCE_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: Code.SLAVE_PERSISTENCE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: Code.HA_NOT_AVAILABLE,
+}
+_BROKER_FAILS: Final = frozenset(
+    {ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR, ResponseCode.SERVICE_NOT_AVAILABLE}
+)
+
+
+class Sends:
+    """Serves SendMessage."""
+
+    def __init__(self, cluster: Cluster, topics: Topics, clients: Clients) -> None:
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._topics = topics
+        self._clients = clients
+        self._config = cluster.config
+        self._places = SendPlaces(cluster.clock)
+        self._forms: dict[tuple[MessageQueue, bool], Form] = {}
+
+    @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
+    def send_message(self, call: Call, request: Any) -> Any:
+        """Sends messages of one topic, and answers with an entry for each."""
+        try:
+            client_id = client_id_of(call)
+            topic, messages = self._messages(call, request)
+            if messages[0].type == MessageType.TRANSACTION:
+                client = self._clients.get(client_id) or self._clients.register(
+                    client_id, call.peer, ClientType.PRODUCER
+                )
+                self._clients.add_topic(client, topic)
+            route = self._cluster.routes.known(topic)
+            types = self._topics.known_types(topic)
+            if route is not None and types is not None:
+                return self._send(route, messages, types)
+        except (Refused, RemotingError) as error:
+            return set_status(_ANSWER(), *(told(error) or (Code.INTERNAL_SERVER_ERROR, "")))
+        learned = Deferred.fromCoroutine(self._learn_and_send(topic, messages))
+        return learned.addErrback(refused, _ANSWER)
+
+    async def _learn_and_send(self, topic: str, messages: list[MessageIn]) -> Any:
+        route = await self._topics.route(topic)
+        return await self._send(route, messages, await self._topics.types(topic))
+
+    def _messages(self, call: Call, request: Any) -> tuple[str, list[MessageIn]]:
+        given = request.messages
+        if not given:
+            raise Refused(Code.MESSAGE_CORRUPTED, "no message to send")
+        if len(given) > MAX_BATCH:
+            raise Refused(
+                Code.MESSAGE_CORRUPTED, f"at most {MAX_BATCH} messages can be sent at once"
+            )
+        topic = topic_of(given[0].topic)
+        now_ms, config = self._clock.now_ms(), self._config
+        messages = []
+        for each in given:
+            if each.topic.name != topic:
+                raise Refused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
+            messages.append(MessageIn(each, call.peer, now_ms, config))
+        if len(messages) > 1 and {each.type for each in messages} - {
+            MessageType.NORMAL,
+            MessageType.FIFO,
+        }:
+            raise Refused(Code.MESSAGE_CORRUPTED, "only normal messages can be sent together")
+        return topic, messages
+
+    def _send(
+        self, route: TopicRoute, messages: list[MessageIn], types: tuple[MessageType, ...]
+    ) -> Deferred[Any]:
+        if self._config.enable_topic_message_type_check:
+            for message in messages:
+                check_type(message, route.topic, types)
+        first = messages[0]
+        is_batch = len(messages) > 1
+        queue = self._places.queue(route, "" if is_batch else first.group)
+        address = self._cluster.master(queue.broker_name)
+        if address is None:
+            raise Refused(
+                Code.PROXY_TIMEOUT, f"broker {queue.broker_name} has no master at present"
+            )
+        if is_batch:
+            body = encode_batch(
+                Message(route.topic, each.body, 0, each.properties) for each in messages
+            )
+            sys_flag, properties = 0, ""
+        else:
+            body, sys_flag = first.body, first.sys_flag
+            properties = encode_properties(first.properties)
+        form = self._form(queue, is_batch=is_batch)
+        header = form.filled(sys_flag, self._clock.now_ms(), properties)
+        answer: Deferred[Any] = Deferred()
+        self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(
+            lambda outcome: answer.callback(self._answer(outcome, queue, messages))
+        )
+        return answer
+
+    def _answer(
+        self, outcome: Reply[Any] | Exception, queue: MessageQueue, messages: list[MessageIn]
+    ) -> Any:
+        answer = _ANSWER()
+        if isinstance(outcome, Exception):
+            self._places.failed(queue.broker_name)
+            self._cluster.ask_again(queue.topic)
+            code, text = told(outcome) or (Code.INTERNAL_SERVER_ERROR, str(outcome))
+            if isinstance(outcome, RequestTimeout):
+                code = Code.PROXY_TIMEOUT
+            return set_status(answer, code, text)
+        if outcome.code not in STORED:
+            if outcome.code in _BROKER_FAILS:
+                self._places.failed(queue.broker_name)
+            return set_status(answer, code_of_broker(outcome.code), outcome.remark or "")
+        self._places.took(queue.broker_name)
+        code = _STORED[outcome.code]
+        stored = outcome.header
+        for number, message in enumerate(messages):
+            entry = set_status(answer.entries.add(), code)
+            entry.message_id = message.message_id
+            entry.transaction_id = message.message_id
+            if stored is not None:
+                entry.offset = stored.queue_offset + number
+                entry.recall_handle = stored.recall_handle or ""
+                if message.type == MessageType.TRANSACTION:
+                    entry.transaction_id = _transaction_id(stored, queue, message)
+        return set_total(answer, (code,))
+
+    def _form(self, queue: MessageQueue, *, is_batch: bool) -> Form:
+        form = self._forms.get((queue, is_batch))
+        if form is None:
+            if len(self._forms) >= MAX_FORMS:
+                self._forms.clear()
+            header = SendMessageRequestHeader(
+                producer_group=queue.topic,
+                topic=queue.topic,
+                default_topic=CREATE_TOPIC_KEY,
+                default_topic_queue_nums=DEFAULT_QUEUES,
+                queue_id=queue.queue_id,
+                sys_flag=0,
+                born_timestamp=0,
+                flag=0,
+                properties="",
+                reconsume_times=0,
+                unit_mode=False,
+                batch=is_batch,
+                bname=queue.broker_name,
+            )
+            call = send.SEND_BATCH_MESSAGE if is_batch else send.SEND_MESSAGE_V2
+            form = Form(call, header, "sys_flag", "born_timestamp", "properties")
+            self._forms[queue, is_batch] = form
+        return form
+
+
+def _transaction_id(stored: Any, queue: MessageQueue, message: MessageIn) -> str:
+    offset = decode_message_id(stored.msg_id).commit_log_offset
+    return str(TransactionId(message.message_id, queue.broker_name, stored.queue_offset, offset))

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables are compared field by field with what the official Python client declares."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from txrocketmq.proxy.schema import messages
+from txrocketmq.proxy.schema.tables import FIELDS
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "grpc" / "rocketmq-python-client-5.1.2.json"
+NEWER = {"Settings.client_properties"}
+"""Fields that the client does not know yet."""
+
+
+@pytest.fixture(scope="module")
+def official() -> Any:
+    return json.loads(GOLDEN.read_text("utf-8"))
+
+
+def _described(field: Any) -> dict[str, Any]:
+    its = field.message_type or field.enum_type
+    choice = field.containing_oneof
+    return {
+        "number": field.number,
+        "type": field.type,
+        "of": its.full_name if its else None,
+        "many": field.is_repeated,
+        "presence": field.has_presence,
+        "choice": choice.name if choice else None,
+    }
+
+
+def test_every_field_is_that_of_the_official_client(official: Any) -> None:
+    ours = {
+        name: {
+            field.name: _described(field)
+            for field in messages.message_type(name).DESCRIPTOR.fields
+            if f"{name}.{field.name}" not in NEWER
+        }
+        for name, _ in messages.declared()
+    }
+    assert ours == official["messages"]
+
+
+def test_what_is_newer_is_there() -> None:
+    for each in NEWER:
+        name, _, field = each.partition(".")
+        assert field in messages.message_type(name).DESCRIPTOR.fields_by_name
+
+
+def test_each_line_is_a_number_a_type_and_a_name() -> None:
+    for line in FIELDS.strip().splitlines():
+        words = line.split()
+        if line.startswith(" "):
+            assert len(words) in (3, 5), line
+            assert words[0].isdigit(), line
+        else:
+            assert len(words) == 1, line

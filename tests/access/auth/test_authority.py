@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ def policies(*rules: tuple[str, str, str], ips: tuple[str, ...] = ()) -> AclInfo
 
 
 class Scene:
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.accounts = Accounts()
         for name, kind in (("alice", "Normal"), ("root", "Super")):
             self.accounts.create_user(name, UserInfo(password=name + "-key", user_type=kind))

@@ -21,7 +21,8 @@ INNER = json.dumps({"accessKey": "inner", "secretKey": "i"})
 
 def opened(folder: Path, **settings: Any) -> tuple[Access, list[str]]:
     config = BrokerConfig(**{"authentication_enabled": True, **settings})
-    access, warnings = Access(config, folder, lambda: 0), []
+    access = Access(config, folder, lambda: 0)
+    warnings: list[str] = []
     for life in access.lives():
         if life.table is not None:
             life.table.load()

@@ -32,6 +32,7 @@ from txrocketmq.remoting.codes import RequestCode as C
             {"topic": "t", "group": "g"},
             {"t": SUB, "%RETRY%g": SUB},
         ),
+        (C.GET_ROUTEINFO_BY_TOPIC, {"topic": "t"}, {}),
         (C.GET_MAX_OFFSET, {"topic": "t"}, {}),
     ],
 )

@@ -15,6 +15,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from txrocketmq.namesrv.accounts import NamesrvAccounts
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.housekeeping import BrokerHousekeeping
 from txrocketmq.namesrv.kv_config import KvConfig
@@ -72,11 +73,13 @@ class NameServer:
         self.housekeeping = BrokerHousekeeping(
             self.table, self.configuration, self.clock.steady_ms, self._turns, self._connect
         )
+        in_thread = Threads(self.clock).run
+        self.accounts = NamesrvAccounts(config, self.clock.steady_ms, in_thread, _access)
         self.lives = Lives(
-            [self.kv.life(), self.housekeeping.life()],
+            [self.accounts.life(), self.kv.life(), self.housekeeping.life()],
             self.clock,
             went=_went,
-            in_thread=Threads(self.clock).run,
+            in_thread=in_thread,
         )
         self.metrics = MetricsPort()
 
@@ -98,6 +101,8 @@ class NameServer:
             Failures(self.clock),
             configured_serialize_type(),
         )
+        self.guards = self.dispatcher.guards
+        self.guards += self.accounts.guards()
         self.dispatcher.on_refusal.append(Refusals(self.clock))
         self.port = self._server.listen(
             config.listen_port,
@@ -158,12 +163,16 @@ class NameServer:
         self.lives.forget(peer, steady_ms)
 
     def _connect(self) -> Connections:
-        return Connections(self.clock, tls=self._own_tls)
+        return Connections(self.clock, tls=self._own_tls, seal=self.accounts.seal())
 
 
 def _went(what: str, error: object) -> None:
     if error is not None:
         log.error("{what} failed: {error}", what=what, error=error)
+
+
+def _access(text: str) -> None:
+    log.warn("access: {text}", text=text)
 
 
 def _note(text: str) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from txrocketmq.access.acl.files import AclHome
+from txrocketmq.access.acl.table import PlainAccounts
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
@@ -19,6 +21,7 @@ from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Life, Opening
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -33,7 +36,17 @@ ACLS_FILE: Final = "acls.json"
 class Access:
     """The accounts of a broker with these settings; `folder` is its `config/`."""
 
-    def __init__(self, config: BrokerConfig, folder: Path, steady_ms: Callable[[], int]) -> None:
+    plain: PlainAccounts | None = None
+    """The accounts of ACL 1, with aclEnable."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        folder: Path,
+        steady_ms: Callable[[], int],
+        now_ms: Callable[[], int] = lambda: 0,
+        in_thread: InThread = at_once,
+    ) -> None:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
@@ -42,6 +55,9 @@ class Access:
         self._acls_file = JsonFile(folder / ACLS_FILE, is_private=True)
         self.users = UserTable(self._users_file, self.accounts)
         self.acls = AclTable(self._acls_file, self.accounts)
+        if config.acl_enable:
+            home = AclHome(config.rocketmq_home, config.acl_plain_file)
+            self.plain = PlainAccounts(home, in_thread, now_ms, notices.account_changed)
 
     @property
     def is_served(self) -> bool:
@@ -60,6 +76,8 @@ class Access:
     def guards(self) -> list[Guard]:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
         config = self._config
+        if self.plain is not None:
+            return [AccessGuard(self.plain.acl, self.audit)]
         if not config.authentication_enabled:
             return []
         authority = UserAuthority(self.accounts, config, config.broker_cluster_name)
@@ -90,6 +108,8 @@ class Access:
 
     def lives(self) -> list[Life]:
         """Users come before their policies, of which only those of users are kept."""
+        if self.plain is not None:
+            return [self.plain.life()]
         if not self.is_served:
             return [Life("accounts", opens=lambda _: self._without_effect())]
         return [

@@ -353,7 +353,7 @@ class BrokerMetrics:
     def _refused(self) -> Collecting:
         """Yields how many requests were refused for want of an account or of a policy."""
         access = self._parts.access
-        if access.authenticates:
+        if access.audit.refused:
             yield from self._pieces(
                 CounterMetricFamily,
                 "txrocketmq_access_refused",

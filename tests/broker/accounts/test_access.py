@@ -14,9 +14,18 @@ from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.host.life import Opening
+from txrocketmq.remoting.settings.config_file import ConfigError
 
 ROOT = json.dumps({"username": "root", "password": "r"})
 INNER = json.dumps({"accessKey": "inner", "secretKey": "i"})
+
+
+PLAIN = """
+globalWhiteRemoteAddresses: [10.0.0.1]
+accounts:
+- {accessKey: RocketMQ, secretKey: "12345678", topicPerms: [topicB=PUB]}
+- {accessKey: rocketmq2, secretKey: "12345678", admin: true, whiteRemoteAddress: 10.1.*.*}
+"""
 
 
 def opened(folder: Path, **settings: Any) -> tuple[Access, list[str]]:
@@ -26,6 +35,7 @@ def opened(folder: Path, **settings: Any) -> tuple[Access, list[str]]:
     for life in access.lives():
         if life.table is not None:
             life.table.load()
+        life.loads()
         warnings += life.opens(Opening())
     return access, warnings
 
@@ -121,3 +131,28 @@ def test_a_file_that_cannot_be_written_is_said(access: Access, failing: int) -> 
     if failing == 1:
         users.do(OSError("disk full"))
     assert "could not be saved" in str(answer.outcome)
+
+
+def test_accounts_of_rocketmq_4_become_users(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "plain_acl.yml").write_text(PLAIN)
+    migrates = {"rocketmq_home": str(tmp_path), "migrate_auth_from_v1_enabled": True}
+    access, (warning,) = opened(tmp_path, **migrates)
+    assert "not taken over, those for everybody, rocketmq2" in warning
+    users = access.accounts.users
+    assert users.get("RocketMQ") == User("RocketMQ", "12345678")
+    assert users.get("rocketmq2") == User("rocketmq2", "12345678", UserType.SUPER)
+    acl = access.accounts.acl("RocketMQ")
+    assert acl is not None
+    access.users.saving.write_now()
+    access.acls.saving.write_now()
+    (tmp_path / "conf" / "plain_acl.yml").write_text(PLAIN.replace("12345678", "87654321"))
+    access, _ = opened(tmp_path, **migrates)
+    assert access.accounts.users.get("RocketMQ") == User("RocketMQ", "12345678"), (
+        "it is one already"
+    )
+    (tmp_path / "conf" / "plain_acl.yml").write_text("accounts: [")
+    with pytest.raises(ValueError, match=r"plain_acl\.yml"):
+        opened(tmp_path, **migrates)
+    with pytest.raises(ConfigError, match="migrateAuthFromV1Enabled=true needs rocketmqHome"):
+        opened(tmp_path, migrate_auth_from_v1_enabled=True, rocketmq_home="")

@@ -97,10 +97,15 @@ def all_processors(
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
+        *_account_processors(parts),
+    ]
+
+
+def _account_processors(parts: Parts) -> list[object]:
+    address = parts.known_as.address
+    return [
         AdminAuthProcessor(parts.access, parts.walks),
-        AdminAclProcessor(
-            parts.config, parts.access, parts.known_as.address, parts.write_in_thread
-        ),
+        AdminAclProcessor(parts.config, parts.access, address, parts.write_in_thread),
     ]
 
 

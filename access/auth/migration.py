@@ -15,7 +15,7 @@ from txrocketmq.access.auth.policies import (
     Acl,
     Decision,
     Entry,
-    Pattern,
+    NamePattern,
     PolicyType,
     Resource,
 )
@@ -41,7 +41,7 @@ def migrated(account: PlainAccessConfig) -> tuple[User, Acl | None]:
         *_entries(ResourceType.GROUP, account.group_perms or ()),
     ]
     defaults = [
-        _entry(Resource(each, None, Pattern.ANY), text)
+        _entry(Resource(each, None, NamePattern.ANY), text)
         for each, text in (
             (ResourceType.TOPIC, account.default_topic_perm),
             (ResourceType.GROUP, account.default_group_perm),
@@ -64,7 +64,7 @@ def _entries(kind: ResourceType, permissions: Iterable[str]) -> Iterator[Entry]:
         each = kind
         if name.startswith(RETRY_PREFIX):
             each, name = ResourceType.GROUP, name.removeprefix(RETRY_PREFIX)
-        yield _entry(Resource(each, name, Pattern.LITERAL), permission)
+        yield _entry(Resource(each, name, NamePattern.LITERAL), permission)
 
 
 def _entry(resource: Resource, permission: str) -> Entry:

@@ -25,7 +25,7 @@ _ASTERISK: Final = "*"
 _PREFIX_LENGTH: Final = re.compile("[^/]+(/[0-9]{1,3})?")
 
 
-class Pattern(IntEnum):
+class NamePattern(IntEnum):
     """How the name of a resource is compared, with the numbers that the original stores."""
 
     ANY = 1
@@ -62,7 +62,7 @@ class Resource(NamedTuple):
 
     type: ResourceType
     name: str | None
-    pattern: Pattern
+    pattern: NamePattern
 
     @property
     def key(self) -> str:
@@ -70,7 +70,7 @@ class Resource(NamedTuple):
         if self.type is ResourceType.ANY:
             return _ASTERISK
         name = "" if self.name is None else self.name
-        asterisk = "" if self.pattern is Pattern.LITERAL else _ASTERISK
+        asterisk = "" if self.pattern is NamePattern.LITERAL else _ASTERISK
         return f"{self.type.text}:{name}{asterisk}"
 
     def covers(self, need: Need) -> bool:
@@ -79,19 +79,19 @@ class Resource(NamedTuple):
             return True
         if self.type is not need.type:
             return False
-        if self.pattern is Pattern.ANY:
+        if self.pattern is NamePattern.ANY:
             return True
         if need.name is None or self.name is None:
             return False
-        if self.pattern is Pattern.LITERAL:
+        if self.pattern is NamePattern.LITERAL:
             return need.name == self.name
         return need.name.startswith(self.name)
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """How special the resource is: of several entries that match, the lowest rank decides."""
-        pattern = (Pattern.LITERAL, Pattern.PREFIXED, Pattern.ANY).index(self.pattern)
-        length = len(self.name or "") if self.pattern is Pattern.PREFIXED else 0
+        pattern = (NamePattern.LITERAL, NamePattern.PREFIXED, NamePattern.ANY).index(self.pattern)
+        length = len(self.name or "") if self.pattern is NamePattern.PREFIXED else 0
         return (self.type is ResourceType.ANY, pattern, -length)
 
 
@@ -100,16 +100,16 @@ def resource_of(key: str | None) -> Resource | None:
     if key is None or not key.strip():
         return None
     if key == _ASTERISK:
-        return Resource(ResourceType.ANY, None, Pattern.ANY)
+        return Resource(ResourceType.ANY, None, NamePattern.ANY)
     kind, _, name = key.partition(":")
     found = member(ResourceType, kind)
     if found is None:
         return None
     if name == _ASTERISK:
-        return Resource(found, None, Pattern.ANY)
+        return Resource(found, None, NamePattern.ANY)
     if name.endswith(_ASTERISK):
-        return Resource(found, name.partition(_ASTERISK)[0], Pattern.PREFIXED)
-    return Resource(found, name, Pattern.LITERAL)
+        return Resource(found, name.partition(_ASTERISK)[0], NamePattern.PREFIXED)
+    return Resource(found, name, NamePattern.LITERAL)
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,9 @@ class Index:
             kind, name, pattern = entry.resource
             if kind is ResourceType.ANY:
                 every.setdefault(entry.resource.rank, []).append(entry)
-            elif pattern is Pattern.ANY:
+            elif pattern is NamePattern.ANY:
                 self._any.setdefault(kind, []).append(entry)
-            elif pattern is Pattern.LITERAL:
+            elif pattern is NamePattern.LITERAL:
                 self._literal.setdefault((kind, name), []).append(entry)
             else:
                 self._prefixed.setdefault((kind, name), []).append(entry)

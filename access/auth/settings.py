@@ -76,8 +76,8 @@ class AuthConfig(PeersConfig):
     """The user with which the server signs the requests that it sends to other servers, as
     `{"accessKey":"...","secretKey":"..."}`. It is created like that of initAuthenticationUser."""
     authorization_enabled: bool = setting(False)
-    """Whether a user that is not Super may only do what its policies allow. It needs
-    authenticationEnabled."""
+    """Whether a user that is not Super may only do what its policies allow, which needs
+    `authenticationEnabled=true` as well."""
     authorization_provider: str = setting("")
     """The class that looks at policies in the original; its DefaultAuthorizationProvider is the
     only one that may be named."""

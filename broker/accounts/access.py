@@ -24,7 +24,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.life import Life, Opening
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Life, Opening
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
@@ -32,6 +32,11 @@ from txrocketmq.remoting.frame.credentials import seal_of
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"
+
+
+def _life_of(name: str, table: UserTable | AclTable) -> Life:
+    """Changes are written at once; the beat writes those that could not be."""
+    return Life(name, table=table, beats=(Beat(SECOND_MS, table.saving.begin),))
 
 
 class Access:
@@ -116,8 +121,8 @@ class Access:
         if not self.is_served:
             return [Life("accounts", opens=lambda _: self._without_effect())]
         return [
-            self.users.life(),
-            self.acls.life(),
+            _life_of("users", self.users),
+            _life_of("policies", self.acls),
             Life("accounts", loads=self._migrate, opens=self._open),
         ]
 

@@ -19,7 +19,6 @@ from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.protocol.body.auth import AclInfo
 from txrocketmq.remoting.serialize.json import (
@@ -38,10 +37,6 @@ class UserTable(ConfigTable[dict[str, User]]):
         self._accounts = accounts
         self._encoded: EncodedTable[User] = EncodedTable(_encode_user)
         accounts.on_users.append(self._changed)
-
-    def life(self) -> Life:
-        """Changes are written at once; the beat writes those that could not be."""
-        return Life("users", table=self, beats=(Beat(SECOND_MS, self.saving.begin),))
 
     def decode(self, content: Mapping[str, Any]) -> dict[str, User]:
         """Reads the users by name."""
@@ -71,10 +66,6 @@ class AclTable(ConfigTable[dict[str, Acl]]):
         self._accounts = accounts
         self._encoded: EncodedTable[Acl] = EncodedTable(_encode_acl)
         accounts.on_acls.append(self._changed)
-
-    def life(self) -> Life:
-        """Changes are written at once; the beat writes those that could not be."""
-        return Life("policies", table=self, beats=(Beat(SECOND_MS, self.saving.begin),))
 
     def decode(self, content: Mapping[str, Any]) -> dict[str, Acl]:
         """Reads the policies by user."""

@@ -211,8 +211,8 @@ def test_what_is_remembered_is_about_the_same_body(scene: Scene) -> None:
 
 
 MOST_LINES = 40
-"""How many lines of Python a signed message may cost: some 2 us with 1 KiB of body, of which half
-are SHA-1."""
+"""How many lines of Python a signed message may cost: some 2 us with a body of 1 KiB, and half of
+that is SHA-1."""
 
 
 def test_what_a_message_costs_does_not_grow_with_accounts(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from txrocketmq.access.auth.policies import (
     Acl,
     Decision,
     Entry,
-    Pattern,
+    NamePattern,
     PolicyType,
     Resource,
     acl_of,
@@ -100,9 +100,9 @@ def plainly(entries: list[Entry], need: Need, host: str) -> Decision | None:
         if (a.type is ResourceType.ANY) != (b.type is ResourceType.ANY):
             return 1 if a.type is ResourceType.ANY else -1
         if a.pattern is not b.pattern:
-            order = [Pattern.LITERAL, Pattern.PREFIXED, Pattern.ANY]
+            order = [NamePattern.LITERAL, NamePattern.PREFIXED, NamePattern.ANY]
             return order.index(a.pattern) - order.index(b.pattern)
-        if a.pattern is Pattern.PREFIXED and len(a.name or "") != len(b.name or ""):
+        if a.pattern is NamePattern.PREFIXED and len(a.name or "") != len(b.name or ""):
             return len(b.name or "") - len(a.name or "")
         return other.decision - one.decision
 
@@ -164,15 +164,15 @@ def test_many_entries_are_not_looked_at_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("key", "resource"),
     [
-        ("*", Resource(ResourceType.ANY, None, Pattern.ANY)),
-        ("Topic:*", Resource(TOPIC, None, Pattern.ANY)),
-        ("tOPIC:abc*", Resource(TOPIC, "abc", Pattern.PREFIXED)),
-        ("Topic:a*b*", Resource(TOPIC, "a", Pattern.PREFIXED)),
-        ("Topic:abc", Resource(TOPIC, "abc", Pattern.LITERAL)),
-        ("Topic", Resource(TOPIC, "", Pattern.LITERAL)),
-        ("Topic:", Resource(TOPIC, "", Pattern.LITERAL)),
-        ("Topic:a:b", Resource(TOPIC, "a:b", Pattern.LITERAL)),
-        ("Any:x", Resource(ResourceType.ANY, "x", Pattern.LITERAL)),
+        ("*", Resource(ResourceType.ANY, None, NamePattern.ANY)),
+        ("Topic:*", Resource(TOPIC, None, NamePattern.ANY)),
+        ("tOPIC:abc*", Resource(TOPIC, "abc", NamePattern.PREFIXED)),
+        ("Topic:a*b*", Resource(TOPIC, "a", NamePattern.PREFIXED)),
+        ("Topic:abc", Resource(TOPIC, "abc", NamePattern.LITERAL)),
+        ("Topic", Resource(TOPIC, "", NamePattern.LITERAL)),
+        ("Topic:", Resource(TOPIC, "", NamePattern.LITERAL)),
+        ("Topic:a:b", Resource(TOPIC, "a:b", NamePattern.LITERAL)),
+        ("Any:x", Resource(ResourceType.ANY, "x", NamePattern.LITERAL)),
         ("Table:x", None),
         ("", None),
         (None, None),

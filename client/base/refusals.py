@@ -57,6 +57,16 @@ _NO_PERM: Final = (
     "the account has no permission for it: an administrator adds it to its topicPerms or groupPerms"
     " in plain_acl.yml"
 )
+_OF_ACCOUNTS: Final = {
+    "The user is existed": "change that account, or choose another name",
+    "The user is not exist": "check its spelling, or create the account first",
+    r"The subject( of .*)? is not exist\.": "check its spelling, or create the account first",
+    r"The acl is not exist\.": "the account has no such policy there",
+    "The super user can only be (create|update) by super user": (
+        "sign with an account of the type Super"
+    ),
+}
+"""What to do about the remarks of ACL 2 to those who change accounts."""
 _WHO: Final = "(?P<account>.*?)"
 _ACCESS: Final = (
     rf"User:{_WHO} has no permission to access (?P<resource>.*?) from (?P<address>[^ ]*), "
@@ -68,6 +78,7 @@ _ADVICE: Final = {
     rf"User:{_WHO} (?:is )?not found\.": _UNKNOWN,
     rf"User:{_WHO} is disabled\.": _DISABLED,
     r"check signature failed\.": _WRONG_KEY,
+    **_OF_ACCOUNTS,
 }
 """What to do about the remarks of ACL 2."""
 _ADVICE_1: Final = {
@@ -90,6 +101,8 @@ def refusal_of(code: int, remark: str | None) -> Refusal | None:
         return None
     if code == ResponseCode.NO_PERMISSION:
         why, known = remark, _ADVICE
+    elif code == ResponseCode.SYSTEM_ERROR and remark.startswith("The super user"):
+        why, known = remark, _OF_ACCOUNTS  # the original answers so when one is created
     elif code == ResponseCode.SYSTEM_ERROR and remark.startswith(ACL_1):
         why, known = _STACK.sub("", remark.removeprefix(ACL_1)), _ADVICE_1
     else:

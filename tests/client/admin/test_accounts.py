@@ -7,80 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.client.admin.fake_cluster import SLAVE, Cluster, refused
+from tests.client.admin.fake_cluster import SLAVE, refused
+from tests.client.admin.guarded_cluster import ALL, Guarded
 from tests.client.fakes import BROKER_A, BROKER_B, result_of
 from txrocketmq.client.admin.accounts import Account, Policy
 from txrocketmq.client.base.errors import AccountNotFound, AdminRefused, PartlyFailed
-from txrocketmq.remoting.call import Reply
-from txrocketmq.remoting.protocol.body.auth import AclInfo, UserInfo
+from txrocketmq.remoting.protocol.body.auth import UserInfo
 from txrocketmq.remoting.protocol.operations import auth
 from txrocketmq.remoting.serialize.json import decode_body, encode_body
 
 KEY = "secret"
-ALL = [BROKER_A, BROKER_B, SLAVE]
-
-
-class Guarded(Cluster):
-    """Brokers that keep accounts and policies as the original's do."""
-
-    def __init__(self, **clusters: list[str]) -> None:
-        super().__init__(**clusters)
-        self.users: dict[str, dict[str, UserInfo]] = {address: {} for address in ALL}
-        self.acls: dict[str, dict[str, AclInfo]] = {address: {} for address in ALL}
-        self.tells_passwords = True
-        for address in ALL:
-            for call, answer in (
-                (auth.AUTH_CREATE_USER, self._create),
-                (auth.AUTH_UPDATE_USER, self._update),
-                (auth.AUTH_DELETE_USER, self._delete),
-                (auth.AUTH_GET_USER, self._get),
-                (auth.AUTH_LIST_USER, self._list),
-                (auth.AUTH_CREATE_ACL, self._merge),
-                (auth.AUTH_DELETE_ACL, Reply()),
-                (auth.AUTH_GET_ACL, self._get_acl),
-                (auth.AUTH_LIST_ACL, self._list_acls),
-            ):
-                self.connections.on(address, call, answer)
-
-    def _create(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        if header.username in self.users[address]:
-            return refused(16, "The user is existed")
-        self.users[address][header.username] = UserInfo.decode(body)
-        return Reply()
-
-    def _update(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        old, new = self.users[address][header.username].to_json(), UserInfo.decode(body).to_json()
-        self.users[address][header.username] = UserInfo.from_json({**old, **new})
-        return Reply()
-
-    def _delete(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        self.users[address].pop(header.username, None)
-        return Reply()
-
-    def _told(self, its: UserInfo) -> dict[str, Any]:
-        hidden = {} if self.tells_passwords else {"password": None}
-        return {"userStatus": "enable", **its.to_json(), **hidden}
-
-    def _get(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        found = self.users[address].get(header.username)
-        return Reply(body=b"" if found is None else encode_body(self._told(found)))
-
-    def _list(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        users = self.users[address].values()
-        found = [self._told(each) for each in users if (header.filter or "") in str(each.username)]
-        return Reply(body=encode_body(found) if found else b"")
-
-    def _merge(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        self.acls[address][header.subject] = AclInfo.decode(body)
-        return Reply()
-
-    def _get_acl(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        found = self.acls[address].get(header.subject)
-        return Reply(body=b"" if found is None else found.encode())
-
-    def _list_acls(self, address: str, header: Any, body: bytes) -> Reply[Any]:
-        found = [each.to_json() for each in self.acls[address].values()]
-        return Reply(body=encode_body(found) if found else b"")
 
 
 def test_an_account_is_made_at_masters_and_slaves() -> None:
@@ -190,6 +126,11 @@ def test_actions_that_brokers_would_leave_out_in_silence(actions: list[str], why
     assert not cluster.asked(auth.AUTH_CREATE_ACL)
 
 
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(AdminRefused, match="no such policy there"):
+        result_of(Guarded().admin.delete_policies("a", broker="broker-a"))
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
@@ -200,6 +141,8 @@ def test_actions_that_brokers_would_leave_out_in_silence(actions: list[str], why
 )
 def test_policies_are_deleted(given: dict[str, Any], sent: tuple[Any, Any]) -> None:
     cluster = Guarded()
+    policy = Policy(account="a", resource="Topic:T", actions=["Sub"])
+    result_of(cluster.admin.set_policies([policy], broker="broker-a"))
     result_of(cluster.admin.delete_policies("a", broker="broker-a", **given))
     ((_, header),) = cluster.connections.questions(auth.AUTH_DELETE_ACL)
     assert (header.subject, header.policy_type, header.resource) == ("User:a", *sent)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from txrocketmq.cli.access.accounts import account_argument, ask_broker, ask_place, places
+from txrocketmq.cli.access.questions import Question
 from txrocketmq.cli.admin.admin_command import (
     administrate,
     confirm,
@@ -204,6 +205,58 @@ def remove(
         print(f"removed {what if resource else f'all policies of account {name}'}")
 
     administrate(servers, work)
+
+
+@command.command(
+    "test",
+    epilog="The exit code is 0 if it is allowed everywhere, and 1 if not. Nothing is sent in the name"
+    " of the account.",
+)
+@account_argument
+@click.argument("action", metavar="ACTION", type=click.Choice(ACTIONS[:-1], case_sensitive=False))
+@_resource
+@click.option(
+    "--from",
+    "address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    help="The IP address of the client (default: 127.0.0.1).",
+)
+@ask_place
+@ask_broker
+@servers_options
+@json_option
+def test(  # noqa: PT028 - no test, but a command
+    name: str,
+    action: str,
+    resource: str,
+    address: str,
+    servers: Servers,
+    as_json: bool,
+    **place: Any,
+) -> None:
+    """Say whether ACCOUNT may do ACTION with RESOURCE, and why."""
+    question = Question.of(name, action, resource, address)
+    refused: list[str] = []
+
+    async def work(admin: Admin) -> None:
+        accounts = await admin.accounts(name, **place)
+        policies = await admin.policies(name, **place)
+        rows = []
+        for broker, its in accounts.items():
+            account = next((each for each in its if each.name == name), None)
+            verdict = question.answer(account, policies[broker])
+            if not verdict.is_allowed:
+                refused.append(broker.name)
+            rows.append(
+                {"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why}
+            )
+        columns = {"broker": "BROKER", "allowed": "ALLOWED", "why": "WHY"}
+        show(rows, columns, as_json=as_json, folds=("why",))
+
+    administrate(servers, work)
+    if refused:
+        click.get_current_context().exit(1)
 
 
 def _decision(allow: str | None, deny: str | None) -> tuple[Sequence[str], bool]:

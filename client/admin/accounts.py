@@ -201,7 +201,7 @@ class Accounts:
         for account, its in _by_account(policies).items():
             header = auth.CreateAclRequestHeader(subject=_SUBJECT + account)
             doing = f"adding policies of account {account}"
-            body = _acl(account, its).encode()
+            body = acl_info(account, its).encode()
             await self._change(auth.AUTH_CREATE_ACL, header, body, doing, cluster, broker)
 
     async def delete_policies(
@@ -355,7 +355,8 @@ def _policies_of(its: AclInfo) -> list[Policy]:
     ]
 
 
-def _acl(account: str, policies: Sequence[Policy]) -> AclInfo:
+def acl_info(account: str, policies: Sequence[Policy]) -> AclInfo:
+    """Returns policies of an account as requests have them. Raises ValueError."""
     kinds: dict[str, list[PolicyEntryInfo]] = {}
     for each in policies:
         entry = PolicyEntryInfo(

@@ -50,9 +50,10 @@ class Audit:
         if more is None or others is None:
             return
         what = f"{refusal.action} on {refusal.resource}" if refusal.resource else ""
+        needed = f", which needs {_short(what)}" if what else ""
         self._tell_refusal(
-            f"refused {name} of {_quoted(refusal.user)} at {host}"
-            f"{', which needs ' + _short(what) if what else ''}: {refusal.reason}{and_more(more + others)}"
+            f"refused {name} of {_quoted(refusal.user)} at {host}{needed}:"
+            f" {refusal.reason}{and_more(more + others)}"
         )
 
     def change(self, user: str, host: str, what: str) -> None:

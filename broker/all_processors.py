@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
 from txrocketmq.broker.processors.admin.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin.admin_group import AdminGroupProcessor
 from txrocketmq.broker.processors.admin.admin_offset import AdminOffsetProcessor
@@ -95,6 +96,7 @@ def all_processors(
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
+        AdminAuthProcessor(parts.access, parts.walks),
     ]
 
 

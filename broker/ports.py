@@ -43,7 +43,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = Role(parts.store.config).guards()
+        self.guards: list[Guard] = [*parts.access.guards(), *Role(parts.store.config).guards()]
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

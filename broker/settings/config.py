@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.broker.settings.original_keys import BROKER_KEYS, BROKER_UNSERVED
 from txrocketmq.remoting.message.pop import ORDER_REVIVE_QUEUE
 from txrocketmq.remoting.message.topics import MAX_QUEUES
@@ -23,13 +24,12 @@ from txrocketmq.remoting.settings.config_file import (
     Unserved,
     setting,
 )
-from txrocketmq.remoting.settings.peers_config import PeersConfig
 
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
-class BrokerConfig(PeersConfig):
+class BrokerConfig(AuthConfig):
     """The settings of a broker. Times are in milliseconds unless the name says otherwise.
 
     All parts of a broker hold the same instance; see config_file.Configuration for how it changes.

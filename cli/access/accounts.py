@@ -11,8 +11,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from txrocketmq.access.acl.errors import AclError
 from txrocketmq.cli import names
 from txrocketmq.cli.access.passwords import given_password, password_options
+from txrocketmq.cli.access.plain_file import imported
 from txrocketmq.cli.admin.admin_command import (
     administrate,
     broker_option,
@@ -24,7 +26,7 @@ from txrocketmq.cli.admin.admin_command import (
     show_values,
     yes_option,
 )
-from txrocketmq.cli.command_line import Servers, group, run, servers_options
+from txrocketmq.cli.command_line import PATH, Servers, group, run, servers_options
 from txrocketmq.client.admin.accounts import Account
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.results import BrokerInfo
@@ -204,9 +206,46 @@ def copy(copied: Sequence[str], source: str, target: str, servers: Servers) -> N
         for name, count in (
             await admin.copy_accounts(copied, source=source, target=target)
         ).items():
-            print(f"copied account {name} with {count} {'policy' if count == 1 else 'policies'}")
+            print(f"copied account {name} with {_count(count)}")
 
     administrate(servers, work)
+
+
+@command.command("import", epilog="Accounts that a broker has already are left as they are there.")
+@click.argument("file", metavar="FILE", type=PATH)
+@place_options
+@servers_options
+def import_accounts(file: str, servers: Servers, **place: Any) -> None:
+    """Import the accounts of FILE, a plain_acl.yml of RocketMQ 4, as accounts with policies."""
+    try:
+        accounts, warnings = imported(file)
+    except AclError as error:
+        raise click.ClickException(str(error)) from None
+
+    async def work(admin: Admin) -> None:
+        found = await admin.accounts(**place)
+        for warning in warnings:
+            print(f"warning: {warning}")
+        for account, policies, its in accounts:
+            lacking = [
+                broker
+                for broker, known in found.items()
+                if account.name not in [each.name for each in known]
+            ]
+            for broker in lacking:
+                await admin.put_account(account, policies, exists=False, broker=broker.address)
+            if not lacking:
+                print(f"account {account.name} exists already")
+                continue
+            print(f"imported account {account.name} with {_count(len(policies))}")
+            for warning in its:
+                print(f"warning: {warning}")
+
+    administrate(servers, work)
+
+
+def _count(policies: int) -> str:
+    return f"{policies} {'policy' if policies == 1 else 'policies'}"
 
 
 def places(found: Mapping[BrokerInfo, Sequence[K]]) -> list[tuple[K, str]]:

@@ -52,7 +52,9 @@ _addresses: Final = click.option(
 
 @command.command("list")
 @click.argument("account", metavar="[ACCOUNT]", required=False)
-@click.option("--resource", metavar="PART", default="", help="Only for resources that contain this text.")
+@click.option(
+    "--resource", metavar="PART", default="", help="Only for resources that contain this text."
+)
 @ask_place
 @ask_broker
 @servers_options
@@ -209,8 +211,7 @@ def remove(
 
 @command.command(
     "test",
-    epilog="The exit code is 0 if it is allowed everywhere, and 1 if not. Nothing is sent in the name"
-    " of the account.",
+    epilog="The exit code is 0 if all brokers allow it, and 1 if not.",
 )
 @account_argument
 @click.argument("action", metavar="ACTION", type=click.Choice(ACTIONS[:-1], case_sensitive=False))
@@ -226,7 +227,7 @@ def remove(
 @ask_broker
 @servers_options
 @json_option
-def test(  # noqa: PT028 - no test, but a command
+def test(
     name: str,
     action: str,
     resource: str,
@@ -248,9 +249,7 @@ def test(  # noqa: PT028 - no test, but a command
             verdict = question.answer(account, policies[broker])
             if not verdict.is_allowed:
                 refused.append(broker.name)
-            rows.append(
-                {"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why}
-            )
+            rows.append({"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why})
         columns = {"broker": "BROKER", "allowed": "ALLOWED", "why": "WHY"}
         show(rows, columns, as_json=as_json, folds=("why",))
 

@@ -58,23 +58,25 @@ class Question:
     def answer(self, account: Account | None, policies: Sequence[Policy]) -> Verdict:
         """Returns whether it is allowed, as a broker with these policies decides."""
         if account is None:
-            return Verdict(False, "the broker has no such account")
+            return _no("the broker has no such account")
         if not account.is_enabled:
-            return Verdict(False, "the account is disabled")
+            return _no("the account is disabled")
         if account.is_super:
-            return Verdict(True, "the account is of the type Super, and may do everything")
+            return _yes("the account is of the type Super, and may do everything")
         its = [each for each in policies if each.account == self.account]
         if not its:
-            return Verdict(False, "the account has no policies")
+            return _no("the account has no policies")
         try:
             acl = acl_of(self.account, acl_info(self.account, its))
-        except (ResponseError, ValueError) as error:
-            return Verdict(False, f"its policies cannot be read: {error}")
+        except ValueError as error:
+            return _no(f"its policies cannot be read: {error}")
+        except ResponseError as error:
+            return _no(f"its policies cannot be read: {error.remark}")
         found = self._deciding(acl)
         if found is None:
-            return Verdict(False, "no policy of the account matches")
+            return _no("no policy of the account matches")
         entry, kind = found
-        return Verdict(entry.decision is Decision.ALLOW, _told(entry, kind))
+        return Verdict(is_allowed=entry.decision is Decision.ALLOW, why=_told(entry, kind))
 
     def _deciding(self, acl: Acl) -> tuple[Entry, PolicyType] | None:
         """Returns the policy that decides: the most special one that matches, or one that denies.
@@ -83,9 +85,7 @@ class Question:
         """
         for kind in PolicyType:
             matching = [
-                each
-                for each in acl.policies.get(kind, ())
-                if each.matches(self.need, self.address)
+                each for each in acl.policies.get(kind, ()) if each.matches(self.need, self.address)
             ]
             if matching:
                 return min(matching, key=lambda each: (each.resource.rank, -each.decision)), kind
@@ -94,6 +94,14 @@ class Question:
 
 _ANY = Pattern.ANY
 _ASKED = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER})
+
+
+def _yes(why: str) -> Verdict:
+    return Verdict(is_allowed=True, why=why)
+
+
+def _no(why: str) -> Verdict:
+    return Verdict(is_allowed=False, why=why)
 
 
 def _told(entry: Entry, kind: PolicyType) -> str:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.cli.administered import Administered
 from tests.client.admin.guarded_cluster import Guarded
 from tests.client.fakes import BROKER_A, BROKER_B
+from txrocketmq.cli.access import accounts
 from txrocketmq.cli.access.policies import main
 from txrocketmq.remoting.protocol.body.auth import AclInfo
 
@@ -81,3 +83,18 @@ def test_a_removal_asks_first(administered: Administered, guarded: Guarded) -> N
     assert administered.run(main, "remove", "a", "-b", "broker-a") == 1
     assert "Remove all policies of account a?" in administered.err
     assert "User:a" in guarded.acls[BROKER_A]
+
+
+def test_a_test_says_why_at_each_broker(
+    administered: Administered, guarded: Guarded, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("12345678\n")
+    administered.run(accounts.main, "add", "alice", "--password-file", str(key))
+    administered.run(main, "add", "alice", "Topic:T", "--allow", "Pub", "-b", "broker-a")
+    words = ["test", "alice", "pub", "Topic:T"]
+    assert administered.run(main, *words, "-b", "broker-a") == 0
+    assert administered.lines[1] == "broker-a yes the policy for Topic:T allows Pub".split()
+    assert administered.run(main, *words) == 1
+    assert administered.lines[2] == "broker-b no the account has no policies".split()
+    assert administered.run(main, "test", "alice", "Read", "Topic:T") == 2

@@ -13,6 +13,7 @@ from txrocketmq.access.acl.errors import AclError
 from txrocketmq.cli.access import accounts
 from txrocketmq.cli.access.plain_file import imported
 
+KEY = "abcdefgh"
 FILE = """\
 globalWhiteRemoteAddresses:
 - 10.10.103.*
@@ -21,7 +22,7 @@ accounts:
   secretKey: 12345678
   whiteRemoteAddress: 192.168.1.*
   admin: true
-- accessKey: reader
+- accessKey: reader4
   secretKey: abcdefgh
   defaultTopicPerm: DENY
   defaultGroupPerm: SUB
@@ -75,10 +76,10 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
 def test_the_command(administered: Administered, path: str) -> None:
     administered.cluster = cluster = Guarded()
     assert administered.run(accounts.main, "import", path) == 0
-    assert "imported account reader with 7 policies\n" in administered.out
-    assert all(cluster.users[each]["reader"].password == "abcdefgh" for each in ALL)
-    assert "abcdefgh" not in administered.out
+    assert "imported account reader4 with 7 policies\n" in administered.out
+    assert all(cluster.users[each]["reader4"].password == KEY for each in ALL)
+    assert KEY not in administered.out
     assert administered.run(accounts.main, "import", path) == 0
-    assert "account reader exists already\n" in administered.out
+    assert "account reader4 exists already\n" in administered.out
     assert administered.run(accounts.main, "import", "/none.yml") == 1
     assert "/none.yml" in administered.err

@@ -6,7 +6,6 @@ Other users of the machine see the arguments of a process, and shells keep them.
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -14,9 +13,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from txrocketmq.cli.command_line import PATH, first_line
+from txrocketmq.cli.servers.first_account import new_secret
 
 F = TypeVar("F", bound=Callable[..., Any])
-_BYTES: Final = 24
 STDIN: Final = "-"
 
 
@@ -35,11 +34,6 @@ def password_options(function: F) -> F:
     return file(generate(function))
 
 
-def generated() -> str:
-    """Returns a new password: 32 letters, digits, hyphens and underscores."""
-    return secrets.token_urlsafe(_BYTES)
-
-
 def given_password(password_file: str | None, *, generate: bool) -> str:
     """Returns the password; without an option, it is asked for, or read from standard input.
 
@@ -48,7 +42,7 @@ def given_password(password_file: str | None, *, generate: bool) -> str:
     if generate and password_file:
         raise click.UsageError("give --password-file or --generate, not both")
     if generate:
-        return generated()
+        return new_secret()
     if password_file is None and sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     return first_line(password_file or STDIN)

@@ -25,6 +25,7 @@ from twisted.internet.error import CannotListenError
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.cli.servers.first_account import FirstAccount, check_open
 from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
@@ -246,6 +247,15 @@ def make_parser() -> argparse.ArgumentParser:
         " one that other machines see.",
     )  # fmt: skip
     parser.add_argument(
+        "--account", metavar="NAME",
+        help="Clients need an account: NAME is made with the right to do everything, and its secret"
+        " is printed once.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--open", action="store_true",
+        help="Allow a --host that other machines reach although nobody needs an account.",
+    )  # fmt: skip
+    parser.add_argument(
         "-c",
         "--config",
         metavar="FILE",
@@ -266,7 +276,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def options_of(arguments: argparse.Namespace) -> Options:
+def options_of(arguments: argparse.Namespace, account: FirstAccount | None = None) -> Options:
     """Returns what the options and the file ask for. Raises ConfigError."""
     settings = {"storePathRootDir": default_store()}
     if arguments.config is not None:
@@ -276,6 +286,8 @@ def options_of(arguments: argparse.Namespace) -> Options:
         settings["storePathRootDir"] = arguments.store
     if arguments.broker_port is not None:
         settings["listenPort"] = str(arguments.broker_port)
+    if account is not None:
+        settings |= account.settings()
     return Options(arguments.namesrv_port, arguments.host, settings, os.environ)
 
 
@@ -287,9 +299,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = parse_arguments(arguments)
     where = ""
     try:
-        options = options_of(flags)
+        account = FirstAccount(flags.account) if flags.account is not None else None
+        options = options_of(flags, account)
         where = f"{flags.config}: " if flags.config is not None else ""
         service = Standalone(options)
+        where = ""
+        check_open(flags.host, service.config, is_open=flags.open)
     except ConfigError as error:
         print(f"{PROG}: {where}{error}", file=sys.stderr)
         return 1
@@ -300,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if ignored:
         print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
-    service.ready.addCallback(lambda _: _welcome(service))
+    service.ready.addCallback(lambda _: _welcome(service, account))
     return run_service(
         PROG,
         service,
@@ -310,9 +325,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def _welcome(service: Standalone) -> None:
+def _welcome(service: Standalone, account: FirstAccount | None) -> None:
     assert service.broker is not None
     assert service.name_server is not None
+    if account is not None:
+        print(account.told(service.broker.parts.access.accounts.users.get(account.name)), end="")
     print(
         welcome(
             # Whoever is told of a machine for the broker finds the name server there, too.

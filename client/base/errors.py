@@ -181,16 +181,18 @@ class MQBrokerError(MQClientError):
         return refusal_of(self.code, self.remark)
 
     def __str__(self) -> str:
-        told = self._told()
-        if self.about:
+        told, refusal = self._told(), self.refusal
+        if (
+            self.about and refusal is None
+        ):  # which names what counts, and is the same for all queues
             told += f" ({self.about})"
-        refusal = self.refusal
         advice = _ADVICE.get(self.code) if refusal is None else refusal.advice
         return f"{told}; {advice}" if advice else told
 
     def _told(self) -> str:
         refusal = self.refusal
-        remark = (self.remark if refusal is None else refusal.why) or "no reason given"
+        remark = self.remark if refusal is None else refusal.why.removesuffix(".")
+        remark = remark or "no reason given"
         return f"{self.address} answered {self.code_name} ({self.code}): {remark}"
 
 

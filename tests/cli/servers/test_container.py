@@ -40,7 +40,7 @@ def test_standalone_is_for_clients_of_the_machine_that_it_runs_on(tmp_path: Path
         "brokerIP1": "127.0.0.1",
         "storePathRootDir": f"{tmp_path}/store",
     }
-    assert prepared("standalone", [], {}, tmp_path)[:2] == ["--host", "0.0.0.0"]
+    assert prepared("standalone", [], {}, tmp_path)[:3] == ["--host", "0.0.0.0", "--open"]
 
 
 def test_a_broker_finds_its_address_by_itself(tmp_path: Path) -> None:

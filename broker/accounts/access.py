@@ -16,6 +16,7 @@ from txrocketmq.access.acl.table import PlainAccounts
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
+from txrocketmq.access.auth.migration import migrated
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
@@ -50,6 +51,8 @@ class Access:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
+        self._warnings: list[str] = []
+        """What the start has found."""
         self.audit = Audit(notices.access_refused, notices.account_changed, steady_ms)
         self._users_file = JsonFile(folder / USERS_FILE, is_private=True)
         self._acls_file = JsonFile(folder / ACLS_FILE, is_private=True)
@@ -115,14 +118,36 @@ class Access:
         return [
             self.users.life(),
             self.acls.life(),
-            Life("accounts", opens=self._open),
+            Life("accounts", loads=self._migrate, opens=self._open),
         ]
 
     # ------------------------------------------------------------------------------ the start
 
+    def _migrate(self) -> None:
+        """Takes over the accounts of RocketMQ 4 that are no users yet. Raises AclError."""
+        config = self._config
+        if not config.migrate_auth_from_v1_enabled:
+            return
+        files = AclHome(config.rocketmq_home, config.acl_plain_file).read()
+        addresses = [key for key, account in files.accounts.items() if account.has_white]
+        if not files.white.is_empty:
+            addresses.insert(0, "everybody")
+        if addresses:
+            self._warnings.append(
+                "migrateAuthFromV1Enabled: addresses from which no signature was needed are not"
+                f" taken over, those for {', '.join(addresses[:10])}: write sourceIps into policies"
+            )
+        self._warnings += files.warnings
+        for account in files.accounts.values():
+            user, acl = migrated(account.config)
+            if self.accounts.ensure(user):
+                if acl is not None:
+                    self.accounts.add_acl(acl)
+                notices.account_changed(f"took over the account {user.name} of RocketMQ 4")
+
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
-        config, warnings = self._config, []
+        config, warnings = self._config, self._warnings
         credentials = config.credentials()
         inner = credentials and User(*credentials[:2], UserType.SUPER)
         for key, user in (
@@ -134,7 +159,7 @@ class Access:
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)
-                self.audit.change("", "the start", f"created the Super user {user.name} of {key}")
+                notices.account_changed(f"created the Super user {user.name} of {key}")
             elif known.password != user.password:
                 warnings.append(
                     f"{key} has another password than the user {user.name}, which keeps its own:"

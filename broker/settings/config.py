@@ -261,9 +261,11 @@ class BrokerConfig(AuthConfig):
                 "aclEnable and authenticationEnabled are two kinds of access control, of RocketMQ 4"
                 " and of 5: take one of them out"
             )
-        if self.acl_enable and not self.rocketmq_home.strip():
+        key = "aclEnable" if self.acl_enable else "migrateAuthFromV1Enabled"
+        needs_home = self.acl_enable or self.migrate_auth_from_v1_enabled
+        if needs_home and not self.rocketmq_home.strip():
             raise ConfigError(
-                "aclEnable=true needs rocketmqHome, the folder whose conf/plain_acl.yml and"
+                f"{key}=true needs rocketmqHome, the folder whose conf/plain_acl.yml and"
                 " conf/acl have the accounts: set it, or ROCKETMQ_HOME in the environment"
             )
         if self.default_message_request_mode not in ("PULL", "POP"):

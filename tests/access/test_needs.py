@@ -53,7 +53,7 @@ TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLU
 PUB, SUB, GET, CREATE, UPDATE = Action.PUB, Action.SUB, Action.GET, Action.CREATE, Action.UPDATE
 
 
-def of(code: int, body: bytes = b"", **fields: str) -> tuple[Need, ...]:
+def of(code: int, body: bytes = b"", /, **fields: str) -> tuple[Need, ...]:
     return NEEDS[code].of(fields, body, "C")
 
 

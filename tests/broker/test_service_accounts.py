@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
+from zope.interface import implementer
 
 from tests.broker.test_service import Client, Scene
 from tests.broker.test_service_guards import BEAT, REQUESTS, send_fields
@@ -107,6 +108,7 @@ def logged() -> Iterator[io.StringIO]:
     """Everything that is logged, with tracebacks."""
     text = io.StringIO()
 
+    @implementer(ILogObserver)
     def observe(event: LogEvent) -> None:
         text.write((formatEvent(event) or "") + "\n")
         if "log_failure" in event:
@@ -317,6 +319,10 @@ def test_a_signature_of_another_user_is_none(scene: Scene, alice: Account) -> No
     assert (answer.code, answer.remark) == (NO_PERMISSION, "check signature failed.")
 
 
+def failing(command: RemotingCommand) -> None:
+    raise ValueError(command)
+
+
 def test_secrets_are_nowhere(scene: Scene, alice: Account, logged: io.StringIO) -> None:
     root = Account(Client(scene))
     said = [root.ask(26).body, root.ask(3010).body, root.ask(3004, {"username": "zoe"}).body]
@@ -328,7 +334,7 @@ def test_secrets_are_nowhere(scene: Scene, alice: Account, logged: io.StringIO) 
     said.append((alice.ask(3001, *user("eve")).remark or "").encode())
     said.append(repr(scene.broker.parts.access.accounts.users.all()).encode())
     try:
-        raise ValueError(root.signed(3001, *user("zoe")))
+        failing(root.signed(3001, *user("zoe")))
     except ValueError:
         said.append(traceback.format_exc().encode())
     signature = (root.signed(26).ext_fields or {})["Signature"]

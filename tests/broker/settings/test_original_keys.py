@@ -122,7 +122,10 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
     admin = AdminConfigProcessor(
         parts.config, parts.configuration, parts.topics, parts.store, parts.walks, 0
     )
-    for text in (b"aclEnable=true\n", b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n"):
+    for text in (
+        b"enableControllerMode=true\n",
+        b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n",
+    ):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))
     assert parts.config.long_polling_enable is True
@@ -142,7 +145,7 @@ def test_what_is_declared_exists(cls: type) -> None:
         ("authorizationEnabled=true", "authorizationEnabled needs authenticationEnabled=true"),
         ("authenticationProvider=org.example.Provider", "authenticationProvider can only be"),
         ("initAuthenticationUser=root:hunter2", "initAuthenticationUser is no JSON object"),
-        ("aclEnable=true", "access control of RocketMQ 4 is not served"),
+        ("aclEnable=true", "aclEnable=true needs rocketmqHome"),
     ],
 )
 def test_settings_of_accounts_are_not_taken_in_silence(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -183,7 +184,8 @@ def test_policies(admin: Admin) -> None:
 
 def test_what_is_wrong_about_policies(admin: Admin) -> None:
     policies = {"policies": [{"entries": [RULE]}]}
-    for body in (None, {}, {"policies": []}):
+    bodies: list[Any] = [None, {}, {"policies": []}]
+    for body in bodies:
         with refused(WRONG, "AuthorizationException: The body of acl is null"):
             admin.add("User:alice", body)
     with refused(WRONG, "An system error occurred, please try again later."):
@@ -225,7 +227,7 @@ def test_changes_are_on_disk_when_they_are_answered(admin: Admin) -> None:
 
 def test_without_accounts_all_of_it_is_refused(parts: Parts) -> None:
     admin = Admin(parts)
-    for ask in (
+    asks: tuple[Callable[[], object], ...] = (
         lambda: admin.create("a", {"password": "p"}),
         lambda: admin.update("a", {"password": "p"}),
         lambda: admin.delete("a"),
@@ -235,7 +237,8 @@ def test_without_accounts_all_of_it_is_refused(parts: Parts) -> None:
         lambda: admin.drop("User:a"),
         lambda: admin.acl("User:a"),
         admin.acls,
-    ):
+    )
+    for ask in asks:
         with refused(WRONG, "this broker has no accounts"):
             ask()
 

@@ -24,6 +24,12 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0].strip("[]").partition("%")[0]
 
 
+class AccessRefused(ResponseError):
+    """A request that the authority refuses; the audit has told of it."""
+
+    is_told = True
+
+
 class AccessGuard:
     """A guard for the dispatcher: raises ResponseError for what the authority refuses."""
 
@@ -45,4 +51,4 @@ class AccessGuard:
         refusal = self._refusal(command, host)
         if refusal is not None:
             self._audit.refusal(command.code, host, refusal)
-            raise ResponseError(self._authority.code, refusal.remark)
+            raise AccessRefused(self._authority.code, refusal.remark)

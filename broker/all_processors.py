@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.processors.admin.admin_acl import AdminAclProcessor
 from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
 from txrocketmq.broker.processors.admin.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin.admin_group import AdminGroupProcessor
@@ -97,6 +98,9 @@ def all_processors(
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
         AdminAuthProcessor(parts.access, parts.walks),
+        AdminAclProcessor(
+            parts.config, parts.access, parts.known_as.address, parts.write_in_thread
+        ),
     ]
 
 

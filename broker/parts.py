@@ -131,7 +131,7 @@ class Parts:
         config = self.config = self.configuration.get(BrokerConfig)
         store_config = self.configuration.get(StoreConfig)
         folder = Path(store_config.store_path_root_dir) / "config"
-        self.access = Access(config, folder, steady_clock)
+        self.access = Access(config, folder, steady_clock, clock, self.write_in_thread)
         self.files += self.access.files()
 
         def file(name: str) -> JsonFile:

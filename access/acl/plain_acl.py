@@ -133,8 +133,8 @@ class PlainAcl:
     def _decision(
         self, account: Account, command: RemotingCommand, needs: PlainNeeds
     ) -> Refusal | None:
-        if needs.is_admin and not account.is_admin:
-            return _need_admin(account, command.code)
+        if needs.is_admin:
+            return None if account.is_admin else _need_admin(account, command.code)
         if account.may_all:
             return None
         try:

@@ -84,12 +84,14 @@ class PlainNeeds:
 
     def _permission(self, actions: tuple[Action, ...]) -> int:
         """The permission that one of these actions needs; 0 for none."""
+        is_reading = Action.GET in actions or Action.LIST in actions
+        if Action.SUB in actions and self._always_sub:
+            return SUB
+        if is_reading:
+            return 0
         if Action.PUB in actions:
             return PUB
-        is_reading = Action.GET in actions or Action.LIST in actions
-        if Action.SUB in actions and (self._always_sub or not is_reading):
-            return SUB
-        return SUB if Action.UPDATE in actions and not is_reading else 0
+        return SUB if Action.SUB in actions or Action.UPDATE in actions else 0
 
 
 PLAIN_NEEDS: Final[Mapping[int, PlainNeeds]] = {

@@ -13,6 +13,7 @@ Counterpart of DefaultAuthenticationHandler, UserAuthorizationHandler and AclAut
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -33,8 +34,15 @@ _LONGEST_KEY: Final = 1_024
 """Decisions about names that are longer together, in characters, are not remembered."""
 _UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 _KNOWN_CODES: Final = frozenset(RequestCode)
-_LOOKED_AT: Final = {code: (needs.fields, needs.reads_body) for code, needs in NEEDS.items()}
+_LOOKED_AT: Final = {int(code): (needs.fields, needs.reads_body) for code, needs in NEEDS.items()}
 _NEW: Final = Refusal("", "")
+_NO_FIELDS: Final[Mapping[str, str]] = {}
+_NOTHING: Final[tuple[tuple[str, ...], bool]] = ((), False)
+# Members of enums are plain numbers here, since these are looked at for each message.
+_QUERY: Final = int(RequestCode.QUERY_MESSAGE)
+_SIGNS_LESS: Final = int(MQVersion.V4_9_3)
+_Known = tuple[User, Callable[[Mapping[str, str], bytes, str | None], bool], bool]
+"""A user, what checks its signatures, and whether it may do everything."""
 
 WITHOUT_ACCOUNT: Final = "no account is named"
 UNKNOWN_USER: Final = "there is no such user"
@@ -57,40 +65,47 @@ class UserAuthority:
         self._unauthorized = config.open_codes(authorization=True)
         unsigned = config.open_codes(authorization=False)
         self._unsigned = unsigned & self._unauthorized if self._authorizes else unsigned
-        self._users: dict[str, User] = {}
+        self._known: dict[str, _Known] = {}
+        """Those users who have asked, as long as no user changes."""
         self._decisions: dict[tuple[object, ...], Refusal | None] = {}
-        accounts.on_users.append(self._users_changed)
+        accounts.on_users += [self._known.clear, self._decisions.clear]
         accounts.on_acls.append(self._decisions.clear)
-        self._users_changed()
-
-    def _users_changed(self) -> None:
-        self._users = self._accounts.users.all()
-        self._decisions.clear()
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         """Returns why this request from this address is refused, or None if it is allowed."""
         code = command.code
         if code in self._unsigned:
             return None
-        fields = command.ext_fields or {}
-        name = fields.get(ACCESS_KEY)
-        user = self._users.get(name) if name else None
-        if user is None or user.status is UserStatus.DISABLE:
-            return _no_user(name, user)
-        signature = fields.get(SIGNATURE)
-        if code == RequestCode.QUERY_MESSAGE and command.version <= MQVersion.V4_9_3:
+        fields = command.ext_fields or _NO_FIELDS
+        name = fields.get(ACCESS_KEY) or ""
+        known = self._known.get(name)
+        if known is None:
+            found = self._look_up(name)
+            if isinstance(found, Refusal):
+                return found
+            known = found
+        user, accepts, may_all = known
+        if code == _QUERY and command.version <= _SIGNS_LESS:
             # These clients do not sign this field, and later ones do.
             fields = {key: text for key, text in fields.items() if key != _UNIQUE_KEY_QUERY}
-        if signature is None or not user.signer.accepts(fields, command.body, signature):
-            return Refusal("check signature failed.", WRONG_SIGNATURE, user.name)
-        if not self._authorizes or user.is_super or code in self._unauthorized:
+        if not accepts(fields, command.body, fields.get(SIGNATURE)):
+            return Refusal("check signature failed.", WRONG_SIGNATURE, name)
+        if may_all or code in self._unauthorized:
             return None
-        names, reads_body = _LOOKED_AT.get(code, ((), False))
-        key: tuple[object, ...] = (user.name, code, host, *map(fields.get, names))
+        names, reads_body = _LOOKED_AT.get(code, _NOTHING)
+        key: tuple[object, ...] = (name, code, host, *map(fields.get, names))
         if reads_body:
             key = (*key, sha256(command.body).digest())
-        known = self._decisions.get(key, _NEW)
-        return self._decide(user, command, host, key) if known is _NEW else known
+        refusal = self._decisions.get(key, _NEW)
+        return self._decide(user, command, host, key) if refusal is _NEW else refusal
+
+    def _look_up(self, name: str) -> _Known | Refusal:
+        user = self._accounts.users.get(name) if name else None
+        if user is None or user.status is UserStatus.DISABLE:
+            return _no_user(name, user)
+        known = user, user.signer.accepts, user.is_super or not self._authorizes
+        self._known[name] = known
+        return known
 
     def _decide(
         self, user: User, command: RemotingCommand, host: str, key: tuple[object, ...]
@@ -130,7 +145,7 @@ class UserAuthority:
         return None
 
 
-def _no_user(name: str | None, user: User | None) -> Refusal:
+def _no_user(name: str, user: User | None) -> Refusal:
     if not name:
         return Refusal("username cannot be null.", WITHOUT_ACCOUNT)
     if user is None:

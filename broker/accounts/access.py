@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from txrocketmq.access.acl.files import AclHome
+from txrocketmq.access.acl.table import PlainAccounts
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
+from txrocketmq.access.auth.migration import migrated
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import Life, Opening
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -33,15 +37,30 @@ ACLS_FILE: Final = "acls.json"
 class Access:
     """The accounts of a broker with these settings; `folder` is its `config/`."""
 
-    def __init__(self, config: BrokerConfig, folder: Path, steady_ms: Callable[[], int]) -> None:
+    plain: PlainAccounts | None = None
+    """The accounts of ACL 1, with aclEnable."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        folder: Path,
+        steady_ms: Callable[[], int],
+        now_ms: Callable[[], int] = lambda: 0,
+        in_thread: InThread = at_once,
+    ) -> None:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
+        self._warnings: list[str] = []
+        """What the start has found."""
         self.audit = Audit(notices.access_refused, notices.account_changed, steady_ms)
         self._users_file = JsonFile(folder / USERS_FILE, is_private=True)
         self._acls_file = JsonFile(folder / ACLS_FILE, is_private=True)
         self.users = UserTable(self._users_file, self.accounts)
         self.acls = AclTable(self._acls_file, self.accounts)
+        if config.acl_enable:
+            home = AclHome(config.rocketmq_home, config.acl_plain_file)
+            self.plain = PlainAccounts(home, in_thread, now_ms, notices.account_changed)
 
     @property
     def is_served(self) -> bool:
@@ -60,6 +79,8 @@ class Access:
     def guards(self) -> list[Guard]:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
         config = self._config
+        if self.plain is not None:
+            return [AccessGuard(self.plain.acl, self.audit)]
         if not config.authentication_enabled:
             return []
         authority = UserAuthority(self.accounts, config, config.broker_cluster_name)
@@ -90,19 +111,43 @@ class Access:
 
     def lives(self) -> list[Life]:
         """Users come before their policies, of which only those of users are kept."""
+        if self.plain is not None:
+            return [self.plain.life()]
         if not self.is_served:
             return [Life("accounts", opens=lambda _: self._without_effect())]
         return [
             self.users.life(),
             self.acls.life(),
-            Life("accounts", opens=self._open),
+            Life("accounts", loads=self._migrate, opens=self._open),
         ]
 
     # ------------------------------------------------------------------------------ the start
 
+    def _migrate(self) -> None:
+        """Takes over the accounts of RocketMQ 4 that are no users yet. Raises AclError."""
+        config = self._config
+        if not config.migrate_auth_from_v1_enabled:
+            return
+        files = AclHome(config.rocketmq_home, config.acl_plain_file).read()
+        addresses = [key for key, account in files.accounts.items() if account.has_white]
+        if not files.white.is_empty:
+            addresses.insert(0, "everybody")
+        if addresses:
+            self._warnings.append(
+                "migrateAuthFromV1Enabled: addresses from which no signature was needed are not"
+                f" taken over, those for {', '.join(addresses[:10])}: write sourceIps into policies"
+            )
+        self._warnings += files.warnings
+        for account in files.accounts.values():
+            user, acl = migrated(account.config)
+            if self.accounts.ensure(user):
+                if acl is not None:
+                    self.accounts.add_acl(acl)
+                notices.account_changed(f"took over the account {user.name} of RocketMQ 4")
+
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
-        config, warnings = self._config, []
+        config, warnings = self._config, self._warnings
         credentials = config.credentials()
         inner = credentials and User(*credentials[:2], UserType.SUPER)
         for key, user in (
@@ -114,7 +159,7 @@ class Access:
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)
-                self.audit.change("", "the start", f"created the Super user {user.name} of {key}")
+                notices.account_changed(f"created the Super user {user.name} of {key}")
             elif known.password != user.password:
                 warnings.append(
                     f"{key} has another password than the user {user.name}, which keeps its own:"

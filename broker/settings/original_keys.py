@@ -28,7 +28,7 @@ BROKER_KEYS: Final = original_keys(
     """
     accountStatsEnable=true accountStatsPrintZeroValues=true ackMessageThreadPoolNums=16
     ackThreadPoolQueueCapacity=100000 aclCacheExpiredSecond=600 aclCacheMaxNum=1000
-    aclCacheRefreshSecond=60 aclEnable=false adminBrokerThreadPoolNums=16
+    aclCacheRefreshSecond=60 adminBrokerThreadPoolNums=16
     adminBrokerThreadPoolQueueCapacity=10000
     appendAckAsync=false appendCkAsync=false asyncSendEnable=true authConfigPath
     autoDeleteUnusedStats=true
@@ -108,7 +108,6 @@ BROKER_KEYS: Final = original_keys(
 
 _TRUE: Final = ("true",)
 BROKER_UNSERVED: Final = (
-    Unserved("aclEnable", _TRUE, "access control of RocketMQ 4", "false"),
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),

@@ -67,9 +67,15 @@ class Signer:
         names = tuple(fields)
         pick = _picks.get(names) or _pick_of(names)
         # One value is a text, several are a tuple of texts; joined, both are the same.
+        text = "".join(pick(fields))
+        try:
+            values = text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair; Java writes a question mark
+            values = text.encode("utf-8", "replace")
         inner = self._inner.copy()
-        inner.update("".join(pick(fields)).encode("utf-8", "replace"))
-        inner.update(body)
+        inner.update(values)
+        if body:
+            inner.update(body)
         outer = self._outer.copy()
         outer.update(inner.digest())
         return b2a_base64(outer.digest(), newline=False)
@@ -78,7 +84,8 @@ class Signer:
         """Returns the signature of a request in Base64; one among its fields does not count."""
         return self._signature(fields, body).decode("ascii")
 
-    def accepts(self, fields: Mapping[str, str], body: bytes, signature: str) -> bool:
+    def accepts(self, fields: Mapping[str, str], body: bytes, signature: str | None) -> bool:
         """Returns whether this is the request's signature, in a time that does not depend on it."""
-        given = signature.encode("utf-8", "replace")
-        return compare_digest(self._signature(fields, body), given)
+        if not signature or not signature.isascii():
+            return False
+        return compare_digest(self._signature(fields, body), signature.encode())

@@ -39,7 +39,7 @@ def test_what_is_refused_is_told() -> None:
 
 def test_hosts_that_come_and_go_do_not_fill_the_memory() -> None:
     authority = Strict()
-    guard = AccessGuard(authority, Audit(str, str, lambda: 0))
+    guard = AccessGuard(authority, Audit(print, print, lambda: 0))
     for port in range(10_000):
         guard(FakePeer(port), RemotingCommand(10))
     assert len(guard._hosts) <= 4_096

@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.task import Clock as TestClock
+from twisted.internet import task
 
 from tests.broker.test_all_processors import SERVED
 from txrocketmq.access.needs import (
@@ -53,12 +53,12 @@ TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLU
 PUB, SUB, GET, CREATE, UPDATE = Action.PUB, Action.SUB, Action.GET, Action.CREATE, Action.UPDATE
 
 
-def of(code: int, body: bytes = b"", **fields: str) -> tuple[Need, ...]:
+def of(code: int, body: bytes = b"", /, **fields: str) -> tuple[Need, ...]:
     return NEEDS[code].of(fields, body, "C")
 
 
 def test_nothing_that_is_served_is_missing() -> None:
-    names = NameServer(NamesrvConfig(), Clock(TestClock())).registry().bindings
+    names = NameServer(NamesrvConfig(), Clock(task.Clock())).registry().bindings
     assert len(names) > 20
     assert set(NEEDS) >= SERVED | set(names)
 

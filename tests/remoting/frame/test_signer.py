@@ -15,7 +15,9 @@ from txrocketmq.remoting.frame.credentials import signature
 from txrocketmq.remoting.frame.signer import MAX_SHAPES, SIGNATURE, Signer, java_order
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
-NAMES = st.one_of(st.sampled_from(["AccessKey", "Signature", "a", "b", "B", "\U0001f600", "\uffee"]), TEXTS)
+NAMES = st.one_of(
+    st.sampled_from(["AccessKey", "Signature", "a", "b", "B", "\U0001f600", "\uffee"]), TEXTS
+)
 
 
 @given(st.dictionaries(NAMES, TEXTS, max_size=12), st.binary(max_size=200), TEXTS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Final, Protocol
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -17,6 +18,7 @@ from txrocketmq.remoting.primitives.networks import is_loopback
 from txrocketmq.remoting.settings.config_file import ConfigError
 
 _BYTES: Final = 24
+_LOOPBACK: Final = ("127.0.0.0/8", "::1")
 _SHOWN: Final = """\
 
 Account {name}, which may do everything. The secret is not shown again:
@@ -27,6 +29,10 @@ _KNOWN: Final = """\
 
 Account {name} was in the store already, and has the secret that it had.
 """
+
+
+ACCOUNT_KEYS: Final = ("authenticationEnabled", "aclEnable")
+"""The settings with which clients need an account."""
 
 
 class Known(Protocol):
@@ -71,10 +77,22 @@ class FirstAccount:
         return (_SHOWN if is_new else _KNOWN).format(name=self.name, secret=self._secret)
 
 
+def near_addresses(told: str) -> str:
+    """Returns the value of `adminAddresses` for this machine, whose clients use the address `told`.
+
+    Without accounts, whoever is elsewhere cannot delete topics or change settings.
+    """
+    try:
+        ip_address(told)
+    except ValueError:
+        return ";".join(_LOOPBACK)
+    return ";".join(_LOOPBACK if is_loopback(told) else (*_LOOPBACK, told))
+
+
 def check_open(host: str, config: BrokerConfig, *, is_open: bool) -> None:
     """Raises ConfigError if everybody in a network could do everything, unless that is wanted."""
     hosts = [each for each in (host, config.bind_address) if not is_loopback(each)]
-    if hosts and not is_open and not config.authentication_enabled:
+    if hosts and not is_open and not (config.authentication_enabled or config.acl_enable):
         raise ConfigError(
             f"at {hosts[0]}, everybody who reaches this machine could read, write and delete"
             " everything: give --account NAME, so that clients need an account, or --open if that"

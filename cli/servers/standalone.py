@@ -25,7 +25,12 @@ from twisted.internet.error import CannotListenError
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.cli.servers.first_account import FirstAccount, check_open
+from txrocketmq.cli.servers.first_account import (
+    ACCOUNT_KEYS,
+    FirstAccount,
+    check_open,
+    near_addresses,
+)
 from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
@@ -92,10 +97,13 @@ class Standalone:
             "brokerIP1": told,
             "enablePropertyFilter": "true",
             "recallMessageEnable": "true",
+            "adminAddresses": near_addresses(told),
             **({} if _RATIOS & options.settings.keys() else _FLOOR),
             **options.settings,
             "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
         }
+        if {settings.get(key) for key in ACCOUNT_KEYS} & {"true"}:  # which say who may do it
+            settings["adminAddresses"] = options.settings.get("adminAddresses", "")
         self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
         self._host = told
@@ -149,6 +157,7 @@ class Standalone:
                 kv_config_path=str(files / "kvConfig.json"),
                 config_store_path=str(files / "namesrv.properties"),
                 use_tls=self.config.use_tls or None,
+                admin_addresses=self.config.admin_addresses,
             ),
             Clock(self._unhurried.reactor),
             tls=self._tls,

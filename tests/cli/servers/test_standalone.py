@@ -280,3 +280,14 @@ def test_an_address_for_others_needs_an_account(
     assert config.authentication_enabled
     assert config.authorization_enabled
     assert config.first_user().name == "ops"
+
+
+def test_only_this_machine_administers_without_accounts(tmp_path: Path) -> None:
+    near = ("127.0.0.0/8", "::1")
+    assert Standalone(options()).config.admin_addresses == near
+    assert Standalone(options("--host", "10.1.2.3")).config.admin_addresses == (*near, "10.1.2.3")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("authenticationEnabled=true\n")
+    assert Standalone(options("-c", str(conf))).config.admin_addresses == ()
+    conf.write_text("adminAddresses=10.0.0.0/8\n")
+    assert Standalone(options("-c", str(conf))).config.admin_addresses == ("10.0.0.0/8",)

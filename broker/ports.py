@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from txrocketmq.access.admin_addresses import near
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.remoting.codes import SerializeType
@@ -56,6 +57,7 @@ class Ports:
             tls=tls,
             max_held_bytes=lambda: parts.config.max_bytes_held_for_peers,
             balancers=Networks(parts.config.proxy_protocol_from),
+            max_per_address=lambda: parts.config.max_connections_per_address,
         )
 
     @property
@@ -88,6 +90,7 @@ class Ports:
 
     def use(self, registry: Registry) -> None:
         """Serves what the registry has."""
+        registry = near(registry, Networks(self._parts.config.admin_addresses))
         dispatcher, vip = self.dispatchers
         dispatcher.use(registry)
         vip.use(registry.vip())

@@ -13,10 +13,9 @@ may be listed in `brokersWithoutAccount`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
@@ -29,7 +28,7 @@ from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
-from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.errors import RemotingError, ResponseError
 from txrocketmq.remoting.frame.connection import Seal
 from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.host.life import Beat, Done, InThread, Life
@@ -53,6 +52,7 @@ OF_BROKERS: Final = frozenset(
 )
 """What brokers ask of a name server."""
 _FILES: Final = ("users.json", "acls.json")
+T = TypeVar("T")
 _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -155,21 +155,10 @@ class NamesrvAccounts:
     def _read(self) -> tuple[dict[str, User], dict[str, Acl]]:
         """Reads both files; may be called in any thread. Raises ValueError with advice."""
         users_path, acls_path = self._paths
-        try:
-            users = {
-                name: User.stored(name, value)
-                for name, value in _table(users_path, "userTable").items()
-            }
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"{users_path} does not hold users: {error}") from None
-        acls = {}
-        for name, value in _table(acls_path, "aclTable").items():
-            try:
-                acls[name] = acl_of(name, AclInfo.from_json(value))
-            except ResponseError as error:
-                raise ValueError(f"{acls_path}: the policies of {name}: {error.remark}") from None
-            except (TypeError, AttributeError) as error:
-                raise ValueError(f"{acls_path} does not hold policies: {error}") from None
+        users = _decoded(users_path, "userTable", User.stored)
+        acls = _decoded(
+            acls_path, "aclTable", lambda name, value: acl_of(name, AclInfo.from_json(value))
+        )
         return users, acls
 
     def _hold(self, users: dict[str, User], acls: dict[str, Acl]) -> None:
@@ -200,14 +189,16 @@ class NamesrvAccounts:
             )
 
 
-def _table(path: Path, name: str) -> Mapping[str, Any]:
+def _decoded(path: Path, table: str, decode: Callable[[str, Any], T]) -> dict[str, T]:
+    """Reads the entries of a file. Raises ValueError, whose text names the file."""
     content = read_kept(path, is_private=True).content
-    table = content.get(name) if isinstance(content, Mapping) else content
-    if table is None:
-        return {}
-    if not isinstance(table, Mapping):
-        raise ValueError(f"{path} does not hold {json.dumps(name)}")
-    return table
+    try:
+        entries = {} if content is None else content.get(table) or {}
+        return {name: decode(name, value) for name, value in entries.items()}
+    except ResponseError as error:
+        raise ValueError(f"{path} does not hold what it should: {error.remark}") from None
+    except (RemotingError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} does not hold what it should: {error}") from None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

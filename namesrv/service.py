@@ -15,6 +15,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from txrocketmq.access.admin_addresses import near
 from txrocketmq.namesrv.accounts import NamesrvAccounts
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.housekeeping import BrokerHousekeeping
@@ -68,6 +69,9 @@ class NameServer:
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
             balancers=Networks(config.proxy_protocol_from),
+            max_per_address=lambda: (
+                self.configuration.get(NamesrvConfig).max_connections_per_address
+            ),
         )
         self._turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         self.housekeeping = BrokerHousekeeping(
@@ -152,12 +156,13 @@ class NameServer:
         started_ms = self.clock.steady_ms()
         turns = self._turns
         tell = self.housekeeping.tell
-        return Registry(
+        registry = Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, tell, turns),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
             TopicProcessor(self.table, self.configuration, _note, tell, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
+        return near(registry, Networks(self.configuration.get(NamesrvConfig).admin_addresses))
 
     def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
         self.lives.forget(peer, steady_ms)

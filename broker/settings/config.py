@@ -87,6 +87,10 @@ class BrokerConfig(AuthConfig):
     """The number of queues of the topic that serves as a pattern for new ones (TBW102)."""
     auto_create_topic_enable: bool = setting(True, live=True)
     """Whether sending to an unknown topic creates it."""
+    auto_create_topic_names: tuple[str, ...] = setting(())
+    """The names of topics that sending may create, such as `orders-*;test`, separated by
+    semicolons; `*` stands for any text. Empty means any name. Administrators, retry topics and
+    dead-letter topics are not limited by it."""
     auto_create_subscription_group: bool = setting(True, live=True)
     """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
     auto_create_limit: int = setting(100_000, live=True, least=1)

@@ -93,7 +93,7 @@ class Client:
 class Told:
     """Stands for the connections a name server makes to brokers."""
 
-    def __init__(self, clock: Clock, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, clock: Clock, *, tls: ssl.SSLContext | None, seal: object = None) -> None:
         self.tls = tls
         self.said: list[tuple[str, RequestCode, Header]] = []
         self.closed = False

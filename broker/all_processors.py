@@ -83,13 +83,7 @@ def all_processors(
         QueueLockProcessor(parts.locks, parts.walks),
         QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
         AssignmentProcessor(
-            parts.config,
-            parts.topics,
-            parts.groups,
-            parts.consumers,
-            parts.routes,
-            parts.modes,
-            parts.walks,
+            config, topics, groups, parts.consumers, parts.routes, parts.modes, parts.walks
         ),
         CallClientProcessor(
             config, topics, groups, parts.consumers, store, parts.patience, parts.walks

@@ -96,7 +96,6 @@ def all_processors(
         ),
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
-        AdminTimerProcessor(parts.configuration, parts.timers),
         *_account_processors(parts),
     ]
 
@@ -240,4 +239,5 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
+        AdminTimerProcessor(parts.configuration, parts.timers),
     ]

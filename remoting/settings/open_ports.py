@@ -26,8 +26,8 @@ def of_requests(host: str, port: int, tls: TlsConfig, *, has_accounts: bool = Fa
         if tls.server_mode == ENFORCING:
             return ""
         return (
-            f"requests to port {port} of {host or _ALL} need an account, but whoever sees one on its"
-            " way can send it again: encrypt all connections (tls.server.mode=enforcing)"
+            f"requests to port {port} of {host or _ALL} need an account, but whoever sees one on"
+            " its way can send it again: encrypt all connections (tls.server.mode=enforcing)"
         )
     return (
         f"everybody who reaches port {port} of {host or _ALL} may read, change and delete"

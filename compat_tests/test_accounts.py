@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accounts: who is allowed and who is refused, in which words, beside the original.
+
+ACL 2 is compared with 5.4.0 and ACL 1 with 4.9.7. Both servers get the same signed requests, one
+after the other, and their codes and remarks have to be the same. `DIFFERS` has the exceptions.
+Official clients and mqadmin are then clients of ours, with accounts.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_tests.engine import Engine
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, running
+from compat_tests.signed import Answer, Ask, answer_to
+
+ROOT, ALICE, BOB = ("root", "root-secret"), ("alice", "alice-secret"), ("bob", "bob-secret")
+PROVIDER = "org.apache.rocketmq.auth"
+ACL_2 = {
+    "authenticationEnabled": "true",
+    "authenticationProvider": f"{PROVIDER}.authentication.provider.DefaultAuthenticationProvider",
+    "authenticationMetadataProvider": (
+        f"{PROVIDER}.authentication.provider.LocalAuthenticationMetadataProvider"
+    ),
+    "initAuthenticationUser": '{"username":"root","password":"root-secret"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"inner-secret"}',
+    "authorizationEnabled": "true",
+    "authorizationProvider": f"{PROVIDER}.authorization.provider.DefaultAuthorizationProvider",
+    "authorizationMetadataProvider": (
+        f"{PROVIDER}.authorization.provider.LocalAuthorizationMetadataProvider"
+    ),
+}
+ADMIN, WRITER = ("acl-admin", "admin-secret"), ("acl-writer", "writer-secret")
+PLAIN_ACL = """
+globalWhiteRemoteAddresses:
+- 10.99.0.*
+accounts:
+- accessKey: acl-admin
+  secretKey: admin-secret
+  admin: true
+- accessKey: acl-writer
+  secretKey: writer-secret
+  defaultTopicPerm: DENY
+  defaultGroupPerm: SUB
+  topicPerms:
+  - Orders=PUB
+  - Both=PUB|SUB
+  groupPerms:
+  - closed=DENY
+"""
+NOW = "1700000000000"
+
+
+class Guarded(Broker):
+    """A broker that refuses the question whether it is there."""
+
+    def _registered(self) -> bool:
+        return self.address.encode() in self.name_server.cluster_info()
+
+
+@contextlib.contextmanager
+def guarded(origin: Origin, folder: Path, *, version: int) -> Iterator[Broker]:
+    """A running broker with accounts of ACL 1 or ACL 2."""
+    names = NameServer(origin, folder / "namesrv")
+    home = folder / "broker"
+    if version == 1:
+        settings = {"aclEnable": "true", "rocketmqHome": str(home)}
+        (home / "conf").mkdir(parents=True)
+        (home / "conf" / "plain_acl.yml").write_text(PLAIN_ACL)
+    else:
+        settings = {**ACL_2, "authConfigPath": str(home / "auth")}
+        if isinstance(origin, Ours):
+            del settings["authConfigPath"]
+    broker = Guarded(origin, home, names, "broker-g", settings)
+    with running(names, broker):
+        yield broker
+
+
+def send(topic: str, group: str = "writers") -> dict[str, str]:
+    """The fields of a send of version 2."""
+    return {
+        "a": group, "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": NOW, "h": "0",
+        "i": "", "j": "0", "k": "false", "m": "false",
+    }  # fmt: skip
+
+
+def pull(topic: str, group: str) -> dict[str, str]:
+    return {
+        "consumerGroup": group, "topic": topic, "queueId": "0", "queueOffset": "0",
+        "maxMsgNums": "1", "sysFlag": "0", "commitOffset": "0", "suspendTimeoutMillis": "0",
+        "subVersion": "0", "subscription": "*", "expressionType": "TAG",
+    }  # fmt: skip
+
+
+def heartbeat(*consumers: tuple[str, str]) -> dict[str, Any]:
+    sets = [
+        {
+            "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
+            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False,
+            "subscriptionDataSet": [
+                {
+                    "topic": topic, "subString": "*", "subVersion": 1, "tagsSet": [],
+                    "codeSet": [], "classFilterMode": False, "expressionType": "TAG",
+                }
+            ],
+        }
+        for group, topic in consumers
+    ]  # fmt: skip
+    producers = [{"groupName": "writers"}]
+    return {"clientID": "c@1", "producerDataSet": producers, "consumerDataSet": sets}
+
+
+def user(name: str, password: str | None = None, kind: str | None = "Normal", **more: str) -> Any:
+    given = {"username": name, "password": password, "userType": kind, **more}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def acl(name: str, *entries: tuple[str, Sequence[str], str], **more: Any) -> Any:
+    made = [
+        {"resource": resource, "actions": list(actions), "decision": decision, **more}
+        for resource, actions, decision in entries
+    ]
+    return {"subject": f"User:{name}", "policies": [{"policyType": "Custom", "entries": made}]}
+
+
+def create(topic: str) -> dict[str, str]:
+    return {
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1",
+        "perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+    }  # fmt: skip
+
+
+ACCOUNTS_2 = (
+    Ask("alice is created", 3001, *ROOT, {"username": "alice"}, user(*ALICE)),
+    Ask("bob is created", 3001, *ROOT, {"username": "bob"}, user(*BOB)),
+    Ask("once more", 3001, *ROOT, {"username": "bob"}, user(*BOB)),
+    Ask("without a name", 3001, *ROOT, {}, user("x", "y")),
+    Ask("without a password", 3001, *ROOT, {"username": "x"}, user("x")),
+    Ask("bob is disabled", 3002, *ROOT, {"username": "bob"}, {"userStatus": "disable"}),
+    Ask("nobody is changed", 3002, *ROOT, {"username": "none"}, user("none", "x")),
+    Ask("nobody is deleted", 3003, *ROOT, {"username": "none"}),
+    Ask("one is read", 3004, *ROOT, {"username": "alice"}, is_read=True),
+    Ask("nobody is read", 3004, *ROOT, {"username": "none"}, is_read=True),
+    Ask("read without a name", 3004, *ROOT),
+    Ask("some are listed", 3005, *ROOT, {"filter": "li"}, is_read=True),
+    Ask("none is listed", 3005, *ROOT, {"filter": "zzz"}, is_read=True),
+    Ask(
+        "policies of alice", 3006, *ROOT, {"subject": "User:alice"},
+        acl(
+            "alice", ("Topic:Orders", ["Pub"], "Allow"), ("Topic:Or*", ["Sub"], "Allow"),
+            ("Topic:Orders-closed", ["All"], "Deny"), ("Group:readers", ["Sub"], "Allow"),
+        ),
+    ),
+    Ask(
+        "one for another address", 3007, *ROOT, {"subject": "User:alice"},
+        acl("alice", ("Topic:Far", ["Pub"], "Allow"), sourceIps=["10.0.0.0/8"]),
+    ),
+    Ask(
+        "policies of nobody", 3006, *ROOT, {"subject": "User:none"},
+        acl("none", ("Topic:T", ["Pub"], "Allow")),
+    ),
+    *(
+        Ask(f"a wrong policy: {what}", 3006, *ROOT, {"subject": "User:alice"}, body)
+        for what, body in (
+            ("resource", acl("alice", ("Nothing:T", ["Pub"], "Allow"))),
+            ("action", acl("alice", ("Topic:T", ["Read"], "Allow"))),
+            ("any action", acl("alice", ("Topic:T", ["Any"], "Allow"))),
+            ("decision", acl("alice", ("Topic:T", ["Pub"], "Perhaps"))),
+            ("address", acl("alice", ("Topic:T", ["Pub"], "Allow"), sourceIps=["here"])),
+        )
+    ),
+    Ask("policies are read", 3009, *ROOT, {"subject": "User:alice"}, is_read=True),
+    Ask("none are read", 3009, *ROOT, {"subject": "User:bob"}, is_read=True),
+    Ask("policies are listed", 3010, *ROOT, {"subjectFilter": "ali"}, is_read=True),
+    Ask("a policy of nobody is deleted", 3008, *ROOT, {"subject": "User:bob"}),
+)  # fmt: skip
+REQUESTS_2 = (
+    Ask("nobody sends", 310, fields=send("Orders"), body=b"m"),
+    Ask("unknown", 310, "carol", "x", send("Orders"), b"m"),
+    Ask("disabled", 310, *BOB, send("Orders"), b"m"),
+    Ask("a wrong secret", 310, "alice", "wrong", send("Orders"), b"m"),
+    Ask("a changed signature", 310, *ALICE, send("Orders"), b"m", spoils=True),
+    Ask("no signature", 310, "alice", "", send("Orders"), b"m"),
+    Ask("a code that is none", 9999, *ROOT),
+    Ask("alice creates", 17, *ALICE, create("Orders")),
+    Ask("root creates", 17, *ROOT, create("Orders")),
+    Ask("root creates another", 17, *ROOT, create("Orders-closed")),
+    Ask("alice sends", 310, *ALICE, send("Orders"), b"m"),
+    Ask("alice sends elsewhere", 310, *ALICE, send("Other"), b"m"),
+    Ask("alice sends to what is denied", 310, *ALICE, send("Orders-closed"), b"m"),
+    Ask("alice sends from another address", 310, *ALICE, send("Far"), b"m"),
+    Ask("alice pulls", 11, *ALICE, pull("Orders", "readers")),
+    Ask("alice pulls for another group", 11, *ALICE, pull("Orders", "others")),
+    Ask("alice pulls another topic", 11, *ALICE, pull("Other", "readers")),
+    Ask("a heartbeat", 34, *ALICE, {}, heartbeat(("readers", "Orders"))),
+    Ask("a heartbeat of another group", 34, *ALICE, {}, heartbeat(("others", "Orders"))),
+    Ask("a heartbeat of producers", 34, *ALICE, {}, heartbeat()),
+    Ask("members", 38, *ALICE, {"consumerGroup": "others"}),
+    Ask(
+        "an offset", 15, *ALICE,
+        {"consumerGroup": "readers", "topic": "Other", "queueId": "0", "commitOffset": "0"},
+    ),
+    Ask("alice deletes", 215, *ALICE, {"topic": "Orders"}),
+    Ask("alice creates accounts", 3001, *ALICE, {"username": "x"}, user("x", "y")),
+    Ask("alice reads accounts", 3005, *ALICE),
+    Ask("statistics", 315, *ALICE, {"statsName": "x", "statsKey": "y"}),
+    Ask("the account is removed", 3003, *ROOT, {"username": "alice"}),
+    Ask("and sends", 310, *ALICE, send("Orders"), b"m"),
+)  # fmt: skip
+REQUESTS_1 = (
+    Ask("nobody sends", 310, fields=send("Orders"), body=b"m"),
+    Ask("unknown", 310, "acl-nobody", "x", send("Orders"), b"m"),
+    Ask("a wrong secret", 310, "acl-writer", "wrong", send("Orders"), b"m"),
+    Ask("a changed signature", 310, *WRITER, send("Orders"), b"m", spoils=True),
+    Ask("the writer creates", 17, *WRITER, create("Orders")),
+    Ask("the admin creates", 17, *ADMIN, create("Orders")),
+    Ask("the writer sends", 310, *WRITER, send("Orders"), b"m"),
+    Ask("the writer sends elsewhere", 310, *WRITER, send("Other"), b"m"),
+    Ask("a trace", 310, *WRITER, send("RMQ_SYS_TRACE_TOPIC"), b"m"),
+    Ask("the writer pulls", 11, *WRITER, pull("Orders", "readers")),
+    Ask("a heartbeat", 34, *WRITER, {}, heartbeat(("readers", "Both"))),
+    Ask("a heartbeat of a closed group", 34, *WRITER, {}, heartbeat(("closed", "Both"))),
+    Ask("members of a closed group", 38, *WRITER, {"consumerGroup": "closed"}),
+    Ask("the writer deletes", 215, *WRITER, {"topic": "Orders"}),
+    Ask("accounts are read", 54, *ADMIN, is_read=True),
+    Ask(
+        "a short secret", 50, *ADMIN,
+        {"accessKey": "acl-short", "secretKey": "12", "admin": "false"},
+    ),
+    Ask(
+        "an account is created", 50, *ADMIN,
+        {
+            "accessKey": "acl-reader", "secretKey": "reader-secret", "admin": "false",
+            "defaultTopicPerm": "SUB", "topicPerms": "Orders=DENY",
+        },
+    ),
+    Ask("it sends", 310, "acl-reader", "reader-secret", send("Other"), b"m"),
+    Ask("an account is deleted", 51, *ADMIN, {"accessKey": "acl-reader"}),
+    Ask("nobody is deleted", 51, *ADMIN, {"accessKey": "acl-nobody"}),
+)  # fmt: skip
+DIFFERS = {
+    "a short secret": "the original's remark repeats the secret",
+    "nobody is deleted": "ours says why",
+}
+"""Whose remarks differ, and why; their codes are compared."""
+
+
+def answers(broker: Broker, asks: Sequence[Ask]) -> dict[str, Answer]:
+    return {ask.what: answer_to(broker, ask) for ask in asks}
+
+
+def compared(engine: Engine, folder: Path, release: str, version: int, asks: Sequence[Ask]) -> None:
+    said = []
+    for origin in (Original(release, engine), Ours()):
+        with guarded(origin, folder / origin.name, version=version) as broker:
+            said.append(answers(broker, asks))
+    original, ours = said
+    differ = {
+        what: (answer, ours[what])
+        for what, answer in original.items()
+        if (ours[what].code if what in DIFFERS else ours[what])
+        != (answer.code if what in DIFFERS else answer)
+    }
+    assert not differ, "\n".join(f"{what}: {one} / {two}" for what, (one, two) in differ.items())
+
+
+@pytest.mark.timeout(240)
+def test_acl_2_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
+    compared(engine, test_folder, "5.4.0", 2, (*ACCOUNTS_2, *REQUESTS_2))
+
+
+@pytest.mark.timeout(240)
+def test_acl_1_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
+    compared(engine, test_folder, "4.9.7", 1, REQUESTS_1)
+
+
+# ------------------------------------------------------------------------------- official clients
+
+
+def account(folder: Path, key: str, secret: str) -> Path:
+    """Writes the account with which mqadmin signs; returns the folder of its JVM."""
+    (folder / "conf").mkdir(parents=True)
+    (folder / "conf" / "tools.yml").write_text(f"accessKey: {key}\nsecretKey: {secret}\n")
+    return folder
+
+
+COMMANDS_2 = (
+    "createUser -b BROKER -u alice -p alice-secret",
+    "createUser -b BROKER -u alice -p alice-secret",
+    "createUser -b BROKER -u boss -p boss-secret -t Super",
+    "getUser -b BROKER -u alice",
+    "listUser -b BROKER",
+    "updateUser -b BROKER -u alice -s disable",
+    "createAcl -b BROKER -s User:alice -r Topic:Orders -a Pub -d Allow",
+    "createAcl -b BROKER -s User:alice -r Topic:Orders -a Fly -d Allow",
+    "updateAcl -b BROKER -s User:alice -r Group:readers -a Sub -i 10.0.0.0/8 -d Deny",
+    "getAcl -b BROKER -s User:alice",
+    "listAcl -b BROKER",
+    "deleteAcl -b BROKER -s User:alice -r Topic:Orders",
+    "deleteUser -b BROKER -u alice",
+    "listAcl -b BROKER",
+)
+COMMANDS_1 = (
+    "updateAclConfig -b BROKER -a acl-reader -s reader-secret -t Orders=SUB -i DENY",
+    "updateGlobalWhiteAddr -b BROKER -g 10.1.2.*",
+    "getAclConfig -b BROKER",
+    "deleteAclConfig -b BROKER -a acl-reader",
+    "updateTopic -b BROKER -t Made",
+)
+
+
+def printed(jvm: ClientJvm, broker: Broker, commands: Sequence[str]) -> list[str]:
+    """Returns what mqadmin prints, without what differs each time."""
+    lines = []
+    for command in commands:
+        words = command.replace("BROKER", broker.address).split()
+        said = jvm.call("mqadmin", line=[*words, "-n", broker.name_server.address], seconds=30)
+        text = "\n".join(
+            line
+            for line in f"{said['out']}{said['err']}".splitlines()
+            if not line.startswith(("\tat ", "\t..."))
+        )
+        text = text.replace(broker.address, "BROKER").replace(str(broker.folder), "HOME")
+        lines.append(f"{command}: {re.sub(r', org[.]apache[^ ]*[)]', '', text)}")
+    return lines
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("release", "version", "signer", "commands"),
+    [("5.4.0", 2, ROOT, COMMANDS_2), ("4.9.7", 1, ADMIN, COMMANDS_1)],
+)
+def test_mqadmin_with_tools_yml(  # one JVM for both servers
+    engine: Engine,
+    test_folder: Path,
+    release: str,
+    version: int,
+    signer: tuple[str, str],
+    commands: Sequence[str],
+) -> None:
+    jvm = ClientJvm(release, engine, account(test_folder / "mqadmin", *signer))
+    stranger = ClientJvm(release, engine, account(test_folder / "stranger", "stranger", "1234567"))
+    said = []
+    try:
+        for origin in (Original(release, engine), Ours()):
+            with guarded(origin, test_folder / origin.name, version=version) as broker:
+                said.append(
+                    printed(stranger, broker, commands[:1]) + printed(jvm, broker, commands)
+                )
+    finally:
+        jvm.process.kill()
+        stranger.process.kill()
+    assert said[1] == said[0]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.both_releases
+def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
+    """Of both releases: what is allowed arrives, and what is not is an error with our words."""
+    with guarded(Ours(), test_folder / "ours", version=2) as broker:
+        for ask in (*ACCOUNTS_2, Ask("a topic", 17, *ROOT, create("Orders"))):
+            answer_to(broker, ask)
+        namesrv = broker.name_server.address
+        alice = {"access_key": ALICE[0], "secret_key": ALICE[1]}
+        name = test_folder.name
+        sender = Producer(jvm, f"p-{name}", namesrv, group="writers", **alice)
+        consumer = PushConsumer(jvm, f"c-{name}", namesrv, group="readers", topic="Orders", **alice)
+        poll(lambda: _sent(sender, "Orders"), "the route is known")
+        assert consumer.wait_for(1)[0]["topic"] == "Orders"
+        answer_to(broker, Ask("a topic", 17, *ROOT, create("Other")))
+        poll(lambda: "Other" in _error(sender, "Other"), "alice is refused")
+        said = _error(sender, "Other")
+        assert "CODE: 16  DESC: User:alice has no permission to access Topic:Other from" in said
+        assert "no matched policies." in said
+        wrong = Producer(
+            jvm, f"w-{name}", namesrv, group="writers", access_key="alice", secret_key="wrong"
+        )
+        assert "CODE: 16  DESC: check signature failed." in _error(wrong, "Orders")
+        unsigned = Producer(jvm, f"u-{name}", namesrv, group="writers")
+        assert "CODE: 16  DESC: username cannot be null." in _error(unsigned, "Orders")
+        for each in (sender, consumer, wrong, unsigned):
+            each.stop()
+
+
+def _sent(producer: Producer, topic: str) -> bool:
+    try:
+        return bool(producer.send([message(topic, "m")]))
+    except JavaError:
+        return False
+
+
+def _error(producer: Producer, topic: str) -> str:
+    """Returns what a client says that cannot send."""
+    try:
+        producer.send([message(topic, "m")])
+    except JavaError as error:
+        texts = []
+        each: JavaError | None = error
+        while each is not None:
+            texts.append(each.text)
+            each = each.cause
+        return "\n".join(texts)
+    return ""

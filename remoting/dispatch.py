@@ -59,8 +59,8 @@ MOST_REMARK = 1024
 
 
 _Checked = tuple[int, Exception | None]
-"""Of the requests of one read: how many of the first have passed the guards, and why the next one
-has not, if that is known."""
+"""How many requests of a read have passed the guards, and why the next has not, if that is known.
+"""
 
 
 class Run:
@@ -308,10 +308,9 @@ class Dispatcher:
         now_ms: int,
         out: list[Buffer],
     ) -> tuple[int, _Checked]:
-        """Serves one request, or one run and what is refused behind it.
+        """Serves one request, or one run and what is refused behind it; returns where it ended.
 
-        Returns where it ended, and what is known of the requests behind: a run may end before
-        those that the guards have seen, and they see each request once.
+        A run may end before those that the guards have seen, and they see each request once.
         """
         command = commands[at]
         passed, refusal = checked
@@ -320,8 +319,7 @@ class Dispatcher:
         if refusal is not None and at == passed:
             out += self._answer_to(peer, command, refusal)
             return at + 1, (at + 1, None)
-        passed = max(passed, at + 1)
-        handler = self._runs.get(command.code)
+        passed, handler = max(passed, at + 1), self._runs.get(command.code)
         if handler is None:
             out += self._serve_one(peer, command, now_ms)
             return at + 1, (passed, refusal)
@@ -461,16 +459,11 @@ class Dispatcher:
         if isinstance(error, ResponseError):
             for heard in self.on_refusal:
                 heard(peer, command, error)
-            return Reply(
-                error.header if isinstance(error.header, Header) else None,
-                b"",
-                error.code,
-                error.remark,
-            )
+            header = error.header if isinstance(error.header, Header) else None
+            return Reply(header, b"", error.code, error.remark)
         if isinstance(error, HeaderError):
-            return Reply(
-                code=ResponseCode.SYSTEM_ERROR, remark=f"RemotingCommandException: {error}"
-            )
+            remark = f"RemotingCommandException: {error}"
+            return Reply(code=ResponseCode.SYSTEM_ERROR, remark=remark)
         if self._log_failure is not None:
             self._log_failure(command, peer, error)
         return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")

@@ -18,21 +18,21 @@ each time. Java: PlainAccessValidator and PlainPermissionManager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from txrocketmq.access.acl.accounts import Account
 from txrocketmq.access.acl.address_patterns import plain
 from txrocketmq.access.acl.files import AclFiles
-from txrocketmq.access.acl.permissions import PUB, is_enough
-from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS, PlainNeeds
+from txrocketmq.access.acl.permissions import PUB, SUB, is_enough
+from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS, PlainNeed, PlainNeeds
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.needs import UnclearNeed
+from txrocketmq.access.needs import Need, ResourceType, UnclearNeed
 from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE, Signer
-from txrocketmq.remoting.message.topics import TRACE_TOPIC
+from txrocketmq.remoting.message.topics import RETRY_PREFIX, TRACE_TOPIC
 
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException"
 """With this class the remarks of refusals begin, and tools know them by it."""
@@ -106,6 +106,20 @@ class PlainAcl:
                 self._decisions.clear()
             self._decisions[place] = refusal
 
+    def refusal_of_found(self, command: RemotingCommand, host: str, need: Need) -> Refusal | None:
+        """Returns why a topic may not be seen that was found while an allowed request was served.
+
+        The original does not ask; by its id, every message could be read.
+        """
+        account = self._accounts.get((command.ext_fields or _NO_FIELDS).get(ACCESS_KEY) or "")
+        if self.files.white.matches(plain(host)) or account is None or account.may_all:
+            return None
+        if account.white.matches(plain(host)):
+            return None
+        name = need.name or ""
+        found = PlainNeed(RETRY_PREFIX + name if need.type == ResourceType.GROUP else name, SUB)
+        return _first_refused(account, [found])
+
     def _is_white(self, host: str) -> bool:
         if len(self._white) >= MOST_DECISIONS:
             self._white.clear()
@@ -143,16 +157,20 @@ class PlainAcl:
             return _refused(str(error), "unclear needs", account.access_key)
         if (TRACE_TOPIC, PUB) in needed:
             return None
-        for need in needed:
-            if not is_enough(account.owned(need.resource), need.permission):
-                return Refusal(
-                    _remark(f"No default permission for {need.text}"),
-                    "no permission",
-                    account.access_key,
-                    need.text,
-                    "PUB" if need.permission == PUB else "SUB",
-                )
-        return None
+        return _first_refused(account, needed)
+
+
+def _first_refused(account: Account, needed: Iterable[PlainNeed]) -> Refusal | None:
+    for need in needed:
+        if not is_enough(account.owned(need.resource), need.permission):
+            return Refusal(
+                _remark(f"No default permission for {need.text}"),
+                "no permission",
+                account.access_key,
+                need.text,
+                "PUB" if need.permission == PUB else "SUB",
+            )
+    return None
 
 
 def _nobody(key: str | None) -> Refusal:

@@ -13,6 +13,7 @@ from txrocketmq.access.acl.files import AclFiles, file_of, together
 from txrocketmq.access.acl.plain_acl import EXCEPTION, PlainAcl
 from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS
 from txrocketmq.access.acl.yaml_file import loaded
+from txrocketmq.access.needs import Action, need_of_topic
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.credentials import signature
 
@@ -134,6 +135,24 @@ def test_decisions_are_made_again_when_the_accounts_change() -> None:
     assert acl.refusal(send, HOST) is not None
     acl.hold(files_of(YML.replace("10.9.9.*", HOST)))
     assert acl.refusal(RemotingCommand(310), HOST) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "topic", "host", "refused"),
+    [
+        ("reader-key", "orders", HOST, False),
+        ("reader-key", "%RETRY%shut", HOST, True),
+        ("writer-key", "orders", HOST, True),
+        ("writer-key", "both", HOST, False),
+        ("writer-key", "orders", "10.9.9.1", False),
+        ("admin-all", "orders", HOST, False),
+    ],
+)
+def test_a_message_that_is_found_by_its_id_needs_sub_of_its_topic(
+    key: str, topic: str, host: str, refused: bool
+) -> None:
+    found = acl_of(YML).refusal_of_found(signed(key, 33), host, need_of_topic(topic, Action.GET))
+    assert (found is not None) == refused
 
 
 def test_what_is_kept_has_a_limit() -> None:

@@ -96,7 +96,6 @@ def all_processors(
         ),
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
-        AdminTimerProcessor(parts.configuration, parts.timers),
         *_account_processors(parts),
     ]
 
@@ -153,7 +152,7 @@ def _writing_processors(
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
     )
-    writes = Writes(parts.intake, send_checks, answers, sends, ends, batches, acks)
+    writes = Writes(parts.intake, send_checks, answers, sends, ends, acks)
     return [writes, sends, ends, acks]
 
 
@@ -240,4 +239,5 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
+        AdminTimerProcessor(parts.configuration, parts.timers),
     ]

@@ -57,6 +57,7 @@ class Ports:
             tls=tls,
             max_held_bytes=lambda: parts.config.max_bytes_held_for_peers,
             balancers=Networks(parts.config.proxy_protocol_from),
+            has_accounts=parts.access.is_guarded,
             max_per_address=lambda: parts.config.max_connections_per_address,
         )
 

@@ -69,6 +69,7 @@ class NameServer:
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
             balancers=Networks(config.proxy_protocol_from),
+            has_accounts=config.authentication_enabled,
             max_per_address=lambda: (
                 self.configuration.get(NamesrvConfig).max_connections_per_address
             ),

@@ -31,7 +31,6 @@ MEMBERS: Final = {
     "group_perms": "groupPerms",
 }
 """The members of an account in a file, by the names of PlainAccessConfig's fields."""
-_LISTS: Final = ("topicPerms", "groupPerms")
 _SHORTEST: Final = 7
 """How many characters a key has at least."""
 _FLAGS: Final = {"true": True, "false": False}

@@ -90,7 +90,7 @@ class AuthConfig(PeersConfig):
     authorization_whitelist: str = setting("")
     """Codes of requests that need no policies, separated by commas."""
     migrate_auth_from_v1_enabled: bool = setting(False)
-    """Whether the accounts of RocketMQ 4 in `conf/plain_acl.yml` and `conf/acl/` of rocketmqHome
+    """Whether the accounts of RocketMQ 4 in `conf/plain_acl.yml` and `conf/acl` of rocketmqHome
     become users at the start, unless there are users of these names."""
 
     def __post_init__(self) -> None:

@@ -73,6 +73,11 @@ class Access:
         return self._config.has_users
 
     @property
+    def is_guarded(self) -> bool:
+        """Whether requests need an account, of either version."""
+        return self.plain is not None or self.authenticates
+
+    @property
     def authenticates(self) -> bool:
         """Whether every request is signed by the user that it names."""
         return self._config.authentication_enabled

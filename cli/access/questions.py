@@ -14,7 +14,7 @@ from txrocketmq.access.auth.policies import (
     Acl,
     Decision,
     Entry,
-    Pattern,
+    NamePattern,
     PolicyType,
     acl_of,
     resource_of,
@@ -51,7 +51,7 @@ class Question:
             raise click.UsageError(
                 f"{resource!r} is not a resource: write Topic:NAME, Group:NAME or Cluster:NAME"
             )
-        if found.pattern is Pattern.PREFIXED:
+        if found.pattern is NamePattern.PREFIXED:
             raise click.UsageError("ask about one name, or about all of them: Topic:*")
         return cls(account, Need(found.type, found.name, (Action[action.upper()],)), host)
 
@@ -92,7 +92,7 @@ class Question:
         return None
 
 
-_ANY = Pattern.ANY
+_ANY = NamePattern.ANY
 _ASKED = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER})
 
 

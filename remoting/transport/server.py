@@ -221,7 +221,9 @@ class RemotingServer:
         max_held_bytes: Callable[[], int] = lambda: MAX_HELD_BYTES,
         balancers: Networks = NOBODY,
         max_per_address: Callable[[], int] = lambda: 0,
+        has_accounts: bool = False,
     ) -> None:
+        self._has_accounts = has_accounts
         self._max_per_address = max_per_address
         self._hosts: dict[TcpPeer, str] = {}
         self._connections_of: Counter[str] = Counter()
@@ -256,7 +258,10 @@ class RemotingServer:
         self._ports.append(listening)
         self._dispatchers.append(dispatcher)
         address: Any = listening.getHost()
-        if warning := open_ports.of_requests(interface, address.port, self._tls):
+        warning = open_ports.of_requests(
+            interface, address.port, self._tls, has_accounts=self._has_accounts
+        )
+        if warning:
             log.warn("{warning}", warning=warning)
         return int(address.port)
 

@@ -225,6 +225,12 @@ def test_without_accounts_there_is_no_guard(tmp_path: Path) -> None:
     assert not (tmp_path / "config" / "users.json").exists()
 
 
+def test_what_is_open_is_told(tmp_path: Path, logged: io.StringIO) -> None:
+    Scene(tmp_path, **ACCOUNTS).start()
+    assert logged.getvalue().count("need an account, but whoever sees one on its way") == 2
+    assert "everybody who reaches port" not in logged.getvalue()
+
+
 SIGNED = {
     "send": (310, send_fields(), b"body"),
     "heartbeat": (34, {}, BEAT),

@@ -132,7 +132,7 @@ class Part:
             except (RemotingError, ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise UnclearNeed(NOT_READABLE) from error
             for kind, name in found:
-                yield from self._need(kind, name)
+                yield from self.named(kind, name)
         elif not self.fields:
             yield Need(self.type, None, self.actions)
         else:
@@ -142,13 +142,14 @@ class Part:
         text = next((t for each in self.fields if (t := fields.get(each)) is not None), None)
         if text is None or not text.strip():
             if not self.is_optional:
-                yield from self._need(self.type, None)
+                yield from self.named(self.type, None)
             return
         for name in text.split(self.separator) if self.separator else (text,):
             if name:
-                yield from self._need(self.type, name)
+                yield from self.named(self.type, name)
 
-    def _need(self, kind: ResourceType, name: str | None) -> Iterator[Need]:
+    def named(self, kind: ResourceType, name: str | None) -> Iterator[Need]:
+        """Returns the need of a resource by its name, if it is one. Raises UnclearNeed."""
         if name is None or not name.strip():
             raise UnclearNeed("topic is null." if kind == _TOPIC else "consumer group is null.")
         if name.startswith(RETRY_PREFIX):
@@ -159,6 +160,11 @@ class Part:
             yield Need(_GROUP, name[len(RETRY_PREFIX) :], actions)
         else:
             yield Need(kind, name, self.actions)
+
+
+def need_of_topic(topic: str, *actions: Action) -> Need:
+    """Returns the need of a topic that was found by something else than its name."""
+    return next(Part(_TOPIC, actions).named(_TOPIC, topic))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,41 @@ def all_processors(
     return [
         *_writing_processors(parts, send_checks, pop_checks, serialize_type),
         *_send_processors(parts, send_checks),
+        *_reading_processors(parts),
+        HeartbeatProcessor(
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.producers,
+            parts.filters,
+            parts.walks,
+            parts.in_order,
+        ),
+        QueueLockProcessor(parts.locks, parts.walks),
+        AssignmentProcessor(
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.routes,
+            parts.modes,
+            parts.walks,
+        ),
+        CallClientProcessor(
+            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
+        ),
+        *_pop_processors(parts, pop_checks),
+        *_admin_processors(parts),
+        AdminTimerProcessor(parts.configuration, parts.timers),
+        *_account_processors(parts),
+    ]
+
+
+def _reading_processors(parts: Parts) -> list[object]:
+    return [
         PullMessageProcessor(
-            config,
-            topics,
+            parts.config,
+            parts.topics,
             PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
             parts.offsets,
             parts.store,
@@ -71,32 +103,13 @@ def all_processors(
             parts.walks,
             parts.patience,
         ),
-        HeartbeatProcessor(
-            parts.topics,
-            parts.groups,
+        QueryMessageProcessor(
+            parts.store,
             parts.consumers,
-            parts.producers,
-            parts.filters,
             parts.walks,
-            parts.in_order,
+            parts.patience,
+            parts.access.check_seen if parts.access.authenticates else None,
         ),
-        QueueLockProcessor(parts.locks, parts.walks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
-        AssignmentProcessor(
-            parts.config,
-            parts.topics,
-            parts.groups,
-            parts.consumers,
-            parts.routes,
-            parts.modes,
-            parts.walks,
-        ),
-        CallClientProcessor(
-            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
-        ),
-        *_pop_processors(parts, pop_checks),
-        *_admin_processors(parts),
-        *_account_processors(parts),
     ]
 
 
@@ -239,5 +252,4 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
-        AdminTimerProcessor(parts.configuration, parts.timers),
     ]

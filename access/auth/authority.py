@@ -22,7 +22,7 @@ from txrocketmq.access.auth.policies import Decision, decision
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.auth.users import User, UserStatus
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.needs import NEEDS, NOTHING_KNOWN, UnclearNeed
+from txrocketmq.access.needs import NEEDS, NOTHING_KNOWN, Need, UnclearNeed
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE
@@ -99,6 +99,19 @@ class UserAuthority:
         refusal = self._decisions.get(key, _NEW)
         return self._decide(user, command, host, key) if refusal is _NEW else refusal
 
+    def refusal_of_found(self, command: RemotingCommand, host: str, need: Need) -> Refusal | None:
+        """Returns why this need is refused, which came out while an allowed request was served."""
+        if command.code in self._unsigned or command.code in self._unauthorized:
+            return None
+        known = self._look_up((command.ext_fields or _NO_FIELDS).get(ACCESS_KEY) or "")
+        if isinstance(known, Refusal):
+            return known
+        user, _, may_all = known
+        if may_all:
+            return None
+        found = decision(self._accounts.acl(user.name), need, host)
+        return None if found is Decision.ALLOW else _denial(user.name, need, host, found)
+
     def _look_up(self, name: str) -> _Known | Refusal:
         user = self._accounts.users.get(name) if name else None
         if user is None or user.status is UserStatus.DISABLE:
@@ -133,16 +146,19 @@ class UserAuthority:
         for need in needs:
             found = decision(acl, need, host)
             if found is not Decision.ALLOW:
-                why = "no matched policies." if found is None else "the decision is deny."
-                return Refusal(
-                    f"User:{user.name} has no permission to access {need.resource} from {host},"
-                    f" {why}",
-                    NO_POLICY if found is None else DENIED,
-                    user.name,
-                    need.resource,
-                    " or ".join(action.text for action in need.actions),
-                )
+                return _denial(user.name, need, host, found)
         return None
+
+
+def _denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal:
+    why = "no matched policies." if found is None else "the decision is deny."
+    return Refusal(
+        f"User:{name} has no permission to access {need.resource} from {host}, {why}",
+        NO_POLICY if found is None else DENIED,
+        name,
+        need.resource,
+        " or ".join(action.text for action in need.actions),
+    )
 
 
 def _no_user(name: str, user: User | None) -> Refusal:

@@ -18,14 +18,15 @@ from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.migration import migrated
 from txrocketmq.access.auth.users import User, UserType
-from txrocketmq.access.guard import AccessGuard
+from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
+from txrocketmq.access.needs import Action, need_of_topic
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life, Opening
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
 from txrocketmq.remoting.frame.credentials import seal_of
@@ -56,6 +57,7 @@ class Access:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
+        self._authority = UserAuthority(self.accounts, config, config.broker_cluster_name)
         self._warnings: list[str] = []
         """What the start has found."""
         self.audit = Audit(notices.access_refused, notices.account_changed, steady_ms)
@@ -93,8 +95,21 @@ class Access:
             return [AccessGuard(self.plain.acl, self.audit)]
         if not config.authentication_enabled:
             return []
-        authority = UserAuthority(self.accounts, config, config.broker_cluster_name)
-        return [AccessGuard(authority, self.audit)]
+        return [AccessGuard(self._authority, self.audit)]
+
+    def check_seen(self, request: Request[Any], topic: str) -> None:
+        """Raises ResponseError unless who has sent a request may see messages of this topic.
+
+        It is for requests that find messages by something else than their topic.
+        """
+        if not self._config.authentication_enabled:
+            return
+        command, host = request.command, host_of(request.peer.remote_address)
+        need = need_of_topic(topic, Action.GET)
+        refusal = self._authority.refusal_of_found(command, host, need)
+        if refusal is not None:
+            self.audit.refusal(command.code, host, refusal)
+            raise AccessRefused(self._authority.code, refusal.remark)
 
     def seal(self) -> Seal | None:
         """What signs the requests that the broker sends itself, if there is an account for it."""

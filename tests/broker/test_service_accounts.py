@@ -166,6 +166,24 @@ def test_what_the_signature_does_not_cover_is_asked_anew(scene: Scene, alice: Ac
     assert scene.broker.parts.topics.get("T") is not None
 
 
+def test_a_message_that_is_found_by_its_id_is_seen_by_those_who_may(
+    scene: Scene, alice: Account
+) -> None:
+    """Whatever topic the request names: messages of all topics are in one log."""
+    root = Account(Client(scene))
+    scene.broker.parts.topics.update(TopicConfig(topic_name="Other"))
+    assert root.ask(310, send_fields("Other"), b"secret").code == 0
+    assert root.ask(3006, *rules("alice", ("Topic:T", "Get"))).code == 0
+    second = scene.broker.parts.store.max_physical_offset
+    assert root.ask(310, send_fields("T"), b"open").code == 0
+    for topic in ({"topic": "T"}, {}):
+        answer = alice.ask(33, {"offset": "0", **topic})
+        assert (answer.code, answer.body) == (NO_PERMISSION, b"")
+        assert "Topic:Other" in (answer.remark or "")
+        assert alice.ask(33, {"offset": str(second), **topic}).body.count(b"open") == 1
+    assert root.ask(33, {"offset": "0"}).body.count(b"secret") == 1
+
+
 def test_users_change_while_messages_flow(scene: Scene, alice: Account) -> None:
     root = Account(Client(scene))
     send = alice.signed(310, send_fields(), b"x")

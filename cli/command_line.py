@@ -153,66 +153,7 @@ def servers_options(function: F) -> F:
         return function(servers=servers, **given)
 
     made: Any = with_servers
-    for option in reversed(
-        (
-            _option(
-                "-n",
-                "--namesrv",
-                metavar="ADDR",
-                help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
-                f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
-            ),
-            _option(
-                "--context",
-                metavar="NAME",
-                shell_complete=context_names,
-                help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
-                " the current one unless $NAMESRV_ADDR is set).",
-            ),
-            _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
-            _option(
-                "--tls-trust-cert",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Certificates (PEM) by which servers are checked; implies --tls.",
-            ),
-            _option(
-                "--tls-check-name",
-                is_flag=True,
-                help="Check that certificates are for the addresses of the servers; implies --tls.",
-            ),
-            _option(
-                "--tls-cert",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Client certificate (PEM) to present to servers; implies --tls.",
-            ),
-            _option(
-                "--tls-key",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Private key (PEM) of the client certificate.",
-            ),
-            _option(
-                "--access-key",
-                metavar="KEY",
-                default="",
-                help="The account that signs requests (default: that of the context, or"
-                " $ROCKETMQ_ACCESS_KEY).",
-            ),
-            _option(
-                "--secret-key-file",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="A file whose first line is the secret key of --access-key (default:"
-                " $ROCKETMQ_SECRET_KEY).",
-            ),
-        )
-    ):
+    for option in reversed(_SERVERS_OPTIONS):
         made = option(made)
     return made  # type: ignore[no-any-return]
 
@@ -234,6 +175,66 @@ def context_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     except ContextError:
         return []
     return sorted(name for name in known if name.startswith(incomplete))
+
+
+_SERVERS_OPTIONS: Final = (
+    _option(
+        "-n",
+        "--namesrv",
+        metavar="ADDR",
+        help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
+    ),
+    _option(
+        "--context",
+        metavar="NAME",
+        shell_complete=context_names,
+        help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
+        " the current one unless $NAMESRV_ADDR is set).",
+    ),
+    _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
+    _option(
+        "--tls-trust-cert",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Certificates (PEM) by which servers are checked; implies --tls.",
+    ),
+    _option(
+        "--tls-check-name",
+        is_flag=True,
+        help="Check that certificates are for the addresses of the servers; implies --tls.",
+    ),
+    _option(
+        "--tls-cert",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Client certificate (PEM) to present to servers; implies --tls.",
+    ),
+    _option(
+        "--tls-key",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Private key (PEM) of the client certificate.",
+    ),
+    _option(
+        "--access-key",
+        metavar="KEY",
+        default="",
+        help="The account that signs requests (default: that of the context, or"
+        " $ROCKETMQ_ACCESS_KEY).",
+    ),
+    _option(
+        "--secret-key-file",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="A file whose first line is the secret key of --access-key (default:"
+        " $ROCKETMQ_SECRET_KEY).",
+    ),
+)
 
 
 def first_line(path: str) -> str:

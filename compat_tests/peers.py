@@ -307,10 +307,18 @@ class Broker(Server):
 class Proxy(Server):
     """The original's proxy in cluster mode, for gRPC clients."""
 
-    def __init__(self, engine: Engine, folder: Path, name_server: NameServer) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        folder: Path,
+        name_server: NameServer,
+        own: Mapping[str, object] | None = None,
+    ) -> None:
+        """`own` are settings of the proxy, as in rmq-proxy.json."""
         origin = Original(RELEASES[-1], engine)
         port = probe.free_ports([0, 1])  # gRPC, remoting
         settings = {"rocketMQClusterName": BROKER_SETTINGS["brokerClusterName"]}
+        self._own = own or {}
         super().__init__(origin, folder, port, settings)
         self._engine = engine
         self._name_server = name_server
@@ -320,7 +328,7 @@ class Proxy(Server):
         file = self.folder / "rmq-proxy.json"
         ports = {"grpcServerPort": self.port, "remotingListenPort": self.port + 1}
         cluster = self.settings["rocketMQClusterName"]
-        file.write_text(json.dumps({"rocketMQClusterName": cluster, **ports}))
+        file.write_text(json.dumps({"rocketMQClusterName": cluster, **ports, **self._own}))
         return file
 
     def start(self) -> None:

@@ -74,8 +74,8 @@ class PlainAccounts:
     ) -> None:
         """Creates an account at all brokers of a cluster or at one, or changes it.
 
-        What is empty stays as it is, except for `is_admin`. Raises AdminRefused, PartlyFailed,
-        BrokerNotExist, NoNameServer and ValueError.
+        Empty fields leave what the account has, except for `is_admin`. Raises AdminRefused,
+        PartlyFailed, BrokerNotExist, NoNameServer and ValueError.
         """
         header = auth.CreateAccessConfigRequestHeader(
             access_key=account.access_key,

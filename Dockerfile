@@ -4,6 +4,9 @@
 #     make image                                   # makes the wheel in dist/ and builds this
 #     docker buildx build --platform linux/amd64,linux/arm64 -t txrocketmq .
 #
+# Without settings, everybody who reaches a published port may do everything: the image starts standalone with --open.
+# docs/security.md says how clients come to need an account.
+#
 # BASE is any image with glibc, Python 3.11 or later as python3, and the module venv. Nothing is compiled: pip installs
 # only wheels, which exist for the usual platforms. If dist/ also contains wheels of dependencies, they take precedence
 # over those of the package index; with --build-arg PIP_NO_INDEX=1 the index is not used at all. The tests that

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.processors.admin.admin_acl import AdminAclProcessor
+from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
 from txrocketmq.broker.processors.admin.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin.admin_group import AdminGroupProcessor
 from txrocketmq.broker.processors.admin.admin_offset import AdminOffsetProcessor
@@ -49,9 +51,41 @@ def all_processors(
     return [
         *_writing_processors(parts, send_checks, pop_checks, serialize_type),
         *_send_processors(parts, send_checks),
+        *_reading_processors(parts),
+        HeartbeatProcessor(
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.producers,
+            parts.filters,
+            parts.walks,
+            parts.in_order,
+        ),
+        QueueLockProcessor(parts.locks, parts.walks),
+        AssignmentProcessor(
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.routes,
+            parts.modes,
+            parts.walks,
+        ),
+        CallClientProcessor(
+            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
+        ),
+        *_pop_processors(parts, pop_checks),
+        *_admin_processors(parts),
+        AdminTimerProcessor(parts.configuration, parts.timers),
+        *_account_processors(parts),
+    ]
+
+
+def _reading_processors(parts: Parts) -> list[object]:
+    return [
         PullMessageProcessor(
-            config,
-            topics,
+            parts.config,
+            parts.topics,
             PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
             parts.offsets,
             parts.store,
@@ -69,32 +103,21 @@ def all_processors(
             parts.walks,
             parts.patience,
         ),
-        HeartbeatProcessor(
-            parts.topics,
-            parts.groups,
+        QueryMessageProcessor(
+            parts.store,
             parts.consumers,
-            parts.producers,
-            parts.filters,
             parts.walks,
-            parts.in_order,
+            parts.patience,
+            parts.access.check_seen if parts.access.is_guarded else None,
         ),
-        QueueLockProcessor(parts.locks, parts.walks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.patience),
-        AssignmentProcessor(
-            parts.config,
-            parts.topics,
-            parts.groups,
-            parts.consumers,
-            parts.routes,
-            parts.modes,
-            parts.walks,
-        ),
-        CallClientProcessor(
-            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
-        ),
-        *_pop_processors(parts, pop_checks),
-        *_admin_processors(parts),
-        AdminTimerProcessor(parts.configuration, parts.timers),
+    ]
+
+
+def _account_processors(parts: Parts) -> list[object]:
+    address = parts.known_as.address
+    return [
+        AdminAuthProcessor(parts.access, parts.walks),
+        AdminAclProcessor(parts.config, parts.access, address, parts.write_in_thread),
     ]
 
 

@@ -32,7 +32,7 @@ from txrocketmq.broker.store.get.jumps import KINDS
 from txrocketmq.broker.store_services import ON_DISK
 from txrocketmq.broker.tables.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.tables.subscription import is_system_group
-from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
+from txrocketmq.remoting.codes import RequestCode, ResponseCode, code_name, version_name
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.message.topics import (
     RETRY_PREFIX,
@@ -128,6 +128,7 @@ class BrokerMetrics:
         if self._parts.store.config.timer_wheel_enable:
             yield from self._timers()
         yield from self._requests()
+        yield from self._refused()
 
     # ------------------------------------------------------------------ families
 
@@ -348,6 +349,20 @@ class BrokerMetrics:
                 for topic, group, n in parts.stats.dead_letters()
             ),
         )
+
+    def _refused(self) -> Collecting:
+        """Yields how many requests were refused for want of an account or of a policy."""
+        access = self._parts.access
+        if access.audit.refused:
+            yield from self._pieces(
+                CounterMetricFamily,
+                "txrocketmq_access_refused",
+                ("code", "why"),
+                (
+                    ((code_name(code) if code >= 0 else "UNKNOWN", why), count)
+                    for (code, why), count in list(access.audit.refused.items())
+                ),
+            )
 
     def _transactions(self) -> Collecting:
         """Yields the metrics of transactions, by the topic that a message is for."""

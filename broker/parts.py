@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.cluster.registration import Registration
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.delays.schedule import Schedule
@@ -93,6 +94,7 @@ class Parts:
     known_as: KnownAs = field(default_factory=KnownAs)
 
     config: BrokerConfig = field(init=False)
+    access: Access = field(init=False)
     store: MessageStore = field(init=False)
     store_services: StoreServices = field(init=False)
     topics: Topics = field(init=False)
@@ -129,6 +131,8 @@ class Parts:
         config = self.config = self.configuration.get(BrokerConfig)
         store_config = self.configuration.get(StoreConfig)
         folder = Path(store_config.store_path_root_dir) / "config"
+        self.access = Access(config, folder, steady_clock, clock, self.write_in_thread)
+        self.files += self.access.files()
 
         def file(name: str) -> JsonFile:
             self.files.append(JsonFile(folder / name))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from txrocketmq.access.admin_addresses import near
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.remoting.codes import SerializeType
@@ -43,7 +44,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = Role(parts.store.config).guards()
+        self.guards: list[Guard] = [*parts.access.guards(), *Role(parts.store.config).guards()]
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()
@@ -56,6 +57,8 @@ class Ports:
             tls=tls,
             max_held_bytes=lambda: parts.config.max_bytes_held_for_peers,
             balancers=Networks(parts.config.proxy_protocol_from),
+            has_accounts=parts.access.is_guarded,
+            max_per_address=lambda: parts.config.max_connections_per_address,
         )
 
     @property
@@ -88,6 +91,7 @@ class Ports:
 
     def use(self, registry: Registry) -> None:
         """Serves what the registry has."""
+        registry = near(registry, Networks(self._parts.config.admin_addresses))
         dispatcher, vip = self.dispatchers
         dispatcher.use(registry)
         vip.use(registry.vip())

@@ -111,7 +111,7 @@ class Broker:
         own_host = address_of(ip, "brokerIP1")
         self.server.encryption.prepare()
         tls = own_contexts(self._tls) if config.use_tls else None
-        self._connections = Connections(self.clock.unhurried, tls=tls)
+        self._connections = Connections(self.clock.unhurried, tls=tls, seal=parts.access.seal())
         self.lives = self._lives_of(all_parts(parts, self._journal))
         self.lives.load()
         warnings = [file.warning for file in parts.files if file.warning]

@@ -42,6 +42,8 @@ COMMANDS: Final = {
     "dead-letters": Entry(
         "admin.dead_letters", "List messages that groups gave up, and deliver them again."
     ),
+    "accounts": Entry("access.accounts", "List, add, change, remove, copy and import accounts."),
+    "policies": Entry("access.policies", "List and change what accounts may do, and test it."),
     "contexts": Entry("admin.contexts", "Name clusters, and choose which of them is used."),
     "store": Entry("store.store", "Check, repair or print the store of a broker."),
     "ingest": Entry("spark.ingest", "Copy new messages from stores to a table, exactly once."),

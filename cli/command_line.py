@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -31,6 +33,8 @@ SERVERS: Final = "Servers"
 PATH: Final = click.Path(readable=False)
 """The type of options that are paths, which shells complete. Whether a file can be read is checked
 when it is opened."""
+MAX_SECRET_BYTES: Final = 4096
+"""How long a line with a secret may be."""
 _JAVA_TIME: Final = "%Y%m%d%H%M%S"
 
 
@@ -80,6 +84,8 @@ class Servers:
     tls_check_name: bool = False
     tls_cert: str = ""
     tls_key: str = ""
+    access_key: str = ""
+    secret_key_file: str = ""
 
     def config(self) -> ClientConfig:
         """Returns the settings of a client of these servers.
@@ -113,11 +119,26 @@ class Servers:
             tls_cert_path=files[1],
             tls_key_path=files[2],
         )
-        if not context.access_key:
+        access_key, secret_key = self._keys() or (context.access_key, context.secret_key)
+        if not access_key:
             return config  # with the keys of the environment, if it has any
-        return dataclasses.replace(
-            config, access_key=context.access_key, secret_key=context.secret_key
-        )
+        return dataclasses.replace(config, access_key=access_key, secret_key=secret_key)
+
+    def _keys(self) -> tuple[str, str] | None:
+        """Returns the keys that the options give. Raises ClickException."""
+        if not self.access_key:
+            if self.secret_key_file:
+                raise click.UsageError("--secret-key-file belongs to --access-key")
+            return None
+        if self.secret_key_file:
+            return self.access_key, first_line(self.secret_key_file)
+        secret_key = os.environ.get("ROCKETMQ_SECRET_KEY")
+        if not secret_key:
+            raise click.UsageError(
+                "the secret key of --access-key is missing: give --secret-key-file, or set"
+                " $ROCKETMQ_SECRET_KEY"
+            )
+        return self.access_key, secret_key
 
 
 _SERVERS: Final = tuple(each.name for each in fields(Servers))
@@ -132,51 +153,7 @@ def servers_options(function: F) -> F:
         return function(servers=servers, **given)
 
     made: Any = with_servers
-    for option in reversed(
-        (
-            _option(
-                "-n",
-                "--namesrv",
-                metavar="ADDR",
-                help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
-                f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
-            ),
-            _option(
-                "--context",
-                metavar="NAME",
-                shell_complete=context_names,
-                help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
-                " the current one unless $NAMESRV_ADDR is set).",
-            ),
-            _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
-            _option(
-                "--tls-trust-cert",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Certificates (PEM) by which servers are checked; implies --tls.",
-            ),
-            _option(
-                "--tls-check-name",
-                is_flag=True,
-                help="Check that certificates are for the addresses of the servers; implies --tls.",
-            ),
-            _option(
-                "--tls-cert",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Client certificate (PEM) to present to servers; implies --tls.",
-            ),
-            _option(
-                "--tls-key",
-                type=PATH,
-                metavar="FILE",
-                default="",
-                help="Private key (PEM) of the client certificate.",
-            ),
-        )
-    ):
+    for option in reversed(_SERVERS_OPTIONS):
         made = option(made)
     return made  # type: ignore[no-any-return]
 
@@ -198,6 +175,91 @@ def context_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     except ContextError:
         return []
     return sorted(name for name in known if name.startswith(incomplete))
+
+
+_SERVERS_OPTIONS: Final = (
+    _option(
+        "-n",
+        "--namesrv",
+        metavar="ADDR",
+        help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
+    ),
+    _option(
+        "--context",
+        metavar="NAME",
+        shell_complete=context_names,
+        help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
+        " the current one unless $NAMESRV_ADDR is set).",
+    ),
+    _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
+    _option(
+        "--tls-trust-cert",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Certificates (PEM) by which servers are checked; implies --tls.",
+    ),
+    _option(
+        "--tls-check-name",
+        is_flag=True,
+        help="Check that certificates are for the addresses of the servers; implies --tls.",
+    ),
+    _option(
+        "--tls-cert",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Client certificate (PEM) to present to servers; implies --tls.",
+    ),
+    _option(
+        "--tls-key",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="Private key (PEM) of the client certificate.",
+    ),
+    _option(
+        "--access-key",
+        metavar="KEY",
+        default="",
+        help="The account that signs requests (default: that of the context, or"
+        " $ROCKETMQ_ACCESS_KEY).",
+    ),
+    _option(
+        "--secret-key-file",
+        type=PATH,
+        metavar="FILE",
+        default="",
+        help="A file whose first line is the secret key of --access-key (default:"
+        " $ROCKETMQ_SECRET_KEY).",
+    ),
+)
+
+
+def first_line(path: str) -> str:
+    """Returns the first line of a file with a secret; "-" is standard input.
+
+    Raises ClickException if it cannot be read or is empty.
+    """
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.readline(MAX_SECRET_BYTES + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.readline(MAX_SECRET_BYTES + 1)
+        line = data.decode("utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"the first line of {path} is not text in UTF-8") from None
+    if len(data) > MAX_SECRET_BYTES:
+        raise click.ClickException(
+            f"the first line of {path} is longer than {MAX_SECRET_BYTES} bytes"
+        )
+    if not line:
+        raise click.ClickException(f"the first line of {path} is empty; a secret is expected there")
+    return line
 
 
 def json_option_of(what: str) -> Callable[[F], F]:

@@ -50,7 +50,7 @@ class Command(NamedTuple):
 
 _CONTROLLER = "a controller is not served"
 _CONTAINER = "there is no container of brokers"
-_AUTH = "access control is not served"
+_AUTH = "without accounts; test_accounts.py compares it with accounts"
 _ACL = _AUTH
 _ROCKSDB = "RocksDB is not served"
 _STATIC = "static topics are not served"

@@ -307,11 +307,20 @@ class Broker(Server):
 class Proxy(Server):
     """A proxy for gRPC clients: ours, or the original's in cluster mode."""
 
-    def __init__(self, engine: Engine | None, folder: Path, name_server: NameServer) -> None:
-        """`engine` runs the original's; without one, it is ours."""
+    def __init__(
+        self,
+        engine: Engine | None,
+        folder: Path,
+        name_server: NameServer,
+        own: Mapping[str, object] | None = None,
+    ) -> None:
+        """`engine` runs the original's; without one, it is ours. `own` are settings of the proxy,
+        as in rmq-proxy.json.
+        """
         origin: Origin = Ours() if engine is None else Original(RELEASES[-1], engine)
         port = probe.free_ports([0, 1])  # gRPC, remoting
         settings = {"rocketMQClusterName": BROKER_SETTINGS["brokerClusterName"]}
+        self._own = own or {}
         super().__init__(origin, folder, port, settings)
         self._engine = engine
         self._name_server = name_server
@@ -321,7 +330,7 @@ class Proxy(Server):
         file = self.folder / "rmq-proxy.json"
         ports = {"grpcServerPort": self.port, "remotingListenPort": self.port + 1}
         cluster = self.settings["rocketMQClusterName"]
-        file.write_text(json.dumps({"rocketMQClusterName": cluster, **ports}))
+        file.write_text(json.dumps({"rocketMQClusterName": cluster, **ports, **self._own}))
         return file
 
     def start(self) -> None:

@@ -48,6 +48,8 @@ def request(
     with connected(port, timeout_s, tls) as connection:
         send_frame(connection, header, body)
         answer, said = read_frame(connection)
+        while not answer["flag"] & 1:  # a request of the server, such as one about a group
+            answer, said = read_frame(connection)
     if answer.get("opaque") != header["opaque"]:
         raise ValueError(f"the answer is to another request: {answer}")
     return answer, said

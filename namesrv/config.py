@@ -12,17 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
-from txrocketmq.remoting.settings.config_file import LARGEST_PORT, Unserved, setting
-from txrocketmq.remoting.settings.peers_config import PeersConfig
+from txrocketmq.remoting.primitives.networks import Networks
+from txrocketmq.remoting.settings.config_file import (
+    LARGEST_PORT,
+    ConfigError,
+    Unserved,
+    setting,
+)
 
 
 def _in_home(name: str) -> str:
     return str(Path.home() / "namesrv" / name)
 
 
-@dataclass(frozen=True, slots=True)
-class NamesrvConfig(PeersConfig):
+@dataclass(frozen=True)
+class NamesrvConfig(AuthConfig):
     """The settings of a name server. Times are in milliseconds unless the name says otherwise."""
 
     IGNORED: ClassVar[Mapping[str, str | None]] = NAMESRV_KEYS
@@ -36,7 +42,12 @@ class NamesrvConfig(PeersConfig):
     listen_port: int = setting(9876, most=LARGEST_PORT)
     """The port to listen on; 0 means any free port."""
     kv_config_path: str = setting(lambda: _in_home("kvConfig.json"))
-    """The file in which the key-values are kept."""
+    """The file in which the key-values are kept. With authenticationEnabled, users.json and
+    acls.json beside it have the users and their policies, as brokers write them."""
+    brokers_without_account: tuple[str, ...] = setting(())
+    """With authenticationEnabled, the addresses or networks of brokers that register without an
+    account, such as `10.0.0.5;10.1.0.0/16`, separated by semicolons. That is for brokers of 4.9,
+    which cannot sign; those of 5.x do with innerClientAuthenticationCredentials."""
     config_store_path: str = setting(lambda: _in_home("namesrv.properties"))
     """The file that UPDATE_NAMESRV_CONFIG changes; the file given with -c, if there is one."""
     config_black_list: str = setting("configBlackList;configStorePath;kvConfigPath")
@@ -80,3 +91,19 @@ class NamesrvConfig(PeersConfig):
     """Requests are served as they are read, without queues."""
     un_register_broker_queue_capacity: int = setting(3_000, effect=False)
     """Brokers are unregistered at once."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError if the settings cannot be used."""
+        super().__post_init__()
+        if self.migrate_auth_from_v1_enabled:
+            raise ConfigError(
+                "migrateAuthFromV1Enabled is for brokers: have one of them make the users, and copy"
+                " its users.json and acls.json beside kvConfigPath"
+            )
+        try:
+            Networks(self.brokers_without_account)
+        except ValueError as error:
+            raise ConfigError(
+                "brokersWithoutAccount must be addresses and networks like 10.0.0.5;10.1.0.0/16,"
+                f" not {str(error)!r}"
+            ) from None

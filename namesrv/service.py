@@ -15,6 +15,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from txrocketmq.access.admin_addresses import near
+from txrocketmq.namesrv.accounts import NamesrvAccounts
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.housekeeping import BrokerHousekeeping
 from txrocketmq.namesrv.kv_config import KvConfig
@@ -67,16 +69,22 @@ class NameServer:
             tls=self._tls,
             max_held_bytes=lambda: self.configuration.get(NamesrvConfig).max_bytes_held_for_peers,
             balancers=Networks(config.proxy_protocol_from),
+            has_accounts=config.authentication_enabled,
+            max_per_address=lambda: (
+                self.configuration.get(NamesrvConfig).max_connections_per_address
+            ),
         )
         self._turns = Turns(partial(self.clock.later, 0), self.clock.reactor.seconds)
         self.housekeeping = BrokerHousekeeping(
             self.table, self.configuration, self.clock.steady_ms, self._turns, self._connect
         )
+        in_thread = Threads(self.clock).run
+        self.accounts = NamesrvAccounts(config, self.clock.steady_ms, in_thread, _access)
         self.lives = Lives(
-            [self.kv.life(), self.housekeeping.life()],
+            [self.accounts.life(), self.kv.life(), self.housekeeping.life()],
             self.clock,
             went=_went,
-            in_thread=Threads(self.clock).run,
+            in_thread=in_thread,
         )
         self.metrics = MetricsPort()
 
@@ -98,6 +106,8 @@ class NameServer:
             Failures(self.clock),
             configured_serialize_type(),
         )
+        self.guards = self.dispatcher.guards
+        self.guards += self.accounts.guards()
         self.dispatcher.on_refusal.append(Refusals(self.clock))
         self.port = self._server.listen(
             config.listen_port,
@@ -147,23 +157,28 @@ class NameServer:
         started_ms = self.clock.steady_ms()
         turns = self._turns
         tell = self.housekeeping.tell
-        return Registry(
+        registry = Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, tell, turns),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms, turns),
             TopicProcessor(self.table, self.configuration, _note, tell, turns),
             ConfigProcessor(self.kv, self.configuration, _note),
         )
+        return near(registry, Networks(self.configuration.get(NamesrvConfig).admin_addresses))
 
     def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
         self.lives.forget(peer, steady_ms)
 
     def _connect(self) -> Connections:
-        return Connections(self.clock, tls=self._own_tls)
+        return Connections(self.clock, tls=self._own_tls, seal=self.accounts.seal())
 
 
 def _went(what: str, error: object) -> None:
     if error is not None:
         log.error("{what} failed: {error}", what=what, error=error)
+
+
+def _access(text: str) -> None:
+    log.warn("access: {text}", text=text)
 
 
 def _note(text: str) -> None:

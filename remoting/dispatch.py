@@ -58,6 +58,11 @@ MOST_REMARK = 1024
 """How many characters a remark has at most, since it often repeats what was asked for."""
 
 
+_Checked = tuple[int, Exception | None]
+"""How many requests of a read have passed the guards, and why the next has not, if that is known.
+"""
+
+
 class Run:
     """Consecutive requests of one read for one handler: commands of one peer, in their order."""
 
@@ -256,6 +261,7 @@ class Dispatcher:
         """
         out: list[Buffer] = []
         out_bytes = at = 0
+        checked: _Checked = 0, None
         runs, count = self._runs, len(commands)
         now_ms = self._now_ms()
         if count == 1 and not self.guards:  # it needs nothing of what follows
@@ -266,7 +272,7 @@ class Dispatcher:
             command = commands[at]
             handler = runs.get(command.code)
             if self.guards:
-                at = self._serve_guarded(peer, commands, at, now_ms, out)
+                at, checked = self._serve_guarded(peer, commands, at, checked, now_ms, out)
                 out_bytes = sum(map(len, out))
             elif handler is None:
                 buffers = self._serve_one(peer, command, now_ms)
@@ -298,32 +304,41 @@ class Dispatcher:
         peer: Peer,
         commands: list[RemotingCommand],
         at: int,
+        checked: _Checked,
         now_ms: int,
         out: list[Buffer],
-    ) -> int:
-        """Serves one request, or one run and what is refused behind it; returns where it ended."""
+    ) -> tuple[int, _Checked]:
+        """Serves one request, or one run and what is refused behind it; returns where it ended.
+
+        A run may end before those that the guards have seen, and they see each request once.
+        """
         command = commands[at]
-        refusal = self._refusal(peer, command)
-        if refusal is not None:
+        passed, refusal = checked
+        if at >= passed and refusal is None:
+            passed, refusal = at, self._refusal(peer, command)
+        if refusal is not None and at == passed:
             out += self._answer_to(peer, command, refusal)
-            return at + 1
-        handler = self._runs.get(command.code)
+            return at + 1, (at + 1, None)
+        passed, handler = max(passed, at + 1), self._runs.get(command.code)
         if handler is None:
             out += self._serve_one(peer, command, now_ms)
-            return at + 1
+            return at + 1, (passed, refusal)
         end = at + 1
         while end < len(commands) and self._runs.get(commands[end].code) is handler:
-            refusal = self._refusal(peer, commands[end])
-            if refusal is not None:
-                break
+            if end >= passed:
+                if refusal is None:
+                    refusal = self._refusal(peer, commands[end])
+                if refusal is not None:
+                    break
+                passed = end + 1
             end += 1
         buffers, served = self._serve_run(handler, peer, commands[at:end], now_ms)
         out += buffers
         at += served
-        if refusal is not None and at == end:
+        if refusal is not None and at == end == passed:
             out += self._answer_to(peer, commands[end], refusal)
-            at += 1
-        return at
+            return at + 1, (at + 1, None)
+        return at, (passed, refusal)
 
     def _refusal(self, peer: Peer, command: RemotingCommand) -> Exception | None:
         for guard in self.guards:
@@ -444,16 +459,11 @@ class Dispatcher:
         if isinstance(error, ResponseError):
             for heard in self.on_refusal:
                 heard(peer, command, error)
-            return Reply(
-                error.header if isinstance(error.header, Header) else None,
-                b"",
-                error.code,
-                error.remark,
-            )
+            header = error.header if isinstance(error.header, Header) else None
+            return Reply(header, b"", error.code, error.remark)
         if isinstance(error, HeaderError):
-            return Reply(
-                code=ResponseCode.SYSTEM_ERROR, remark=f"RemotingCommandException: {error}"
-            )
+            remark = f"RemotingCommandException: {error}"
+            return Reply(code=ResponseCode.SYSTEM_ERROR, remark=remark)
         if self._log_failure is not None:
             self._log_failure(command, peer, error)
         return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")

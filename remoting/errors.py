@@ -75,6 +75,9 @@ class ResponseError(RemotingError):
     `header` may be a response header that is sent along, as with a pull's PULL_NOT_FOUND.
     """
 
+    is_told = False
+    """Whether whoever refuses has written to the log what there is to say about it."""
+
     def __init__(self, code: int, remark: str | None = None, header: object = None) -> None:
         super().__init__(code, remark)
         self.code = code

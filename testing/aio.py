@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -76,6 +76,12 @@ class AioServer:
     async def create_topic(self, topic: str, queues: int = 4) -> None:
         """Creates a topic, or changes its number of queues."""
         await self._do(self._server.create_topic, topic, queues)
+
+    async def create_account(
+        self, name: str, secret: str, policies: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, str]:
+        """Creates an account with the actions that it may do; returns its clients' settings."""
+        return await self._do(self._server.create_account, name, secret, policies)
 
     async def topics(self) -> list[str]:
         """Returns the topics that clients have created."""

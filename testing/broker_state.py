@@ -7,16 +7,20 @@ Faults do not affect it. What the methods return can be written as JSON.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
+from txrocketmq.access.auth.policies import acl_of
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.tables.subscription import is_system_group
 from txrocketmq.broker.tables.topic import validate_topic
 from txrocketmq.cli.servers.standalone import Standalone
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 DEFAULT_QUEUES: Final = 4
@@ -62,6 +66,23 @@ class BrokerState:
         if config is not None:
             return self._routed(topic, config.write_queue_nums)
         return self.create_topic(topic) if parts.config.auto_create_topic_enable else None
+
+    def create_account(self, name: str, secret: str, policies: Mapping[str, Any]) -> None:
+        """Creates an account with the actions that it may do, by resource."""
+        access = self._parts.access
+        if not access.is_served:
+            raise ValueError("the server has no accounts: start it with accounts=True")
+        entries = [
+            PolicyEntryInfo(resource=resource, actions=list(actions), decision="Allow")
+            for resource, actions in policies.items()
+        ]
+        try:
+            access.accounts.create_user(name, UserInfo(username=name, password=secret))
+            if entries:
+                info = AclInfo(policies=[PolicyInfo(policy_type="Custom", entries=entries)])
+                access.accounts.add_acl(acl_of(name, info))
+        except ResponseError as error:
+            raise ValueError(f"account {name}: {error.remark}") from None
 
     def topics(self) -> list[str]:
         """Returns the topics that clients have created, sorted, without retry and system topics."""

@@ -10,7 +10,7 @@ import base64
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -146,7 +146,12 @@ class ServerCalls(ABC):
     grpc_endpoint: str = ""
     """Address for clients of RocketMQ 5.x that speak gRPC; empty without txrocketmq[grpc]."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Mapping[str, str] | None = None) -> None:
+        self.access_key = (credentials or {}).get("access_key", "")
+        """The account that may do everything, which the clients below have by default; empty if
+        nobody needs an account."""
+        self.secret_key = (credentials or {}).get("secret_key", "")
+        """The secret of that account."""
         self._clients: list[Any] = []
         self._sender: StartedProducer | None = None
         self.listener_errors = ListenerErrors()
@@ -212,7 +217,10 @@ class ServerCalls(ABC):
 
     def client_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Returns the settings with which a client finds this server."""
-        return {"namesrv_addr": self.namesrv_addr, **settings}
+        own = {"namesrv_addr": self.namesrv_addr}
+        if self.access_key:
+            own |= {"access_key": self.access_key, "secret_key": self.secret_key}
+        return {**own, **settings}
 
     def consumer_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Returns settings of a consumer that begins with the first message and commits often."""
@@ -224,6 +232,18 @@ class ServerCalls(ABC):
     def create_topic(self, topic: str, queues: int = 4) -> None:
         """Creates a topic, or changes its number of queues. Clients find it when this returns."""
         self.ask("create_topic", topic, queues)
+
+    def create_account(
+        self, name: str, secret: str, policies: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, str]:
+        """Creates an account of a server with `accounts=True`; returns the settings of its clients.
+
+        `policies` are the actions that it may do, by resource, as in {"Topic:Orders": ["Pub"]}.
+        Raises ValueError.
+        """
+        its = {resource: list(actions) for resource, actions in (policies or {}).items()}
+        self.ask("create_account", name, secret, its)
+        return {"access_key": name, "secret_key": secret}
 
     def topics(self) -> list[str]:
         """Returns the topics that clients have created, sorted by name."""

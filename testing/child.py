@@ -41,6 +41,7 @@ from txrocketmq.testing.faults import Faults
 OF_STATE: Final = (
     "create_topic",
     "ensure_topic",
+    "create_account",
     "topics",
     "groups",
     "lag",

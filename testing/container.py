@@ -22,7 +22,7 @@ from testcontainers.core.container import DockerContainer
 
 from txrocketmq.remoting.arguments.arguments import checked_class
 from txrocketmq.remoting.settings.config_file import write_properties
-from txrocketmq.testing.settings import setting_text
+from txrocketmq.testing.settings import ACCOUNT_SETTINGS, credentials_of, setting_text
 
 __all__ = ["RocketMQContainer"]
 
@@ -55,6 +55,20 @@ class RocketMQContainer(DockerContainer):
         """Sets settings of the broker, by their names in broker.conf."""
         self._settings |= {key: setting_text(value) for key, value in settings.items()}
         return self
+
+    def with_accounts(self) -> Self:
+        """Makes clients need an account; `access_key` is one that may do everything."""
+        return self.with_settings(**ACCOUNT_SETTINGS)
+
+    @property
+    def access_key(self) -> str:
+        """The account that may do everything, after `with_accounts`; otherwise empty."""
+        return credentials_of(self._settings).get("access_key", "")
+
+    @property
+    def secret_key(self) -> str:
+        """The secret of that account."""
+        return credentials_of(self._settings).get("secret_key", "")
 
     @property
     def namesrv_addr(self) -> str:

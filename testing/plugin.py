@@ -3,9 +3,9 @@
 
 The fixture `rocketmq` starts a server for one test. The marker
 @pytest.mark.rocketmq(autoCreateTopicEnable=False) sets settings of its broker, by their names in
-broker.conf. The fixture `rocketmq_server` starts one server for the whole test run; with
-pytest-xdist, that is one server for each worker process. txrocketmq.testing.server describes both;
-it is imported only when a test asks for a server.
+broker.conf; with accounts=True, clients need an account. The fixture `rocketmq_server` starts one
+server for the whole test run; with pytest-xdist, that is one server for each worker process.
+txrocketmq.testing.server describes both; it is imported only when a test asks for a server.
 """
 
 from __future__ import annotations

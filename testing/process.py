@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 import orjson
 
 from txrocketmq.cli.servers.standalone import configure
-from txrocketmq.testing.settings import broker_settings
+from txrocketmq.testing.settings import broker_settings, credentials_of
 
 START_TIMEOUT_S: Final = 30.0
 ANSWER_TIMEOUT_S: Final = 15.0
@@ -41,6 +41,8 @@ class ServerProcess:
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self._folder = folder
         self._settings = settings
+        self.credentials = credentials_of(settings)
+        """The account of clients that may do everything, if clients need one."""
         self._process: subprocess.Popen[bytes]
         self._asking = threading.Lock()
         self._unread = b""

@@ -31,7 +31,7 @@ class Server(ServerCalls):
     """A running server: `start` starts one, and `stop` ends it."""
 
     def __init__(self, process: ServerProcess) -> None:
-        super().__init__()
+        super().__init__(process.credentials)
         self._process = process
         self.namesrv_addr = process.namesrv_addr
         """Address of the name server, "host:port"."""
@@ -49,8 +49,9 @@ class Server(ServerCalls):
     def start(cls, **settings: object) -> Self:
         """Starts a server; the arguments are settings of the broker, as named in broker.conf.
 
-        Returns when clients can find the broker. Raises ServerError, and ValueError for a setting
-        that does not exist or has a wrong value.
+        With `accounts=True`, its clients need an account; see `create_account`. Returns when
+        clients can find the broker. Raises ServerError, and ValueError for a setting that does not
+        exist or has a wrong value.
         """
         return cls(ServerProcess.start(**settings))
 
@@ -99,6 +100,8 @@ class Server(ServerCalls):
 @contextmanager
 def running(**settings: object) -> Iterator[Server]:
     """Runs a server for the time of a `with` block; the arguments are settings of its broker.
+
+    With `accounts=True`, its clients need an account.
 
     Raises ServerError, and ValueError for a setting that does not exist.
     """

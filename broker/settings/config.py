@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from txrocketmq.access.acl.files import DEFAULT_FILE
+from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.broker.settings.original_keys import BROKER_KEYS, BROKER_UNSERVED
 from txrocketmq.remoting.message.pop import ORDER_REVIVE_QUEUE
 from txrocketmq.remoting.message.topics import MAX_QUEUES
@@ -23,13 +25,18 @@ from txrocketmq.remoting.settings.config_file import (
     Unserved,
     setting,
 )
-from txrocketmq.remoting.settings.peers_config import PeersConfig
+from txrocketmq.remoting.settings.java_options import system_properties
 
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
+def _plain_file() -> str:
+    properties = system_properties(os.environ)
+    return properties.get("rocketmq.acl.plain.file", (DEFAULT_FILE,))[0]
+
+
 @dataclass(frozen=True)
-class BrokerConfig(PeersConfig):
+class BrokerConfig(AuthConfig):
     """The settings of a broker. Times are in milliseconds unless the name says otherwise.
 
     All parts of a broker hold the same instance; see config_file.Configuration for how it changes.
@@ -60,8 +67,15 @@ class BrokerConfig(PeersConfig):
     port two below it. 0 means listenPort."""
     namesrv_addr: str = setting("", live=True)
     """The addresses of the name servers as HOST:PORT, separated by semicolons."""
-    rocketmq_home: str = setting(lambda: os.environ.get("ROCKETMQ_HOME", ""), effect=False)
-    """Unused but for GET_BROKER_CONFIG."""
+    rocketmq_home: str = setting(lambda: os.environ.get("ROCKETMQ_HOME", ""))
+    """The folder with conf/plain_acl.yml and conf/acl, the accounts of aclEnable. By default it is
+    that of the environment variable ROCKETMQ_HOME; without aclEnable it is not used."""
+    acl_enable: bool = setting(False)
+    """Whether each request needs the signature of an account of RocketMQ 4.x (ACL 1), from files
+    of YAML. Use authenticationEnabled instead of it for the users of 5.x; both cannot be on."""
+    acl_plain_file: str = setting(_plain_file)
+    """The file, seen from rocketmqHome, to which accounts are added with aclEnable. By default it
+    is that of the system property rocketmq.acl.plain.file in JAVA_OPT, or conf/plain_acl.yml."""
     broker_config_path: str = setting("")
     """The file given with -c, to which UPDATE_BROKER_CONFIG writes."""
     config_black_list: str = setting("configBlackList;brokerConfigPath")
@@ -73,6 +87,10 @@ class BrokerConfig(PeersConfig):
     """The number of queues of the topic that serves as a pattern for new ones (TBW102)."""
     auto_create_topic_enable: bool = setting(True, live=True)
     """Whether sending to an unknown topic creates it."""
+    auto_create_topic_names: tuple[str, ...] = setting(())
+    """The names of topics that sending may create, such as `orders-*;test`, separated by
+    semicolons; `*` stands for any text. Empty means any name. Administrators, retry topics and
+    dead-letter topics are not limited by it."""
     auto_create_subscription_group: bool = setting(True, live=True)
     """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
     auto_create_limit: int = setting(100_000, live=True, least=1)
@@ -238,6 +256,18 @@ class BrokerConfig(PeersConfig):
         ):
             if not name.strip():
                 raise ConfigError(f"{key} is empty: give it a name, or leave the line out")
+        if self.acl_enable and (self.authentication_enabled or self.authorization_enabled):
+            raise ConfigError(
+                "aclEnable and authenticationEnabled are two kinds of access control, of RocketMQ 4"
+                " and of 5: take one of them out"
+            )
+        key = "aclEnable" if self.acl_enable else "migrateAuthFromV1Enabled"
+        needs_home = self.acl_enable or self.migrate_auth_from_v1_enabled
+        if needs_home and not self.rocketmq_home.strip():
+            raise ConfigError(
+                f"{key}=true needs rocketmqHome, the folder whose conf/plain_acl.yml and"
+                " conf/acl have the accounts: set it, or ROCKETMQ_HOME in the environment"
+            )
         if self.default_message_request_mode not in ("PULL", "POP"):
             raise ConfigError(
                 "defaultMessageRequestMode must be PULL or POP,"

@@ -28,13 +28,10 @@ BROKER_KEYS: Final = original_keys(
     """
     accountStatsEnable=true accountStatsPrintZeroValues=true ackMessageThreadPoolNums=16
     ackThreadPoolQueueCapacity=100000 aclCacheExpiredSecond=600 aclCacheMaxNum=1000
-    aclCacheRefreshSecond=60 aclEnable=false adminBrokerThreadPoolNums=16
+    aclCacheRefreshSecond=60 adminBrokerThreadPoolNums=16
     adminBrokerThreadPoolQueueCapacity=10000
     appendAckAsync=false appendCkAsync=false asyncSendEnable=true authConfigPath
-    authenticationEnabled=false authenticationMetadataProvider authenticationProvider
-    authenticationStrategy authenticationWhitelist authorizationEnabled=false
-    authorizationMetadataProvider authorizationProvider authorizationStrategy
-    authorizationWhitelist autoDeleteUnusedStats=true
+    autoDeleteUnusedStats=true
     brokerElectionPriority=2147483647
     brokerFastFailureEnable=true brokerHeartbeatInterval=1000 brokerNotActiveTimeoutMillis=10000
     cgColdReadThreshold=3145728 channelNotActiveInterval=60000 checkSyncStateSetPeriod=5000
@@ -66,8 +63,8 @@ BROKER_KEYS: Final = original_keys(
     fetchNamesrvAddrByAddressServer=false fetchNameSrvAddrByDnsLookup=false
     fetchNamesrvAddrInterval=10000 filterServerNums=0 flushConsumerOffsetHistoryInterval=60000
     forwardTimeout=3000 globalColdReadThreshold=104857600 heartbeatThreadPoolQueueCapacity=50000
-    highSpeedMode=false initAuthenticationUser
-    innerClientAuthenticationCredentials isBrokerContainer=false isInBrokerContainer=false
+    highSpeedMode=false
+    isBrokerContainer=false isInBrokerContainer=false
     isolateLogEnable=false isScanAvailableNameSrv=true litePullThreadPoolQueueCapacity=100000
     loadBalancePollNameServerInterval=30000 loadBalanceProcessorThreadPoolNums=32
     loadBalanceThreadPoolQueueCapacity=100000 lockInStrictMode=false maxDelayTime=40
@@ -75,8 +72,7 @@ BROKER_KEYS: Final = original_keys(
     messageStorePlugIn= metricGrpcExporterIntervalInMills=60000
     metricGrpcExporterTimeOutInMills=3000 metricLoggingExporterIntervalInMills=10000
     metricsGrpcExporterHeader= metricsGrpcExporterTarget= metricsInDelta=false
-    metricsOtelCardinalityLimit=50000 migrateAuthFromV1Enabled=false
-
+    metricsOtelCardinalityLimit=50000
     popConsumerFSServiceInit=true popConsumerKVServiceEnable=false
     popConsumerKVServiceInit=false popConsumerKVServiceLog=false
     popLongPollingForceNotifyInterval=800 popPollingMapExpireTimeSeconds=600
@@ -111,26 +107,7 @@ BROKER_KEYS: Final = original_keys(
 )
 
 _TRUE: Final = ("true",)
-_ACCESS: Final = "access control"
-_OF_ACCOUNTS: Final = (
-    "initAuthenticationUser",
-    "innerClientAuthenticationCredentials",
-    "authenticationMetadataProvider",
-    "authenticationProvider",
-    "authenticationStrategy",
-    "authenticationWhitelist",
-    "authorizationMetadataProvider",
-    "authorizationProvider",
-    "authorizationStrategy",
-    "authorizationWhitelist",
-)
-"""Whoever sets one of these counts on accounts, whether or not they are switched on."""
 BROKER_UNSERVED: Final = (
-    Unserved("aclEnable", _TRUE, _ACCESS, "false"),
-    Unserved("authenticationEnabled", _TRUE, _ACCESS, "false"),
-    Unserved("authorizationEnabled", _TRUE, _ACCESS, "false"),
-    Unserved("migrateAuthFromV1Enabled", _TRUE, _ACCESS, "false"),
-    *(Unserved(key, (), _ACCESS) for key in _OF_ACCOUNTS),
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),

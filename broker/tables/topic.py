@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -63,6 +64,11 @@ _CLUSTER_QUEUES = 16
 
 _KINDS = {"": "topics", RETRY_PREFIX: "retry topics", DLQ_PREFIX: "dead-letter topics"}
 """What may be created on demand, each kind up to autoCreateLimit, by the prefix of the names."""
+
+
+def _literal(text: str) -> str:
+    """A pattern in which nothing but `*` has a meaning."""
+    return re.sub(r"[?\[]", r"[\g<0>]", text)
 
 
 def _kind(name: str) -> str:
@@ -241,7 +247,15 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
         """
         limit, kind = self._config.auto_create_limit, _kind(name)
         count = self._counts[kind] + sum(_kind(each) == kind for each in self.drafts.topics)
-        if name in self._topics or name in self.drafts.topics or count < limit:
+        if name in self._topics or name in self.drafts.topics:
+            return ""
+        names = self._config.auto_create_topic_names
+        if names and not kind and not any(fnmatchcase(name, _literal(each)) for each in names):
+            return (
+                "topics of this name are not created by sending (autoCreateTopicNames="
+                f"{';'.join(names)}): create it, or send to another one"
+            )
+        if count < limit:
             return ""
         return (
             f"the broker has {count} {_KINDS[kind]} and creates no more by itself"

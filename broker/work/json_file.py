@@ -31,6 +31,8 @@ _WITHOUT = {
     "transactionMetrics": "open half messages are counted from 0",
     "consumerOrderInfo.json": "queues popped in order are open again, and counts begin at 0",
     "messageRequestMode.json": "the modes that were set for groups are lost",
+    "users.json": "there are only the users that the settings name, without policies",
+    "acls.json": "users that are not Super may do nothing",
 }
 """What a broker does without each file; errors say it, so that nobody removes one unknowingly."""
 
@@ -40,10 +42,11 @@ class JsonFileError(ValueError):
 
 
 class JsonFile:
-    """One file of `config/`."""
+    """One file of `config/`. One that is private holds passwords, so nobody else may read it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_private: bool = False) -> None:
         self.path = path
+        self._is_private = is_private
         self.is_stale = False
         """Set by the owner when its data are newer than the file; cleared by saving."""
         self.warning = ""
@@ -64,7 +67,7 @@ class JsonFile:
         the content is not what the file should hold.
         """
         try:
-            path, content, self.warning = read_kept(self.path)
+            path, content, self.warning = read_kept(self.path, is_private=self._is_private)
         except ValueError as error:
             raise JsonFileError(f"{error}. {self._advice}") from None
         self.is_missing = content is None and not self.warning
@@ -97,7 +100,7 @@ class JsonFile:
             if version < self._written_version:
                 return
             if data != self._written:
-                write_replacing(self.path, data)
+                write_replacing(self.path, data, is_private=self._is_private)
             self._written, self._written_version = data, version
 
     def saving(self, encode: Callable[[], bytes]) -> Callable[[], None]:

@@ -255,3 +255,13 @@ def timers_not_delivered(told: Mishap) -> None:
         why=told.why,
         topic=DLQ_PREFIX + TIMER_TOPIC,
     )
+
+
+def access_refused(text: str) -> None:
+    """A request of somebody who may not send it; only some of these are told."""
+    log.warn("access: {text}", text=text)
+
+
+def account_changed(text: str) -> None:
+    """A user or its policies were created, changed or deleted."""
+    log.info("access: {text}", text=text)

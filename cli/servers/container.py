@@ -89,8 +89,10 @@ SERVERS: Final[Mapping[str, Server]] = {
         *_OF_BROKERS,
         "txrocketmq.cli.servers.standalone",
         # Its clients run on the container's machine and use the ports that are mapped to it.
-        {"brokerIP1": "127.0.0.1", "storePathRootDir": "{home}/store"},
-        ("--host", "0.0.0.0"),
+        # They come from the address of its bridge, and administrators as well.
+        {"brokerIP1": "127.0.0.1", "storePathRootDir": "{home}/store", "adminAddresses": ""},
+        # A port of a container is published by hand, so nothing is open by accident.
+        ("--host", "0.0.0.0", "--open"),
     ),
     "mqbroker": Server(*_OF_BROKERS, "txrocketmq.broker.__main__", {}),
     "mqnamesrv": Server(

@@ -27,6 +27,12 @@ from twisted.logger import Logger
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.cli.servers.first_account import (
+    ACCOUNT_KEYS,
+    FirstAccount,
+    check_open,
+    near_addresses,
+)
 from txrocketmq.cli.servers.welcome import welcome
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
@@ -108,10 +114,13 @@ class Standalone:
             "brokerIP1": told,
             "enablePropertyFilter": "true",
             "recallMessageEnable": "true",
+            "adminAddresses": near_addresses(told),
             **({} if _RATIOS & options.settings.keys() else _FLOOR),
             **options.settings,
             "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
         }
+        if {settings.get(key) for key in ACCOUNT_KEYS} & {"true"}:  # which say who may do it
+            settings["adminAddresses"] = options.settings.get("adminAddresses", "")
         self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
         self._host = told
@@ -173,6 +182,7 @@ class Standalone:
                 kv_config_path=str(files / "kvConfig.json"),
                 config_store_path=str(files / "namesrv.properties"),
                 use_tls=self.config.use_tls or None,
+                admin_addresses=self.config.admin_addresses,
             ),
             Clock(self._unhurried.reactor),
             tls=self._tls,
@@ -319,6 +329,15 @@ def make_parser() -> argparse.ArgumentParser:
         " one that other machines see.",
     )  # fmt: skip
     parser.add_argument(
+        "--account", metavar="NAME",
+        help="Clients need an account: NAME is made with the right to do everything, and its secret"
+        " is printed once.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--open", action="store_true",
+        help="Allow a --host that other machines reach although nobody needs an account.",
+    )  # fmt: skip
+    parser.add_argument(
         "-c",
         "--config",
         metavar="FILE",
@@ -343,7 +362,7 @@ def _port_or_off(text: str) -> int | str:
     return OFF if text == OFF else _port(text)
 
 
-def options_of(arguments: argparse.Namespace) -> Options:
+def options_of(arguments: argparse.Namespace, account: FirstAccount | None = None) -> Options:
     """Returns what the options and the file ask for. Raises ConfigError."""
     settings = {"storePathRootDir": default_store()}
     if arguments.config is not None:
@@ -353,6 +372,8 @@ def options_of(arguments: argparse.Namespace) -> Options:
         settings["storePathRootDir"] = arguments.store
     if arguments.broker_port is not None:
         settings["listenPort"] = str(arguments.broker_port)
+    if account is not None:
+        settings |= account.settings()
     grpc_port, why = arguments.grpc_port, missing()
     if grpc_port not in (None, OFF) and why:
         raise ConfigError(f"--grpc-port: {why}")
@@ -376,9 +397,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = parse_arguments(arguments)
     where = ""
     try:
-        options = options_of(flags)
+        account = FirstAccount(flags.account) if flags.account is not None else None
+        options = options_of(flags, account)
         where = f"{flags.config}: " if flags.config is not None else ""
         service = Standalone(options)
+        where = ""
+        check_open(flags.host, service.config, is_open=flags.open)
     except ConfigError as error:
         print(f"{PROG}: {where}{error}", file=sys.stderr)
         return 1
@@ -389,7 +413,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if ignored:
         print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
-    service.ready.addCallback(lambda _: _welcome(service))
+    service.ready.addCallback(lambda _: _welcome(service, account))
     return run_service(
         PROG,
         service,
@@ -399,9 +423,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def _welcome(service: Standalone) -> None:
+def _welcome(service: Standalone, account: FirstAccount | None) -> None:
     assert service.broker is not None
     assert service.name_server is not None
+    if account is not None:
+        print(account.told(service.broker.parts.access.accounts.users.get(account.name)), end="")
     print(
         welcome(
             # Whoever is told of a machine for the broker finds the name server there, too.

@@ -2,7 +2,7 @@
 """The admin client: what mqadmin does, as methods.
 
 It is put together of its parts, one noun a module: topics, groups, connected clients, offsets,
-messages; and servers. Java: DefaultMQAdminExt.
+messages; servers; and accounts. Java: DefaultMQAdminExt.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from txrocketmq.client.admin.accounts import Accounts
 from txrocketmq.client.admin.clients import Clients
 from txrocketmq.client.admin.config import AdminConfig
 from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.groups import Groups
 from txrocketmq.client.admin.messages import Messages
 from txrocketmq.client.admin.offsets import Offsets
+from txrocketmq.client.admin.plain_accounts import PlainAccounts
 from txrocketmq.client.admin.servers import Servers
 from txrocketmq.client.admin.topics import Topics
 from txrocketmq.client.core.instance import ClientInstance
@@ -39,7 +41,7 @@ def _of(
 
 
 class Admin:
-    """Administers clusters: topics, groups, offsets, messages, clients and servers.
+    """Administers clusters: topics, groups, offsets, messages, clients, servers and accounts.
 
     Topics and groups have the names that they have at the brokers. A server's refusal raises
     AdminRefused, whose text says what was refused, which server refused it, and what to do. A
@@ -59,7 +61,8 @@ class Admin:
         offsets = Offsets(destinations, groups, clients)
         messages = Messages(destinations, topics, groups, clients, offsets)
         servers = Servers(destinations)
-        parts = topics, groups, clients, offsets, messages, servers
+        accounts, plain_accounts = Accounts(destinations), PlainAccounts(destinations)
+        parts = topics, groups, clients, offsets, messages, servers, accounts, plain_accounts
         self._parts: dict[type, Any] = {type(part): part for part in parts}
 
     async def start(self) -> None:
@@ -127,3 +130,20 @@ class Admin:
     kv_configs = _of(Servers, Servers.kv_configs)
     put_kv_config = _of(Servers, Servers.put_kv_config)
     delete_kv_config = _of(Servers, Servers.delete_kv_config)
+
+    accounts = _of(Accounts, Accounts.accounts)
+    account = _of(Accounts, Accounts.account)
+    create_account = _of(Accounts, Accounts.create_account)
+    update_account = _of(Accounts, Accounts.update_account)
+    put_account = _of(Accounts, Accounts.put_account)
+    delete_account = _of(Accounts, Accounts.delete_account)
+    copy_accounts = _of(Accounts, Accounts.copy_accounts)
+    policies = _of(Accounts, Accounts.policies)
+    set_policies = _of(Accounts, Accounts.set_policies)
+    delete_policies = _of(Accounts, Accounts.delete_policies)
+
+    plain_accounts = _of(PlainAccounts, PlainAccounts.plain_accounts)
+    set_plain_account = _of(PlainAccounts, PlainAccounts.set_plain_account)
+    delete_plain_account = _of(PlainAccounts, PlainAccounts.delete_plain_account)
+    set_white_addresses = _of(PlainAccounts, PlainAccounts.set_white_addresses)
+    plain_account_versions = _of(PlainAccounts, PlainAccounts.plain_account_versions)

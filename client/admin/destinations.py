@@ -100,12 +100,25 @@ class Destinations:
     async def masters_to_change(
         self, cluster: str | None = None, broker: str | None = None
     ) -> list[BrokerInfo]:
-        """Returns the same as `_masters`; ValueError if that would be several clusters."""
-        masters = await self.masters(cluster, broker)
-        clusters = sorted({each.cluster for each in masters})
-        if len(clusters) > 1:
-            raise ValueError(f"there are several clusters: say which of {', '.join(clusters)}")
-        return masters
+        """Returns the same as `masters`; ValueError if that would be several clusters."""
+        return _of_one_cluster(await self.masters(cluster, broker))
+
+    async def everyone(
+        self, cluster: str | None = None, broker: str | None = None
+    ) -> list[BrokerInfo]:
+        """Returns the same as `masters`, and the slaves of these clusters."""
+        found = await self.masters(cluster, broker)
+        if broker:
+            return found
+        clusters = {each.cluster for each in found}
+        slaves = [each for each in await self.brokers() if not each.is_master]
+        return found + [each for each in slaves if each.cluster in clusters]
+
+    async def everyone_to_change(
+        self, cluster: str | None = None, broker: str | None = None
+    ) -> list[BrokerInfo]:
+        """Returns the same as `everyone`; ValueError if that would be several clusters."""
+        return _of_one_cluster(await self.everyone(cluster, broker))
 
     async def route(self, topic: str) -> TopicRouteData:
         """Returns the route of a topic. Raises NoRoute."""
@@ -197,6 +210,13 @@ def _one(brokers: Sequence[BrokerInfo], broker: str) -> BrokerInfo:
         return BrokerInfo(cluster="", name="broker", broker_id=MASTER_ID, address=broker)
     known = ", ".join(sorted({each.name for each in brokers})) or "none"
     raise BrokerNotExist(f"there is no broker {broker}; brokers that are registered: {known}")
+
+
+def _of_one_cluster(brokers: list[BrokerInfo]) -> list[BrokerInfo]:
+    clusters = sorted({each.cluster for each in brokers})
+    if len(clusters) > 1:
+        raise ValueError(f"there are several clusters: say which of {', '.join(clusters)}")
+    return brokers
 
 
 def _to_ask(data: TopicRouteData) -> list[BrokerInfo]:

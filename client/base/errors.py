@@ -16,6 +16,7 @@
     |- NotAssigned                a queue is not one of the consumer's own
     |- OffsetIllegal              a queue has no message there, nor will it begin there
     |- GroupNotFound              no broker has the group
+    |- AccountNotFound            no broker has the account
     |- GroupOffline               no consumer of the group is connected
     |- GroupOnline                consumers of the group are connected, and would undo it
     |- MessageNotFound            no broker has the message
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from txrocketmq.client.base.refusals import Refusal, refusal_of
 from txrocketmq.remoting.codes import ResponseCode
 
 CONNECT_BROKER = 10001
@@ -173,15 +175,24 @@ class MQBrokerError(MQClientError):
         except ValueError:
             return "UNKNOWN"
 
+    @property
+    def refusal(self) -> Refusal | None:
+        """What the server says about the account, if the account is why it refused the request."""
+        return refusal_of(self.code, self.remark)
+
     def __str__(self) -> str:
-        told = self._told()
-        if self.about:
+        told, refusal = self._told(), self.refusal
+        if (
+            self.about and refusal is None
+        ):  # which names what counts, and is the same for all queues
             told += f" ({self.about})"
-        advice = _ADVICE.get(self.code)
+        advice = _ADVICE.get(self.code) if refusal is None else refusal.advice
         return f"{told}; {advice}" if advice else told
 
     def _told(self) -> str:
-        remark = self.remark or "no reason given"
+        refusal = self.refusal
+        remark = self.remark if refusal is None else refusal.why.removesuffix(".")
+        remark = remark or "no reason given"
         return f"{self.address} answered {self.code_name} ({self.code}): {remark}"
 
 
@@ -226,6 +237,16 @@ class GroupNotFound(MQClientError):
             f"no broker knows the group {group}: check its spelling, or create it first"
         )
         self.group = group
+
+
+class AccountNotFound(MQClientError):
+    """No broker has the account."""
+
+    def __init__(self, account: str) -> None:
+        super().__init__(
+            f"no broker has the account {account}: check its spelling, or create it first"
+        )
+        self.account = account
 
 
 class GroupOffline(MQClientError):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from txrocketmq.client.admin.accounts import Account, Policy
+from txrocketmq.client.admin.plain_accounts import PlainAccount, PlainAccountList
 from txrocketmq.client.admin.results import (
     BrokerInfo,
     GroupProgress,
@@ -13,6 +15,7 @@ from txrocketmq.client.admin.results import (
     TrackType,
 )
 from txrocketmq.client.base.errors import (
+    AccountNotFound,
     AdminRefused,
     BackpressureTimeout,
     BrokerNotExist,
@@ -38,6 +41,7 @@ from txrocketmq.client.base.errors import (
     SendFailed,
     TooMuchOnTheWay,
 )
+from txrocketmq.client.base.refusals import Refusal
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel
 from txrocketmq.client.consumer.group.allocation import (
     by_config,
@@ -78,6 +82,8 @@ from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueu
 from txrocketmq.remoting.message.tags import SubscriptionError
 
 __all__ = [
+    "Account",
+    "AccountNotFound",
     "AdminRefused",
     "BackpressureTimeout",
     "BrokerInfo",
@@ -117,9 +123,13 @@ __all__ = [
     "OffsetIllegal",
     "OffsetsUnreadable",
     "PartlyFailed",
+    "PlainAccount",
+    "PlainAccountList",
+    "Policy",
     "PopNotSupported",
     "QueueProgress",
     "QueueStats",
+    "Refusal",
     "RemotingError",
     "RequestTimedOut",
     "RequestTimeout",

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import base64
 import hmac
-from typing import Final
 
 from txrocketmq.remoting.frame.connection import Seal
-
-ACCESS_KEY: Final = "AccessKey"
-SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of a field
-SIGNATURE: Final = "Signature"
+from txrocketmq.remoting.frame.signer import (
+    ACCESS_KEY,
+    SECURITY_TOKEN,
+    SIGNATURE,
+    Signer,
+    java_order,
+)
 
 
 def seal_of(
@@ -32,6 +34,7 @@ def seal_of(
         raise ValueError(f"access_key and secret_key belong together, but {missing} is not given")
     if not access_key and not namespace_v2:
         return None
+    signer = Signer(secret_key)
 
     def seal(ext_fields: dict[str, str], body: bytes) -> None:
         if namespace_v2:
@@ -41,14 +44,18 @@ def seal_of(
             ext_fields[ACCESS_KEY] = access_key
             if security_token:
                 ext_fields[SECURITY_TOKEN] = security_token
-            ext_fields[SIGNATURE] = signature(ext_fields, body, secret_key)
+            ext_fields[SIGNATURE] = signer.signature(ext_fields, body)
 
     return seal
 
 
 def signature(ext_fields: dict[str, str], body: bytes, secret_key: str) -> str:
-    """Returns the signature of a request in Base64; a signature among its fields does not count."""
-    values = "".join(ext_fields[name] for name in sorted(ext_fields) if name != SIGNATURE)
+    """Returns the signature of a request in Base64; a signature among its fields does not count.
+
+    This is what a signature is, in the fewest words. `Signer` returns the same in less time.
+    """
+    names = sorted(ext_fields, key=java_order)
+    values = "".join(ext_fields[name] for name in names if name != SIGNATURE)
     mac = hmac.new(secret_key.encode(), values.encode(), "sha1")
     mac.update(body)
     return base64.b64encode(mac.digest()).decode()

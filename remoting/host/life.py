@@ -124,6 +124,8 @@ class Life:
 
     name: str = field(kw_only=False)
     table: Table | None = None
+    loads: Callable[[], object] = lambda: None
+    """Reads what is kept elsewhere than in a table; raises ValueError with advice."""
     files: Sequence[str] = ()
     """Names of further files of `config/` that the part writes by itself."""
     opens: Callable[[Opening], Iterable[str]] = lambda _: ()

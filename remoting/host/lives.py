@@ -44,6 +44,7 @@ class Lives:
         for life in self._lives:
             if life.table is not None:
                 life.table.load()
+            life.loads()
 
     def open(self, opening: Opening) -> list[str]:
         """Has all parts look at what was loaded; returns their warnings."""

@@ -24,6 +24,10 @@ class Networks:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._networks = tuple(_network(text) for text in texts)
 
+    def __bool__(self) -> bool:
+        """Whether there are any networks."""
+        return bool(self._networks)
+
     def __contains__(self, host: str) -> bool:
         if not self._networks:
             return False

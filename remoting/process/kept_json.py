@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +24,15 @@ class KeptJson(NamedTuple):
     """What was wrong with the file, as a sentence without its full stop; empty if nothing was."""
 
 
-def read_kept(path: Path) -> KeptJson:
+def read_kept(path: Path, *, is_private: bool = False) -> KeptJson:
     """Returns the content of a file, or of its .bak where the file is missing, empty or damaged.
 
     Raises ValueError, whose text names the files, if there is something and nothing of it can be
-    read.
+    read; and if the file `is_private`, but others than its owner and group may read or write it.
     """
+    if is_private:
+        _check_private(path)
+        _check_private(path.with_name(path.name + ".bak"))
     wrong: list[str] = []
     for each in (path, path.with_name(path.name + ".bak")):
         try:
@@ -55,3 +59,15 @@ def read_kept(path: Path) -> KeptJson:
     if any(not text.endswith(" is empty") for text in wrong):
         raise ValueError("; ".join(wrong))
     return KeptJson(path, None, "; ".join(wrong))
+
+
+def _check_private(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # reading it says why
+        return
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise ValueError(
+            f"{path} holds passwords, and everybody on this machine may read or write it: run"
+            f" chmod 600 {path}"
+        )

@@ -24,11 +24,12 @@ def check_replaceable(path: Path) -> None:
         raise OSError(code, "this is no file that could be replaced", str(path))
 
 
-def write_replacing(path: Path, data: bytes) -> None:
+def write_replacing(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Replaces a file whole, on disk when this returns; the previous one stays as .bak.
 
-    At each moment the file or its .bak is whole, even if the file itself was damaged before. Raises
-    OSError; the file is then as it was, unless it is only the .bak that could not be replaced.
+    At each moment the file or its .bak is whole, even if the file itself was damaged before. A file
+    that `is_private` can be read by its owner only, from the first byte on. Raises OSError; the
+    file is then as it was, unless it is only the .bak that could not be replaced.
     """
     check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,12 +37,14 @@ def write_replacing(path: Path, data: bytes) -> None:
     backup = path.with_name(path.name + ".bak")
     former = path.with_name(path.name + ".bak.tmp")
     try:
-        with temporary.open("wb") as file:
+        if is_private:  # what a crash has left may have been anybody's
+            temporary.unlink(missing_ok=True)
+        with open(temporary, "wb", opener=_private if is_private else None) as file:
             _like(path, file.fileno())
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        is_kept = _copied(path, former)
+        is_kept = _copied(path, former, is_private=is_private)
         if is_kept and backup.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(backup))
         temporary.replace(path)
@@ -66,7 +69,12 @@ def _like(path: Path, descriptor: int) -> None:
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
-def _copied(path: Path, target: Path) -> bool:
+def _private(name: str, flags: int) -> int:
+    """Opens a file that it makes for its owner only."""
+    return os.open(name, flags, 0o600)
+
+
+def _copied(path: Path, target: Path, *, is_private: bool) -> bool:
     """Links or copies a file to a second name; returns False if there is no file."""
     if not path.exists():
         return False
@@ -74,7 +82,8 @@ def _copied(path: Path, target: Path) -> bool:
     try:
         os.link(path, target)
     except OSError:
-        target.write_bytes(path.read_bytes())
+        with open(target, "wb", opener=_private if is_private else None) as file:
+            file.write(path.read_bytes())
     return True
 
 

@@ -33,19 +33,20 @@ class PortsConfig(MetricsConfig):
     def __post_init__(self) -> None:
         """Raises ConfigError if the settings cannot be used."""
         MetricsConfig.__post_init__(self)  # super() finds no way out of a class with slots
-        try:
-            Networks(self.proxy_protocol_from)
-        except ValueError as error:
-            raise ConfigError(
-                "proxyProtocolFrom must be addresses and networks like 10.0.0.5;10.1.0.0/16;"
-                f"2001:db8::/32, not {str(error)!r}"
-            ) from None
+        _check_networks("proxyProtocolFrom", self.proxy_protocol_from)
 
 
 @dataclass(frozen=True, slots=True)
 class PeersConfig(PortsConfig):
     """The settings about peers, which name servers and brokers have."""
 
+    admin_addresses: tuple[str, ...] = setting(())
+    """The addresses or networks that may send requests which destroy something, such as
+    `127.0.0.1;::1;10.0.5.0/24`, separated by semicolons: those that delete topics and groups, reset
+    offsets, clean up, change settings, or change routes. Others are refused; only a broker may
+    always unregister itself. Empty means everybody, as in the original."""
+    max_connections_per_address: int = setting(0)
+    """How many connections one address may have; more are closed at once. 0 means any number."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never. A connection is
     closed as well if one frame takes longer than this to arrive."""
@@ -58,3 +59,14 @@ class PeersConfig(PortsConfig):
     def __post_init__(self) -> None:
         """Raises ConfigError if the settings cannot be used."""
         PortsConfig.__post_init__(self)
+        _check_networks("adminAddresses", self.admin_addresses)
+
+
+def _check_networks(key: str, texts: tuple[str, ...]) -> None:
+    try:
+        Networks(texts)
+    except ValueError as error:
+        raise ConfigError(
+            f"{key} must be addresses and networks like 10.0.0.5;10.1.0.0/16;2001:db8::/32, not"
+            f" {str(error)!r}"
+        ) from None

@@ -63,8 +63,8 @@ class Refusals:
         self._seldom = Seldom(TIMES_A_MINUTE)
 
     def __call__(self, peer: Peer, command: RemotingCommand, error: ResponseError) -> None:
-        """Logs the refusal, unless it is usual or its kind was logged often in this minute."""
-        if error.code in USUAL or (command.code, error.code) in USUAL_ANSWERS:
+        """Logs the refusal, unless it is usual, or was told, or its kind was logged often."""
+        if error.is_told or error.code in USUAL or (command.code, error.code) in USUAL_ANSWERS:
             return
         more = self._seldom.more(self._clock.steady_ms(), (command.code, error.code))
         if more is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fcntl import ioctl
 from functools import partial
@@ -33,7 +34,7 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.limits import ConnectionLimit, file_limit, reserved_files
 from txrocketmq.remoting.host.memory import Peaks, give_back, reserve
 from txrocketmq.remoting.primitives.networks import Networks
-from txrocketmq.remoting.process.log_limit import Seldom
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
 from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
@@ -179,10 +180,12 @@ class _PeerFactory(ServerFactory):
 
     def buildProtocol(self, addr: IAddress | None) -> TcpPeer | None:
         server = self._server
-        if not server.takes_one_more():
+        host = getattr(addr, "host", "")
+        if not server.takes_one_more() or not server.takes_one_more_of(host):
             return None  # Twisted closes the socket
         peer = server.new_peer(self._dispatcher)
         server.peers.add(peer)
+        server.admit(peer, host)
         return peer
 
 
@@ -211,8 +214,14 @@ class RemotingServer:
         tls: TlsConfig | None = None,
         max_held_bytes: Callable[[], int] = lambda: MAX_HELD_BYTES,
         balancers: Networks = NOBODY,
+        max_per_address: Callable[[], int] = lambda: 0,
+        has_accounts: bool = False,
         alpn: Sequence[str] = (),
     ) -> None:
+        self._has_accounts = has_accounts
+        self._max_per_address = max_per_address
+        self._hosts: dict[TcpPeer, str] = {}
+        self._connections_of: Counter[str] = Counter()
         self.clock = clock
         self.peers: set[TcpPeer] = set()
         self._tls = tls or TlsConfig()
@@ -241,7 +250,10 @@ class RemotingServer:
         factory = _PeerFactory(self, dispatcher)
         listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
         number = self._opened(listening, dispatcher)
-        if warning := open_ports.of_requests(interface, number, self._tls):
+        warning = open_ports.of_requests(
+            interface, number, self._tls, has_accounts=self._has_accounts
+        )
+        if warning:
             log.warn("{warning}", warning=warning)
         return number
 
@@ -306,8 +318,33 @@ class RemotingServer:
             )
         return False
 
+    def takes_one_more_of(self, host: str) -> bool:
+        """Returns whether this address may have another connection; logs sometimes if not."""
+        most = self._max_per_address()
+        if not most or self._connections_of[host] < most:
+            return True
+        more = self.shared.seldom.more(self.clock.steady_ms(), "connections of an address")
+        if more is not None:
+            log.warn(
+                "connections of {host} are refused: it has {n} (maxConnectionsPerAddress){more}",
+                host=host,
+                n=most,
+                more=and_more(more),
+            )
+        return False
+
+    def admit(self, peer: TcpPeer, host: str) -> None:
+        """Counts a connection of this address."""
+        self._hosts[peer] = host
+        self._connections_of[host] += 1
+
     def _peer_closed(self, peer: TcpPeer) -> None:
         self.peers.discard(peer)
+        host = self._hosts.pop(peer, None)
+        if host is not None:
+            self._connections_of[host] -= 1
+            if not self._connections_of[host]:
+                del self._connections_of[host]
         if self._disconnected is not None:
             self._disconnected(peer, self.clock.steady_ms())
 

@@ -15,9 +15,11 @@ from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import table_with
 from tests.namesrv.test_metrics import gauges_of
+from txrocketmq.access.authority import Refusal
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
+from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.damage import Damage
 from txrocketmq.broker.store.get.jumps import GROUP, Jump
 from txrocketmq.broker.tables.clients import Client
@@ -221,6 +223,18 @@ def test_values_of_messages_and_requests(busy: Parts, times: RpcTimes) -> None:
     assert value(found, f"{name}_sum", protocol_type="remoting", **labels) == 12
     held = value(found, f"{name}_count", request_code="pull_message", is_long_polling="true")
     assert held == 1
+
+
+def test_values_of_refusals(tmp_path: Path) -> None:
+    config = BrokerConfig(authentication_enabled=True)
+    secured = Parts(tmp_path, config)
+    secured.access.audit.refusal(310, "10.0.0.1", Refusal("no", "wrong signature", "alice"))
+    secured.access.audit.refusal(-5, "10.0.0.1", Refusal("no", "no account is named"))
+    found = families(secured)
+    name = "txrocketmq_access_refused_total"
+    assert value(found, name, code="SEND_MESSAGE_V2", why="wrong signature") == 1
+    assert value(found, name, code="UNKNOWN", why="no account is named") == 1
+    assert not [sample for family in found for sample in family.samples if "user" in sample.labels]
 
 
 def test_labels_of_the_settings_are_added_to_all(busy: Parts) -> None:

@@ -211,7 +211,9 @@ def test_what_is_not_served_is_said(scene: Scene) -> None:
     header = UpdateConsumerOffsetRequestHeader(
         consumer_group="g", topic="T", queue_id=0, commit_offset=0
     )
-    answer = client.ask(Call(RequestCode.AUTH_LIST_ACL, type(header), type(header)), header)
+    answer = client.ask(
+        Call(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, type(header), type(header)), header
+    )
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 

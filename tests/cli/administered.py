@@ -34,7 +34,7 @@ class Administered:
         self.config = config
         try:
             return result_of(command(self.cluster.client))
-        except MQClientError as error:
+        except (MQClientError, ValueError) as error:
             sys.stdout.write(f"{prog}: {error}\n")
             return 1
 

@@ -21,11 +21,12 @@ from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame.credentials import signature
 from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import AtStop, Beat, Life
-from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol import route, topic
 from txrocketmq.remoting.protocol.body.route import (
     RegisterBrokerBody,
     TopicConfig,
@@ -36,7 +37,9 @@ from txrocketmq.remoting.protocol.operations.ha import NotifyMinBrokerIdChangeRe
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
     RegisterBrokerRequestHeader,
+    UnRegisterBrokerRequestHeader,
 )
+from txrocketmq.remoting.protocol.topic import DeleteTopicFromNamesrvRequestHeader
 from txrocketmq.remoting.settings.config_file import ConfigError
 from txrocketmq.remoting.settings.tls import TlsConfig
 
@@ -93,7 +96,7 @@ class Client:
 class Told:
     """Stands for the connections a name server makes to brokers."""
 
-    def __init__(self, clock: Clock, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, clock: Clock, *, tls: ssl.SSLContext | None, seal: object = None) -> None:
         self.tls = tls
         self.said: list[tuple[str, RequestCode, Header]] = []
         self.closed = False
@@ -378,3 +381,62 @@ def test_what_fails_at_the_end_is_told_and_holds_up_nothing(
     server.stop().addCallback(stopped.append)
     assert len(stopped) == 1
     assert "drying up failed: wet" in lines
+
+
+def asked_with(client: Client, call: Call[Any, Any], header: Header, body: bytes, key: str) -> int:
+    """The code of the answer to a request that is signed with this account."""
+    fields = dict(header.encode())
+    if key:
+        fields["AccessKey"] = key
+        fields["Signature"] = signature(fields, body, f"{key}-pass")
+    client.wire.clear()
+    command = RemotingCommand(call.code, fields, body)
+    client.protocol.dataReceived(b"".join(encode_frame(command)))
+    (answer,) = FrameDecoder().receive(client.wire.value())
+    return answer.code
+
+
+def test_nobody_takes_over_a_route_without_an_account(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    config = dataclasses.replace(
+        config,
+        authentication_enabled=True,
+        init_authentication_user='{"username":"broker","password":"broker-pass"}',
+    )
+    server = started(config, reactor)
+    client = Client(reactor)
+
+    def register(address: str, key: str) -> int:
+        header = RegisterBrokerRequestHeader(
+            broker_name="broker-a",
+            broker_addr=address,
+            cluster_name="c1",
+            ha_server_addr=address,
+            broker_id=0,
+        )
+        return asked_with(client, route.REGISTER_BROKER, header, BODY.encode(), key)
+
+    assert register("10.0.0.1:10911", "broker") == ResponseCode.SUCCESS
+    for key in ("", "nobody"):
+        assert register("10.6.6.6:10911", key) == ResponseCode.NO_PERMISSION
+        leave = UnRegisterBrokerRequestHeader(
+            broker_name="broker-a", broker_addr="10.0.0.1:10911", cluster_name="c1", broker_id=0
+        )
+        code = asked_with(client, route.UNREGISTER_BROKER, leave, b"", key)
+        assert code == ResponseCode.NO_PERMISSION
+    assert server.table.data_version("c1", "10.0.0.1:10911") is not None
+    assert server.table.data_version("c1", "10.6.6.6:10911") is None
+
+
+def test_dangerous_requests_may_be_for_near_addresses(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    started(dataclasses.replace(config, admin_addresses=("127.0.0.0/8",)), reactor)
+    client = Client(reactor)
+    client.register()
+    header = DeleteTopicFromNamesrvRequestHeader(topic="T1")
+    answer = client.ask(topic.DELETE_TOPIC_IN_NAMESRV, header)
+    assert answer.code == ResponseCode.NO_PERMISSION
+    assert "adminAddresses" in (answer.remark or "")
+    assert client.code_of_route() == ResponseCode.SUCCESS

@@ -14,7 +14,7 @@ import pytest
 
 from tests.process.conftest import Run
 from txrocketmq.client import MessageExt, SendFailed, SendStatus, new_message
-from txrocketmq.testing.server import Server
+from txrocketmq.testing.server import Server, running
 
 SEND_DELAYED = """
 import sys
@@ -208,3 +208,21 @@ def test_an_error_of_a_listener_fails_the_test_that_waits(rocketmq: Server, is_a
         rocketmq.consumer("Orders", listener, group="stock")
     with pytest.raises(AssertionError, match="b'two'"):
         asyncio.run(aio_test()) if is_aio else rocketmq.wait_consumed("stock", timeout_s=30)
+
+
+def test_accounts() -> None:
+    with running(accounts=True) as server:
+        server.create_topic("Orders")
+        server.send("Orders", "by the first account")
+        shop = server.create_account("shop", "shop-secret", {"Topic:Orders": ["Pub"]})
+        server.producer("shop", **shop).send(new_message("Orders", "by the shop"))
+        with pytest.raises(SendFailed, match="has no policy for this"):
+            server.producer("elsewhere", **shop).send(new_message("Other", "x"))
+        with pytest.raises(SendFailed, match="the secret key of the account is not"):
+            server.producer("wrong", **{**shop, "secret_key": "another"}).send(
+                new_message("Orders", "x")
+            )
+        with pytest.raises(ValueError, match="The user is existed"):
+            server.create_account("shop", "again")
+        bodies = [message.body for message in server.messages("Orders")]
+        assert bodies == [b"by the first account", b"by the shop"]

@@ -93,9 +93,10 @@ def test_a_setting_that_there_is_not_is_told_before_anything_starts(
 ) -> None:
     started, _ = children(ECHO)
     with pytest.raises(
-        ValueError, match=r"unknown key autoCreateTopic \(did you mean autoCreateTopicEnable\?\)"
+        ValueError,
+        match=r"unknown key autoCreateTopicEnabled \(did you mean autoCreateTopicEnable\?\)",
     ):
-        ServerProcess.start(autoCreateTopic=False)
+        ServerProcess.start(autoCreateTopicEnabled=False)
     with pytest.raises(ValueError, match="listenPort"):
         ServerProcess.start(listenPort="many")
     assert started == []

@@ -32,6 +32,7 @@ class StandInProcess:
     """A process that notes what is called."""
 
     namesrv_addr, broker_addr, store, log_path, pid = "n:1", "b:2", "store", "log", 7
+    credentials: dict[str, str] = {}  # noqa: RUF012 - never changed
 
     def __init__(self) -> None:
         self.happened: list[Any] = []

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from txrocketmq.cli.servers.standalone import configure
-from txrocketmq.testing.settings import broker_settings
+from txrocketmq.testing.settings import broker_settings, credentials_of
 
 
 def test_the_broker_knows_them_all() -> None:
@@ -20,3 +20,13 @@ def test_what_a_test_wants_counts() -> None:
     assert config.auto_create_topic_enable is False
     assert store_config.max_message_size == 100
     assert config.listen_port == 10001
+
+
+def test_accounts_stand_for_settings() -> None:
+    settings = broker_settings("/s", {"accounts": True, "brokerName": "b"})
+    assert settings["authenticationEnabled"] == settings["authorizationEnabled"] == "true"
+    assert "accounts" not in settings
+    assert credentials_of(settings) == {"access_key": "root", "secret_key": "root-secret"}
+    plain = broker_settings("/s", {"accounts": False})
+    assert plain == broker_settings("/s", {})
+    assert credentials_of(plain) == {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-FOLDERS: Final = ("remoting", "namesrv", "broker", "client", "cli", "spark")
+FOLDERS: Final = ("remoting", "access", "namesrv", "broker", "client", "cli", "spark")
 OF_CLIENTS: Final = {
     "No route info of this topic",
     "connect to",
@@ -72,6 +72,7 @@ REFUSALS: Final = {
     "ConfigError": [
         "remoting/settings/config_file.py",
         "broker/settings/config.py",
+        "access/auth/settings.py",
         "broker/store",
     ],
     "weigh": ["broker/store/opening/recover.py"],

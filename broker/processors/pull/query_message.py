@@ -9,7 +9,9 @@ QueryMessageProcessor, AdminBrokerProcessor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from txrocketmq.broker.store.disk.steps import when_in_memory
 from txrocketmq.broker.store.message_store import MessageStore
@@ -21,6 +23,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.protocol import query
 from txrocketmq.remoting.protocol.body.query import ConsumeQueueData, QueryConsumeQueueResponseBody
 from txrocketmq.remoting.protocol.query import (
@@ -30,6 +33,9 @@ from txrocketmq.remoting.protocol.query import (
     ViewMessageRequestHeader,
 )
 from txrocketmq.remoting.serialize.json import HOLE
+
+CheckSeen = Callable[[Request[Any], str], None]
+"""Raises ResponseError unless who has sent the request may see messages of the topic."""
 
 UNIQUE = "U"
 KEY = "K"
@@ -41,8 +47,14 @@ class QueryMessageProcessor:
     """Finds messages."""
 
     def __init__(
-        self, store: MessageStore, consumers: Consumers, walks: Walks, patience: Patience
+        self,
+        store: MessageStore,
+        consumers: Consumers,
+        walks: Walks,
+        patience: Patience,
+        check_seen: CheckSeen | None = None,
     ) -> None:
+        self._check_seen = check_seen
         self._store = store
         self._consumers = consumers
         self._walks = walks
@@ -82,14 +94,18 @@ class QueryMessageProcessor:
     @serves(query.VIEW_MESSAGE_BY_ID)
     def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the message at an offset of the log, which its offset id contains."""
-        return self._patience.answer(request.peer, partial(self._by_id, request.header.offset))
+        return self._patience.answer(request.peer, partial(self._by_id, request))
 
-    def _by_id(self, offset: int) -> Reply[NoHeader]:
+    def _by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader]:
+        offset = request.header.offset
         record = self._store.message_at(offset)
         if record is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
             )
+        if self._check_seen is not None:
+            # The request may name another topic than that of the message, or none.
+            self._check_seen(request, decode_message(record)[0].topic)
         return Reply(body=record)
 
     @serves(query.QUERY_CONSUME_QUEUE)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from txrocketmq.remoting.frame.credentials import SIGNATURE
+from txrocketmq.remoting.frame.signer import SIGNATURE
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 MAX_SHAPES: Final = 256

@@ -7,6 +7,7 @@
 //	    with "queues": N it believes that a topic it has made has N of them, and not 4
 //	{"op": "consume", "namesrv": A, "topic": T, "group": G, "expression": E, "count": N};
 //	    with "type": "SQL92" the expression is no list of tags
+//	    both of them sign with "access_key": K and "secret_key": S
 //	    both of them encrypt with "tls": true, if the program was built with the tag tls
 //	{"op": "transact", "namesrv": A, "topic": T, "group": G, "messages": [...], "count": N}
 //	{"op": "ask", "namesrv": A, "topic": T, "group": G, "count": N}
@@ -41,9 +42,15 @@ type command struct {
 	Count      int    `json:"count"`
 	Queues     int    `json:"queues"`
 	Tls        bool   `json:"tls"`
+	AccessKey  string `json:"access_key"`
+	SecretKey  string `json:"secret_key"`
 	Load       load   `json:"load"`
 
 	Messages []transactional `json:"messages"`
+}
+
+func (given command) credentials() primitive.Credentials {
+	return primitive.Credentials{AccessKey: given.AccessKey, SecretKey: given.SecretKey}
 }
 
 var output sync.Mutex
@@ -97,6 +104,9 @@ func produce(given command) error {
 	if given.Queues > 0 {
 		options = append(options, producer.WithDefaultTopicQueueNums(given.Queues))
 	}
+	if given.AccessKey != "" {
+		options = append(options, producer.WithCredentials(given.credentials()))
+	}
 	client, err := rocketmq.NewProducer(append(options, producerOptions(given)...)...)
 	if err != nil {
 		return err
@@ -149,6 +159,9 @@ func consume(given command) error {
 		consumer.WithGroupName(given.Group),
 		consumer.WithInstance("go-" + given.Group),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+	}
+	if given.AccessKey != "" {
+		options = append(options, consumer.WithCredentials(given.credentials()))
 	}
 	client, err := rocketmq.NewPushConsumer(append(options, consumerOptions(given)...)...)
 	if err != nil {

@@ -3,7 +3,10 @@
 import com.alibaba.fastjson.JSONObject;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /** The running clients of one kind by their name; every kind is configured alike. */
 final class Clients<C extends ClientConfig> {
@@ -41,6 +44,14 @@ final class Clients<C extends ClientConfig> {
         if (arguments.containsKey("namespace_v2")) {
             setNamespaceV2(client, arguments.getString("namespace_v2"));
         }
+    }
+
+    /** What signs the requests of a client: access_key and secret_key; null without them. */
+    static RPCHook hook(JSONObject arguments) {
+        String key = arguments.getString("access_key");
+        return key == null
+                ? null
+                : new AclClientRPCHook(new SessionCredentials(key, arguments.getString("secret_key")));
     }
 
     private static void setNamespaceV2(ClientConfig client, String namespace) {

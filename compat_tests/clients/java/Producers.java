@@ -48,7 +48,10 @@ final class Producers {
     private Object start(JSONObject arguments) throws Exception {
         DefaultMQProducer producer =
                 new DefaultMQProducer(
-                        arguments.getString("group"), arguments.getBooleanValue("trace"), null);
+                        arguments.getString("group"),
+                        Clients.hook(arguments),
+                        arguments.getBooleanValue("trace"),
+                        null);
         Clients.configure(producer, arguments);
         producer.setSendMsgTimeout(10_000);
         if (arguments.containsKey("max_message_bytes")) {

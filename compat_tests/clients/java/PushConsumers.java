@@ -5,6 +5,7 @@ import com.alibaba.fastjson.JSONObject;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -56,7 +57,11 @@ final class PushConsumers {
         String name = arguments.getString("name");
         DefaultMQPushConsumer consumer =
                 new DefaultMQPushConsumer(
-                        arguments.getString("group"), arguments.getBooleanValue("trace"), null);
+                        arguments.getString("group"),
+                        Clients.hook(arguments),
+                        new AllocateMessageQueueAveragely(),
+                        arguments.getBooleanValue("trace"),
+                        null);
         Clients.configure(consumer, arguments);
         consumer.setConsumeThreadMin(4);
         consumer.setConsumeThreadMax(4);

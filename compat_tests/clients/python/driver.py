@@ -28,6 +28,7 @@ def main() -> None:
 def produce(command: dict[str, Any]) -> None:
     producer = Producer(command["group"])
     producer.set_namesrv_addr(command["namesrv"])
+    _sign(producer, command)
     producer.start()
     messages = [_message(command["topic"], number) for number in range(command["count"])]
     *others, ordered = messages
@@ -36,6 +37,11 @@ def produce(command: dict[str, Any]) -> None:
     for result in results:
         _print(status=int(result.status), offset=result.offset)
     producer.shutdown()
+
+
+def _sign(client: Any, command: dict[str, Any]) -> None:
+    if "access_key" in command:
+        client.set_session_credentials(command["access_key"], command["secret_key"], "")
 
 
 def _message(topic: str, number: int) -> Message:
@@ -50,6 +56,7 @@ def _message(topic: str, number: int) -> Message:
 def consume(command: dict[str, Any]) -> None:
     consumer = PushConsumer(command["group"])
     consumer.set_namesrv_addr(command["namesrv"])
+    _sign(consumer, command)
     received = []
     consumer.subscribe(command["topic"], lambda each: received.append(_told(each)))
     consumer.start()

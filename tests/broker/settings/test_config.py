@@ -90,3 +90,22 @@ def test_only_live_settings_change_while_running() -> None:
 def test_settings_change_in_no_other_way() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         BrokerConfig().broker_permission = 4  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"aclEnable": "true", "authenticationEnabled": "true"}, "two kinds of access control"),
+        ({"aclEnable": "true", "rocketmqHome": ""}, "aclEnable=true needs rocketmqHome"),
+    ],
+)
+def test_accounts_that_cannot_be_used_are_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load(BrokerConfig, {"rocketmqHome": "/opt/rocketmq", **given})
+
+
+def test_the_file_for_accounts_may_be_a_system_property(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_OPT", raising=False)
+    assert BrokerConfig().acl_plain_file == "conf/plain_acl.yml"
+    monkeypatch.setenv("JAVA_OPT", "-Drocketmq.acl.plain.file=conf/other.yml")
+    assert BrokerConfig().acl_plain_file == "conf/other.yml"

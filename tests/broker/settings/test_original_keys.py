@@ -122,7 +122,10 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
     admin = AdminConfigProcessor(
         parts.config, parts.configuration, parts.topics, parts.store, parts.walks, 0
     )
-    for text in (b"aclEnable=true\n", b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n"):
+    for text in (
+        b"enableControllerMode=true\n",
+        b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n",
+    ):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))
     assert parts.config.long_polling_enable is True
@@ -137,18 +140,16 @@ def test_what_is_declared_exists(cls: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        'initAuthenticationUser={"username":"root","password":"hunter2"}',
-        'innerClientAuthenticationCredentials={"accessKey":"root","secretKey":"hunter2"}',
-        "authenticationWhitelist=10,310",
-        "authorizationWhitelist=10",
-        "migrateAuthFromV1Enabled=true",
-        "authenticationProvider=org.example.Provider",
+        ("authorizationEnabled=true", "authorizationEnabled needs authenticationEnabled=true"),
+        ("authenticationProvider=org.example.Provider", "authenticationProvider can only be"),
+        ("initAuthenticationUser=root:hunter2", "initAuthenticationUser is no JSON object"),
+        ("aclEnable=true", "aclEnable=true needs rocketmqHome"),
     ],
 )
 def test_settings_of_accounts_are_not_taken_in_silence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, why: str
 ) -> None:
     """Whoever writes them believes that there are accounts."""
     file = tmp_path / "broker.conf"
@@ -156,5 +157,19 @@ def test_settings_of_accounts_are_not_taken_in_silence(
     assert mqbroker(["-c", str(file), "-p"]) == 1
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
-    assert "access control is not served; " in said.err
+    assert why in said.err
+    assert "hunter2" not in said.err + said.out
+
+
+def test_passwords_among_the_settings_are_not_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(
+        'initAuthenticationUser={"username":"root","password":"hunter2"}\n'
+        'innerClientAuthenticationCredentials={"accessKey":"root","secretKey":"hunter2"}\n'
+    )
+    assert mqbroker(["-c", str(file), "-p"]) == 0
+    said = capsys.readouterr()
+    assert "initAuthenticationUser=***" in said.out
     assert "hunter2" not in said.err + said.out

@@ -345,6 +345,19 @@ def test_no_more_topics_than_the_limit_by_themselves(parts: Parts) -> None:
     assert topics.draft_in_send("D", "TBW102", 1, 0) is not None
 
 
+def test_sending_creates_topics_of_some_names_only(parts: Parts) -> None:
+    parts.set(auto_create_topic_names=("orders-*", "te[s]t", "a?c"))
+    topics = parts.topics
+    for name in ("orders-1", "orders-", "%RETRY%g", "%DLQ%g"):
+        assert topics.why_full(name) == ""
+    assert topics.draft_in_send("orders-1", "TBW102", 1, 0) is not None
+    for name in ("orders", "Orders-1", "test", "abc", "my-orders-1"):
+        assert "autoCreateTopicNames=orders-*;te[s]t;a?c" in topics.why_full(name)
+        assert topics.draft_in_send(name, "TBW102", 1, 0) is None
+    parts.topic("other")
+    assert topics.why_full("other") == "", "administrators can"
+
+
 def test_each_kind_of_topic_has_its_own_limit(parts: Parts) -> None:
     topics = parts.topics
     parts.set(auto_create_limit=2)

@@ -96,7 +96,7 @@ def test_who_asks_for_what_is_so_already_waits_for_the_write_that_has_it(scene: 
 def test_a_write_that_fails_is_told_and_tried_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patched:

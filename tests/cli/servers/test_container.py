@@ -40,8 +40,9 @@ def test_standalone_is_for_clients_of_the_machine_that_it_runs_on(tmp_path: Path
     assert settings(tmp_path, "standalone") == {
         "brokerIP1": "127.0.0.1",
         "storePathRootDir": f"{tmp_path}/store",
+        "adminAddresses": "",
     }
-    assert prepared("standalone", [], {}, tmp_path)[:2] == ["--host", "0.0.0.0"]
+    assert prepared("standalone", [], {}, tmp_path)[:3] == ["--host", "0.0.0.0", "--open"]
 
 
 def test_a_broker_finds_its_address_by_itself(tmp_path: Path) -> None:
@@ -66,6 +67,7 @@ def test_the_environment_counts_before_the_file_and_that_before_defaults(tmp_pat
         "brokerName": "a=b c",
         "flushDiskType": "SYNC_FLUSH",
         "deleteWhen": "05",
+        "adminAddresses": "",
         "storePathRootDir": f"{tmp_path}/store",
     }
 

@@ -194,9 +194,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "aclEnable=true",
-        "authenticationEnabled=true",
-        "authorizationEnabled=true",
         "brokerRole=SLAVE",
         "brokerRole=SYNC_MASTER",
         "brokerRole=SYNC_MASTER\ninSyncReplicas=1",
@@ -311,3 +308,38 @@ def test_the_proxy_reaches_the_broker_where_it_is(tmp_path: Path) -> None:
     assert proxy.config.namesrv_addr == "127.0.0.1:9876"
     assert service.grpc_endpoint == "127.0.0.1:8081"
     service.stop()
+
+
+# -------------------------------------------------------------------------------------- accounts
+
+
+def test_an_address_for_others_needs_an_account(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Any] = []
+
+    def run(*arguments: Any, **_: Any) -> int:
+        started.append(arguments)
+        return 0
+
+    monkeypatch.setattr("txrocketmq.remoting.host.run.run_service", run)
+    assert main(["--host", "0.0.0.0"]) == 1
+    assert "at 0.0.0.0, everybody who reaches this machine could" in capsys.readouterr().err
+    assert not started
+    assert main(["--host", "0.0.0.0", "--open"]) == 0
+    assert main(["--host", "0.0.0.0", "--account", "ops"]) == 0
+    config = started[1][1].config
+    assert config.authentication_enabled
+    assert config.authorization_enabled
+    assert config.first_user().name == "ops"
+
+
+def test_only_this_machine_administers_without_accounts(tmp_path: Path) -> None:
+    near = ("127.0.0.0/8", "::1")
+    assert Standalone(options()).config.admin_addresses == near
+    assert Standalone(options("--host", "10.1.2.3")).config.admin_addresses == (*near, "10.1.2.3")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("authenticationEnabled=true\n")
+    assert Standalone(options("-c", str(conf))).config.admin_addresses == ()
+    conf.write_text("adminAddresses=10.0.0.0/8\n")
+    assert Standalone(options("-c", str(conf))).config.admin_addresses == ("10.0.0.0/8",)

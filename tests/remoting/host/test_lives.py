@@ -188,3 +188,15 @@ def test_gauges_are_those_of_all_parts() -> None:
     gauges = [Gauge("a", lambda: 1.0), Gauge("b", lambda: 2.0)]
     lives = walked([Life("first", gauges=gauges[:1]), Life("last", gauges=gauges[1:])])
     assert lives.gauges() == gauges
+
+
+def test_what_is_kept_elsewhere_is_loaded_with_the_tables() -> None:
+    calls: list[str] = []
+    lives = [
+        Life("a", loads=lambda: calls.append("load a")),
+        Life("b", table=Table("b", calls), loads=lambda: calls.append("then load b")),
+    ]
+    clock = Clock(task.Clock())
+    made = Lives(lives, clock, went=lambda *_: None, in_thread=lambda work, done: None)
+    made.load()
+    assert calls == ["load a", "load b", "then load b"]

@@ -56,3 +56,8 @@ def test_what_is_neither_is_named(text: str) -> None:
 )
 def test_loopback(host: str, is_so: bool) -> None:
     assert is_loopback(host) is is_so
+
+
+def test_no_networks_are_false() -> None:
+    assert not Networks()
+    assert Networks(["10.0.0.0/8"])

@@ -80,3 +80,24 @@ def test_forms_of_the_original_are_no_damage(path: Path, text: bytes) -> None:
     kept = read_kept(path)
     assert kept.content
     assert not kept.warning
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.bak"])
+@pytest.mark.parametrize(("mode", "is_taken"), [(0o600, True), (0o640, True), (0o604, False)])
+def test_a_private_file_that_others_may_read(
+    path: Path, tmp_path: Path, name: str, mode: int, *, is_taken: bool
+) -> None:
+    for each in ("a.json", "a.json.bak"):
+        (tmp_path / each).write_text("{}")
+        (tmp_path / each).chmod(0o600)
+    (tmp_path / name).chmod(mode)
+    assert read_kept(path).content == {}
+    if is_taken:
+        assert read_kept(path, is_private=True).content == {}
+        return
+    with pytest.raises(ValueError, match=rf"{name} holds passwords, .* run chmod 600 .*{name}$"):
+        read_kept(path, is_private=True)
+
+
+def test_a_private_file_that_there_is_not(path: Path) -> None:
+    assert read_kept(path, is_private=True) == KeptJson(path, None, "")

@@ -136,3 +136,31 @@ def test_mode_and_owner_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert path.read_bytes() == b"2"
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert owners == [(path.stat().st_uid, path.stat().st_gid)]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_private_file_is_never_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+) -> None:
+    path, modes = tmp_path / "f", set()
+    sync = os.fsync
+
+    def look(handle: int) -> None:
+        modes.update(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir())
+        sync(handle)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fsync", look)
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    before = os.umask(0)
+    try:
+        (tmp_path / "f.tmp").write_bytes(b"left by a crash")
+        for content in (b"1", b"2", b"3"):
+            write_replacing(path, content, is_private=True)
+    finally:
+        os.umask(before)
+    assert modes == {0o600}
+    assert path.read_bytes() == b"3"

@@ -40,3 +40,13 @@ def test_certificates_keep_strangers_out_if_they_are_demanded(tmp_path: Path) ->
         ({"server_mode": "enforcing", **files, **asks}, False),
     ):
         assert bool(of_requests("", 1, TlsConfig(**settings))) is warns
+
+
+def test_accounts_need_encryption() -> None:
+    told = of_requests("", 10911, TlsConfig(), has_accounts=True)
+    assert told.startswith(
+        "requests to port 10911 of 0.0.0.0 need an account, but whoever sees one"
+    )
+    assert "tls.server.mode=enforcing" in told
+    assert not of_requests("", 10911, TlsConfig(server_mode="enforcing"), has_accounts=True)
+    assert not of_requests("127.0.0.1", 10911, TlsConfig(), has_accounts=True)

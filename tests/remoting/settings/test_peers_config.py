@@ -18,12 +18,15 @@ def test_the_load_balancers_of_a_server_are_a_setting(cls: type[PeersConfig]) ->
 
 
 @pytest.mark.parametrize("cls", [BrokerConfig, NamesrvConfig])
+@pytest.mark.parametrize("key", ["proxyProtocolFrom", "adminAddresses"])
 @pytest.mark.parametrize("text", ["balancer.example", "10.0.0.0/33", "10.0.0.5,10.0.0.6", "*"])
-def test_what_is_no_address_is_refused_in_one_sentence(cls: type[PeersConfig], text: str) -> None:
+def test_what_is_no_address_is_refused_in_one_sentence(
+    cls: type[PeersConfig], key: str, text: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        load(cls, {"proxyProtocolFrom": f"10.0.0.1;{text}"})
+        load(cls, {key: f"10.0.0.1;{text}"})
     assert str(caught.value) == (
-        "proxyProtocolFrom must be addresses and networks like 10.0.0.5;10.1.0.0/16;2001:db8::/32,"
+        f"{key} must be addresses and networks like 10.0.0.5;10.1.0.0/16;2001:db8::/32,"
         f" not {text!r}"
     )
 

@@ -7,6 +7,7 @@ from socket import socketpair
 from typing import Any
 
 import pytest
+from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.testing import MemoryReactorClock
@@ -444,3 +445,35 @@ def test_a_port_that_others_reach_is_announced(interface: str, count: int) -> No
     assert len(said) == count
     assert all(each.startswith("everybody who reaches port 10911 of 0.0.0.0 ") for each in said)
     remoting.stop()
+
+
+def test_an_address_has_so_many_connections() -> None:
+    most = [2]
+    scene = Scene(max_per_address=lambda: most[0])
+    factory = scene.reactor.tcpServers[0][1]
+
+    def come(host: str) -> Any:
+        return factory.buildProtocol(IPv4Address("TCP", host, 4711))
+
+    first, second = come("10.0.0.1"), come("10.0.0.1")
+    with capturedLogs() as lines:
+        assert come("10.0.0.1") is None
+    assert [formatEvent(line) for line in lines] == [
+        "connections of 10.0.0.1 are refused: it has 2 (maxConnectionsPerAddress)"
+    ]
+    assert come("10.0.0.2") is not None
+    scene.server._peer_closed(first)
+    assert come("10.0.0.1") is not None
+    assert come("10.0.0.1") is None
+    assert second in scene.server.peers
+    most[0] = 0
+    assert come("10.0.0.1") is not None
+
+
+def test_addresses_that_have_gone_are_forgotten() -> None:
+    scene = Scene(max_per_address=lambda: 1)
+    for at in range(3):
+        address = IPv4Address("TCP", f"10.0.0.{at}", 4711)
+        scene.server._peer_closed(scene.reactor.tcpServers[0][1].buildProtocol(address))
+    assert not scene.server._connections_of
+    assert not scene.server._hosts

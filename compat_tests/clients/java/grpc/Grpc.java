@@ -15,7 +15,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
+import org.apache.rocketmq.client.apis.ClientConfigurationBuilder;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
+import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
@@ -128,10 +130,15 @@ public final class Grpc {
     }
 
     private static ClientConfiguration configuration(JSONObject command) {
-        return ClientConfiguration.newBuilder()
+        ClientConfigurationBuilder builder = ClientConfiguration.newBuilder()
                 .setEndpoints(command.getString("endpoints"))
-                .setRequestTimeout(Duration.ofSeconds(10))
-                .build();
+                .setRequestTimeout(Duration.ofSeconds(10));
+        if (command.containsKey("access_key")) {
+            builder.setCredentialProvider(
+                    new StaticSessionCredentialsProvider(
+                            command.getString("access_key"), command.getString("secret_key")));
+        }
+        return builder.build();
     }
 
     /** Field "check": how open transactions end when the broker asks; without it nobody answers. */

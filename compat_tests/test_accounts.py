@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accounts: who is allowed and who is refused, in which words, beside the original.
+
+ACL 2 is compared with 5.4.0 and ACL 1 with 4.9.7. Both servers get the same signed requests, one
+after the other, and their codes and remarks have to be the same. `DIFFERS` has the exceptions.
+Official clients and mqadmin are then clients of ours, with accounts.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_tests import go_client, probe, python_client
+from compat_tests.account_scenes import (
+    ACCOUNTS_2,
+    ACL_2,
+    ADMIN,
+    ALICE,
+    DIFFERS,
+    PROVIDER,
+    REQUESTS_1,
+    REQUESTS_2,
+    ROOT,
+    create,
+    guarded,
+)
+from compat_tests.engine import Engine
+from compat_tests.grpc_client import GrpcClient, GrpcJvm
+from compat_tests.java_client import ClientJvm, JavaError, Producer, PushConsumer, message
+from compat_tests.peers import Broker, Original, Ours, Proxy
+from compat_tests.scene import poll
+from compat_tests.signed import Answer, Ask, answer_to
+
+
+def answers(broker: Broker, asks: Sequence[Ask]) -> dict[str, Answer]:
+    return {ask.what: answer_to(broker, ask) for ask in asks}
+
+
+def compared(engine: Engine, folder: Path, release: str, version: int, asks: Sequence[Ask]) -> None:
+    said = []
+    for origin in (Original(release, engine), Ours()):
+        with guarded(origin, folder / origin.name, version=version) as broker:
+            said.append(answers(broker, asks))
+    original, ours = said
+    differ = {
+        what: (answer, ours[what])
+        for what, answer in original.items()
+        if (ours[what].code if what in DIFFERS else ours[what])
+        != (answer.code if what in DIFFERS else answer)
+    }
+    assert not differ, "\n".join(f"{what}: {one} / {two}" for what, (one, two) in differ.items())
+
+
+@pytest.mark.timeout(240)
+def test_acl_2_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
+    compared(engine, test_folder, "5.4.0", 2, (*ACCOUNTS_2, *REQUESTS_2))
+
+
+@pytest.mark.timeout(240)
+def test_acl_1_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
+    compared(engine, test_folder, "4.9.7", 1, REQUESTS_1)
+
+
+# ------------------------------------------------------------------------------- official clients
+
+
+def account(folder: Path, key: str, secret: str) -> Path:
+    """Writes the account with which mqadmin signs; returns the folder of its JVM."""
+    (folder / "conf").mkdir(parents=True)
+    (folder / "conf" / "tools.yml").write_text(f"accessKey: {key}\nsecretKey: {secret}\n")
+    return folder
+
+
+COMMANDS_2 = (
+    "createUser -b BROKER -u alice -p alice-secret",
+    "createUser -b BROKER -u alice -p alice-secret",
+    "createUser -b BROKER -u boss -p boss-secret -t Super",
+    "getUser -b BROKER -u alice",
+    "listUser -b BROKER",
+    "updateUser -b BROKER -u alice -s disable",
+    "createAcl -b BROKER -s User:alice -r Topic:Orders -a Pub -d Allow",
+    "createAcl -b BROKER -s User:alice -r Topic:Orders -a Fly -d Allow",
+    "updateAcl -b BROKER -s User:alice -r Group:readers -a Sub -i 10.0.0.0/8 -d Deny",
+    "getAcl -b BROKER -s User:alice",
+    "listAcl -b BROKER",
+    "deleteAcl -b BROKER -s User:alice -r Topic:Orders",
+    "deleteUser -b BROKER -u alice",
+    "listAcl -b BROKER",
+)
+COMMANDS_1 = (
+    "updateAclConfig -b BROKER -a acl-reader -s reader-secret -t Orders=SUB -i DENY",
+    "updateGlobalWhiteAddr -b BROKER -g 10.1.2.*",
+    "getAclConfig -b BROKER",
+    "deleteAclConfig -b BROKER -a acl-reader",
+    "updateTopic -b BROKER -t Made",
+)
+
+
+def printed(jvm: ClientJvm, broker: Broker, commands: Sequence[str]) -> list[str]:
+    """Returns what mqadmin prints, without what differs each time."""
+    lines = []
+    for command in commands:
+        words = command.replace("BROKER", broker.address).split()
+        said = jvm.call("mqadmin", line=[*words, "-n", broker.name_server.address], seconds=30)
+        text = "\n".join(
+            line
+            for line in f"{said['out']}{said['err']}".splitlines()
+            if not line.startswith(("\tat ", "\t..."))
+        )
+        text = text.replace(broker.address, "BROKER").replace(str(broker.folder), "HOME")
+        text = re.sub(r", org[.]apache[^ ]*[)]|@[0-9a-f]{4,8}\b", "", text)
+        lines.append(f"{command}: {text}")
+    return lines
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("release", "version", "signer", "commands"),
+    [("5.4.0", 2, ROOT, COMMANDS_2), ("4.9.7", 1, ADMIN, COMMANDS_1)],
+)
+def test_mqadmin_with_tools_yml(  # one JVM for both servers
+    engine: Engine,
+    test_folder: Path,
+    release: str,
+    version: int,
+    signer: tuple[str, str],
+    commands: Sequence[str],
+) -> None:
+    jvm = ClientJvm(release, engine, account(test_folder / "mqadmin", *signer))
+    stranger = ClientJvm(release, engine, account(test_folder / "stranger", "stranger", "1234567"))
+    said = []
+    try:
+        for origin in (Original(release, engine), Ours()):
+            with guarded(origin, test_folder / origin.name, version=version) as broker:
+                said.append(
+                    printed(stranger, broker, commands[:1]) + printed(jvm, broker, commands)
+                )
+    finally:
+        jvm.process.kill()
+        stranger.process.kill()
+    assert said[1] == said[0]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.both_releases
+def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
+    """Of both releases: what is allowed arrives, and what is not is an error with our words."""
+    with guarded(Ours(), test_folder / "ours", version=2) as broker:
+        for ask in (*ACCOUNTS_2, Ask("a topic", 17, *ROOT, create("Orders"))):
+            answer_to(broker, ask)
+        namesrv = broker.name_server.address
+        alice = {"access_key": ALICE[0], "secret_key": ALICE[1]}
+        name = test_folder.name
+        sender = Producer(jvm, f"p-{name}", namesrv, group="writers", **alice)
+        consumer = PushConsumer(jvm, f"c-{name}", namesrv, group="readers", topic="Orders", **alice)
+        poll(lambda: _sent(sender, "Orders"), "the route is known")
+        assert consumer.wait_for(1)[0]["topic"] == "Orders"
+        answer_to(broker, Ask("a topic", 17, *ROOT, create("Other")))
+        poll(lambda: "Other" in _error(sender, "Other"), "alice is refused")
+        said = _error(sender, "Other")
+        assert "CODE: 16  DESC: User:alice has no permission to access Topic:Other from" in said
+        assert "no matched policies." in said
+        wrong = Producer(
+            jvm,
+            f"w-{name}",
+            namesrv,
+            group="writers",
+            access_key="alice",
+            secret_key="x",  # noqa: S106
+        )
+        assert "CODE: 16  DESC: check signature failed." in _error(wrong, "Orders")
+        unsigned = Producer(jvm, f"u-{name}", namesrv, group="writers")
+        assert "CODE: 16  DESC: username cannot be null." in _error(unsigned, "Orders")
+        for each in (sender, consumer, wrong, unsigned):
+            each.stop()
+
+
+@pytest.fixture
+def with_alice(test_folder: Path) -> Iterator[Broker]:
+    """A broker of ours with the accounts of the scenes, and two topics."""
+    with guarded(Ours(), test_folder / "ours", version=2) as broker:
+        for ask in ACCOUNTS_2:
+            answer_to(broker, ask)
+        for topic in ("Orders", "Other"):
+            answer_to(broker, Ask("a topic", 17, *ROOT, create(topic)))
+        poll(lambda: b"Other" in probe.request(broker.name_server.port, 206)[1], "it is known")
+        yield broker
+
+
+KEYS = {"access_key": ALICE[0], "secret_key": ALICE[1]}
+
+
+@pytest.mark.timeout(400)  # the first time it is built
+def test_go_with_an_account(with_alice: Broker) -> None:
+    try:
+        program = go_client.build()
+    except go_client.GoUnavailable as error:
+        pytest.skip(str(error))
+    where = {"namesrv": with_alice.name_server.address, "count": 4}
+    sent = go_client.GoClient(program, op="produce", topic="Orders", **where, **KEYS).events()
+    assert [event["status"] for event in sent] == [0] * 3
+    consume = {"op": "consume", "topic": "Orders", "group": "readers", "expression": "*"}
+    received = go_client.GoClient(program, **consume, **where, **KEYS).events()
+    assert {event["body"] for event in received} == {f"go-{n}" for n in range(4)}
+    with pytest.raises(AssertionError, match="no permission to access Topic:Other"):
+        go_client.GoClient(program, op="produce", topic="Other", **where, **KEYS).events()
+    wrong = {**KEYS, "secret_key": "wrong"}
+    with pytest.raises(AssertionError, match="check signature failed"):
+        go_client.GoClient(program, op="produce", topic="Orders", **where, **wrong).events()
+
+
+@pytest.mark.timeout(400)  # the first time it is installed
+def test_cpp_with_an_account(with_alice: Broker, test_folder: Path) -> None:
+    try:
+        python = python_client.install()
+    except python_client.PythonClientUnavailable as error:
+        pytest.skip(str(error))
+    where = {"namesrv": with_alice.name_server.address, "group": "readers", "count": 3}
+    home = test_folder / "cpp"
+    sent = python_client.run(python, home, op="produce", topic="Orders", **where, **KEYS)
+    assert [each["status"] for each in sent] == [0, 0, 0]
+    received = python_client.run(python, home, op="consume", topic="Orders", **where, **KEYS)
+    assert len(received) == 3
+    for topic, keys in (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"})):
+        with pytest.raises(AssertionError, match="the Python client ended with"):
+            python_client.run(python, home, op="produce", topic=topic, **where, **keys)
+
+
+@pytest.mark.timeout(400)
+def test_grpc_clients_with_accounts(with_alice: Broker, engine: Engine, test_folder: Path) -> None:
+    """The proxy asks our broker for accounts and policies, and checks its clients by them."""
+    place = f"{PROVIDER}.authentication.provider.DefaultAuthenticationProvider"
+    own = {
+        "authenticationEnabled": True,
+        "authenticationProvider": place,
+        "authenticationMetadataProvider": (
+            "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider"
+        ),
+        # Without it, the proxy signs nothing of what it asks brokers for.
+        "enableAclRpcHookForClusterMode": True,
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"root-secret"}',
+        "authorizationEnabled": True,
+        "authorizationProvider": ACL_2["authorizationProvider"],
+        "authorizationMetadataProvider": (
+            "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider"
+        ),
+    }
+    proxy = Proxy(engine, test_folder / "proxy", with_alice.name_server, own)
+    jvm = GrpcJvm(engine, test_folder / "grpc-java")
+    try:
+        proxy.start()
+        where = {"endpoints": proxy.address}
+        sender = GrpcClient(jvm, "start_producer", "p1", topic="Orders", **where, **KEYS)
+        assert sender.send(message("Orders", "m"))
+        reader = GrpcClient(
+            jvm, "start_simple_consumer", "c1", topic="Orders", expression="*", group="readers",
+            **where, **KEYS,
+        )  # fmt: skip
+        found: list[Any] = []
+
+        def is_received() -> bool:
+            found.extend(reader.receive())
+            return bool(found)
+
+        poll(is_received, "the message is received", 60)
+        reader.ack(found[0])
+        for number, (topic, keys) in enumerate(
+            (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"}), ("Orders", {}))
+        ):
+            with pytest.raises(JavaError):
+                GrpcClient(jvm, "start_producer", f"r{number}", topic=topic, **where, **keys).send(
+                    message(topic, "m")
+                )
+    finally:
+        jvm.kill()
+        proxy.kill()
+
+
+def _sent(producer: Producer, topic: str) -> bool:
+    try:
+        return bool(producer.send([message(topic, "m")]))
+    except JavaError:
+        return False
+
+
+def _error(producer: Producer, topic: str) -> str:
+    """Returns what a client says that cannot send."""
+    try:
+        producer.send([message(topic, "m")])
+    except JavaError as error:
+        texts = []
+        each: JavaError | None = error
+        while each is not None:
+            texts.append(each.text)
+            each = each.cause
+        return "\n".join(texts)
+    return ""

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first account of a standalone server, and addresses at which there has to be one."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.cli.servers.first_account import FirstAccount, check_open
+from txrocketmq.remoting.settings.config_file import ConfigError
+
+
+def test_the_secret_is_told_once() -> None:
+    account = FirstAccount("ops")
+    made = json.loads(account.settings()["initAuthenticationUser"])
+    assert made["username"] == "ops"
+    secret = made["password"]
+    assert len(secret) == 32
+    assert f"ROCKETMQ_SECRET_KEY={secret}" in account.told(SimpleNamespace(password=secret))
+    later = account.told(SimpleNamespace(password=secret[::-1]))
+    assert "was in the store already" in later
+    assert secret not in later + repr(account)
+    assert FirstAccount("ops").settings() != account.settings()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 256])
+def test_names_that_are_none(name: str) -> None:
+    with pytest.raises(ConfigError, match="--account"):
+        FirstAccount(name)
+
+
+@pytest.mark.parametrize(
+    ("host", "bind_address", "refused"),
+    [
+        ("127.0.0.1", "127.0.0.1", ""),
+        ("::1", "127.0.0.1", ""),
+        ("0.0.0.0", "0.0.0.0", "0.0.0.0"),
+        ("127.0.0.1", "10.1.2.3", "10.1.2.3"),
+        ("10.1.2.3", "127.0.0.1", "10.1.2.3"),
+    ],
+)
+def test_addresses_for_others(host: str, bind_address: str, refused: str) -> None:
+    config = BrokerConfig(bind_address=bind_address)
+    if refused:
+        with pytest.raises(ConfigError, match=f"at {refused}, .*--account NAME.*--open"):
+            check_open(host, config, is_open=False)
+    else:
+        check_open(host, config, is_open=False)
+    check_open(host, config, is_open=True)
+    guarded = BrokerConfig(bind_address=bind_address, authentication_enabled=True)
+    check_open(host, guarded, is_open=False)

@@ -198,6 +198,8 @@ class Connections:
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
         """By address: when to give up an attempt, which may last, as when a name is looked up."""
+        self._when_free: dict[str, list[Callable[[], None]]] = {}
+        """By address: what waits until a connection, whose peer does not read, takes more."""
         self._closed = False
         self._turns = LongTurns(clock.steady_ms())
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
@@ -229,14 +231,33 @@ class Connections:
 
     def invoke_oneway(
         self, address: str, call: Call[Any, Any], header: Header, body: bytes = b""
-    ) -> None:
-        """Sends a request that has no answer; it is lost if no connection can be opened."""
+    ) -> bool:
+        """Sends a request that has no answer; it is lost if no connection can be opened.
+
+        Returns whether the connection takes more. Otherwise more has been written than its peer has
+        read, or it is being opened; what is written all the same waits in memory.
+        """
+        peer = self._peers.get(address)
+        if peer is not None:
+            peer.invoke_oneway(call, header, body)
+            return peer.reads
 
         def connected(outcome: TcpPeer | ConnectError) -> None:
             if isinstance(outcome, TcpPeer):
                 outcome.invoke_oneway(call, header, body)
 
         self._connect(address, connected)
+        return address not in self._connecting
+
+    def when_free(self, address: str, then: Callable[[], None]) -> None:
+        """Calls a function once when the connection to an address takes more, or has ended."""
+        if address in self._connecting:
+            self._connecting[address].append(lambda _: then())
+        elif (peer := self._peers.get(address)) is not None and not peer.reads:
+            peer.on_free = partial(self._freed, address)
+            self._when_free.setdefault(address, []).append(then)
+        else:
+            then()
 
     def close(self) -> None:
         """Closes all connections; requests fail from then on."""
@@ -384,8 +405,13 @@ class Connections:
             self._leaving.discard(peer)
             if self._peers.get(address) is peer:
                 del self._peers[address]
+            if peer.on_free is not None:
+                peer.on_free()
 
         return closed
+
+    def _freed(self, address: str) -> None:
+        tell_all(self._when_free.pop(address, ()))
 
     def _expire_all(self) -> None:
         steady_ms = self._clock.steady_ms()

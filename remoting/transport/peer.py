@@ -85,6 +85,9 @@ class TcpPeer(Protocol):
     peers is limited by `shared`; without that, its requests are served at once.
     """
 
+    on_free: Callable[[], None] | None = None
+    """Called when the peer reads what it is sent again."""
+
     def __init__(
         self,
         clock: Clock,
@@ -376,6 +379,8 @@ class TcpPeer(Protocol):
                 self._wait(self._decoder.held_bytes)
             else:
                 self._go_on()
+            if self.on_free is not None:
+                self.on_free()
         self._recount()
 
     def stopProducing(self) -> None:

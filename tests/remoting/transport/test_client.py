@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -115,6 +116,32 @@ def test_a_notice_needs_no_answer(scene: Scene) -> None:
     end = scene.accept()
     scene.connections.invoke_oneway(HERE, call, header)
     assert [told.flag for told in end.heard()] == [ONEWAY_FLAG] * 2
+
+
+def test_notices_wait_until_the_peer_reads_again(scene: Scene) -> None:
+    """Nobody answers them, so they would fill the memory of a client whose broker is slow."""
+    header = NotifyConsumerIdsChangedRequestHeader(consumer_group="g")
+    tell = partial(
+        scene.connections.invoke_oneway, HERE, heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header
+    )
+    freed: list[str] = []
+    assert not tell()  # the connection is being opened
+    scene.connections.when_free(HERE, lambda: freed.append("connected"))
+    end = scene.accept()
+    assert freed == ["connected"]
+    assert tell()
+    scene.connections.when_free(HERE, lambda: freed.append("at once"))
+    end.wire.producer.pauseProducing()
+    assert not tell()
+    scene.connections.when_free(HERE, lambda: freed.append("one"))
+    scene.connections.when_free(HERE, lambda: freed.append("another"))
+    assert freed == ["connected", "at once"]
+    end.wire.producer.resumeProducing()
+    assert freed == ["connected", "at once", "one", "another"]
+    end.wire.producer.pauseProducing()
+    scene.connections.when_free(HERE, lambda: freed.append("lost"))
+    end.leave()
+    assert freed[4:] == ["lost"]
 
 
 # -------------------------------------------------------------------------------- failures

@@ -145,7 +145,7 @@ def servers_options(function: F) -> F:
                 "--context",
                 metavar="NAME",
                 shell_complete=context_names,
-                help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
+                help="A cluster of 'txrocketmq contexts' (default: $TXROCKETMQ_CONTEXT, or"
                 " the current one unless $NAMESRV_ADDR is set).",
             ),
             _option("--tls", is_flag=True, help="Encrypt connections to the servers."),

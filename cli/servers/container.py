@@ -7,7 +7,7 @@ The first argument chooses the server, `standalone` by default; any other comman
 can be run as well. Settings come from a file and from the environment, which takes precedence. The
 file is the one of -c, else of $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the
 environment the name of a setting, spelled as in the file, follows ROCKETMQ_BROKER_ or
-ROCKETMQ_NAMESRV_; one that nobody knows stops the start. The server reads both from one file that
+ROCKETMQ_NAMESRV_; one that does not exist stops the start. The server reads both from one file that
 is written anew at each start, so what `mqadmin updateBrokerConfig` changes holds until then.
 
 Whoever starts a container may know only afterwards by which ports it is reached, and copy the file
@@ -150,7 +150,7 @@ def prepared(
 def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings that the environment has for this server.
 
-    Raises ConfigError for one that nobody knows or that is of another server, and for a value that
+    Raises ConfigError for one that does not exist or is of another server, and for a value that
     is not valid.
     """
     server = SERVERS[name]

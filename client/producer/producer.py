@@ -336,7 +336,7 @@ class Producer:
         topic = self._instance.with_namespace(message.topic)
         if topic not in self._instance.routes:
             await self._attempts.publish_info(topic)
-        if not self._instance.is_introduced:  # else a broker would not know whom to push replies to
+        if not self._instance.is_introduced:  # else a broker could not push replies to it
             await self._instance.heartbeat_now()
         left_ms = max(timeout_ms - (steady_ms() - begun_ms), 1)
         reply = self._instance.replies.expect(correlation_id, left_ms, message.topic)
@@ -454,7 +454,7 @@ class Producer:
 
 
 def _named(info: PublishInfo, topic: str) -> list[MessageQueue]:
-    """Returns all queues, with the topic's name as the program knows it."""
+    """Returns all queues, with the topic's name as the program uses it."""
     return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open ports: what a server says at its start of ports that strangers can reach.
 
-Whoever reaches such a port may do everything there, since the servers know no accounts. The
+Whoever reaches such a port may do everything there, since the servers have no accounts. The
 original says nothing about this.
 """
 

@@ -79,7 +79,7 @@ class Attempts:
             self._detecting.cancel()
 
     async def publish_info(self, topic: str) -> PublishInfo:
-        """The queues of a topic, named as brokers know it. Raises NoRoute and NoNameServer."""
+        """The queues of a topic, named as brokers have it. Raises NoRoute and NoNameServer."""
         return await self._instance.publish_info(
             topic, self.config.create_topic_key, self.config.default_topic_queue_nums
         )

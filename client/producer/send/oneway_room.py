@@ -3,7 +3,7 @@
 
 A broker that reads more slowly than a program sends fills the socket, and then the buffers before
 it. Without a limit, messages would gather in memory until the connection is given up with all of
-them. So once a connection has more than its transport wants to hold, further one-way sends of the
+them. So once a connection has more than its transport is to hold, further one-way sends of the
 producer wait in their order until that has left, or the connection has ended, for `max_block_ms` at
 most. Counterpart of the semaphore of NettyRemotingAbstract.invokeOnewayImpl, which gives a permit
 back when a request has been written.

@@ -236,7 +236,7 @@ class IcebergTable(TablePlace):
             return {}
         if int(newest.sequence_number or 0) < int(table.properties[_SEQUENCE]):
             raise TableError(
-                f"{self.name} was rolled back to a snapshot of which nobody knows how much of the"
+                f"{self.name} was rolled back to a snapshot, and it is unknown how much of the"
                 " logs it has, as those before it were expired: write to another table"
             )
         return _parsed(table.properties[_POSITIONS])

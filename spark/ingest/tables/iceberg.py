@@ -50,7 +50,7 @@ from txrocketmq.spark.log.quarantine import COLUMNS
 IDENTIFIER: Final = "txrocketmq.messages"
 CATALOG: Final = "catalog.db"
 CATALOG_NAME: Final = "txrocketmq"
-"""The name by which a file of SQLite knows our tables."""
+"""The name of our tables in a file of SQLite."""
 _DATA: Final = "data"
 _SETTINGS: Final = "txrocketmq.settings"
 _POSITIONS: Final = "txrocketmq.positions"

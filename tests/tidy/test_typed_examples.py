@@ -23,7 +23,8 @@ PAGES = {
 OPTIONS = (
     "--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-untyped-decorators",
     "--disable-error-code=import-untyped", "--disable-error-code=import-not-found",
-    "--disable-error-code=misc", "--follow-imports=silent", "--scripts-are-modules", "--config-file", os.devnull,
+    "--disable-error-code=misc", "--follow-imports=silent",
+    "--scripts-are-modules", "--config-file", os.devnull,
 )  # fmt: skip
 """What is missing are other packages, the modules of other blocks, and the types of both."""
 
@@ -38,7 +39,7 @@ def test_examples_pass_a_type_checker(
         (tmp_path / f"{name}_{number}.py").write_text(program.text)
     cache = ("--cache-dir", str(root / ".mypy_cache" / "examples"))
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *OPTIONS, *cache, *sorted(os.listdir(tmp_path))],
+        [sys.executable, "-m", "mypy", *OPTIONS, *cache, *sorted(each.name for each in tmp_path.iterdir())],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env=os.environ | {"MYPYPATH": str(root / "typings")},
     )  # fmt: skip

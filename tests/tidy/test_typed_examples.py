@@ -23,8 +23,8 @@ PAGES = {
 OPTIONS = (
     "--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-untyped-decorators",
     "--disable-error-code=import-untyped", "--disable-error-code=import-not-found",
-    "--disable-error-code=misc", "--follow-imports=silent",
-    "--scripts-are-modules", "--config-file", os.devnull,
+    "--disable-error-code=misc", "--follow-imports=silent", "--scripts-are-modules",
+    "--config-file", os.devnull,
 )  # fmt: skip
 """What is missing are other packages, the modules of other blocks, and the types of both."""
 

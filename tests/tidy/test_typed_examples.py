@@ -37,9 +37,10 @@ def test_examples_pass_a_type_checker(
     for number, program in enumerate(programs):
         name = re.sub(r"\W", "_", program.page.removesuffix(".md"))
         (tmp_path / f"{name}_{number}.py").write_text(program.text)
+    names = sorted(each.name for each in tmp_path.iterdir())
     cache = ("--cache-dir", str(root / ".mypy_cache" / "examples"))
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *OPTIONS, *cache, *sorted(each.name for each in tmp_path.iterdir())],
+        [sys.executable, "-m", "mypy", *OPTIONS, *cache, *names],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env=os.environ | {"MYPYPATH": str(root / "typings")},
     )  # fmt: skip

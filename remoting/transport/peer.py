@@ -368,10 +368,7 @@ class TcpPeer(Protocol):
             transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Goes on when the peer has read what it was sent.
-
-        First the rest leaves, then requests that were held are served; then more is read.
-        """
+        """Goes on: the rest leaves, requests that were held are served, and then more is read."""
         if self._outlet.resume() and self._happened(Event.RESUME):
             if (self.turns.is_over and self._decoder.is_behind) or self._works >= MOST_WORKS:
                 self._wait(self._decoder.held_bytes)

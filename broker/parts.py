@@ -2,7 +2,7 @@
 """The parts of a broker, built once, for its service, its processors and the tests.
 
 `Parts` owns no thread, no timer and no socket. What the parts do by themselves is declared beside
-them (all_parts.py). The service sets `known_as` when it knows the broker's address; only then can
+them (all_parts.py). The service sets `known_as` when the broker has its address; only then can
 processors be built. Counterpart of the fields of BrokerController.
 """
 

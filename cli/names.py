@@ -148,7 +148,7 @@ def _topics(cluster: Cluster) -> Iterable[str]:
 
 
 def _info(cluster: Cluster) -> ClusterInfo:
-    """Returns the brokers that a name server knows. Raises ClusterError."""
+    """Returns the brokers that are registered at a name server. Raises ClusterError."""
     from txrocketmq.spark.arrow.errors import ClusterError
 
     failed = ClusterError("there is no name server")

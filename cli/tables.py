@@ -107,7 +107,7 @@ def json_lines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Returns a value as JSON; for what JSON does not know, the object of its fields."""
+    """Returns a value as JSON; for what JSON has no form for, the object of its fields."""
     data = orjson.dumps(value, default=_plain_value, option=orjson.OPT_NON_STR_KEYS)
     return plain_json(data.decode())
 

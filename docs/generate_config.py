@@ -39,7 +39,7 @@ FILE` reads rmq-proxy.json of the original, an object of JSON with the keys of t
 - Passwords and the like are shown to nobody. `-p`, mqadmin and the log have `***` in their place,
   and whoever writes that back changes nothing.
 - An unknown key causes a warning that suggests the nearest known one.
-- A key that the original knows and that has no effect here is accepted, at the start and later. The
+- A key of the original that has no effect here is accepted, at the start and later. The
   server names these keys when it starts, and logs them when they are changed.
 - A value that promises something which is not served, such as access control or replication, stops
   the start, so that nobody relies on it. Each part of this page lists these values.

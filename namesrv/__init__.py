@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name server: knows which brokers have which topics; `mqnamesrv` runs it.
+"""The name server: keeps which brokers have which topics; `mqnamesrv` runs it.
 
 This is the inside of the server: programs use `txrocketmq.client`, and tests also
 `txrocketmq.testing.server`.

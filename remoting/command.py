@@ -21,7 +21,7 @@ OWN_VERSION = int(SERVED_VERSION)
 
 
 class RemotingCommand:
-    """A request (`flag` bit 0 clear) or an answer (set); bit 1 says that no answer is wanted.
+    """A request (`flag` bit 0 clear) or an answer (set); bit 1 says that no answer is expected.
 
     `ext_fields` is None when the header had none at all, which some handlers tell apart from an
     empty one. `serialize_type` is how the header came or is to be written. A plain class with
@@ -69,7 +69,7 @@ class RemotingCommand:
 
     @property
     def is_oneway(self) -> bool:
-        """Whether the sender wants no answer."""
+        """Whether the sender expects no answer."""
         return bool(self.flag & ONEWAY_FLAG)
 
     def __str__(self) -> str:

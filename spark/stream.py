@@ -154,7 +154,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._stores = self._resolved()
         except NotAStore as error:  # a broker may just be making it
-            log.warning("%s; the stream goes on with the stores that it knows", error)
+            log.warning("%s; the stream goes on with the stores that it has", error)
 
     def _check_brokers(self, positions: Mapping[str, LogPosition]) -> None:
         for name in sorted(positions.keys() - self._stores.keys()):

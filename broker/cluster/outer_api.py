@@ -6,8 +6,8 @@ registration carries all topics, so its text is made in a thread, of the texts o
 made before. With enableSplitRegistration, or if it does not fit in a frame, it goes in parts, each
 after the answer to the one before; a name server that deletes topics which a registration lacks
 (deleteTopicWithBrokerRegistration) cannot be told so. A topic that is new or has changed is told
-alone to name servers of 5.x that know the others (REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not
-know that request, and are told everything.
+alone to name servers of 5.x, which keep the others (REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not
+support that request, and are told everything.
 Counterpart of BrokerOuterAPI, and of registerBrokerAll and registerSingleTopicAll in
 BrokerController.
 """

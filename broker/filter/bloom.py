@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bloom filters: the groups that may want a message, in the few bytes of its bitmap.
+"""Bloom filters: the groups that may select a message, in the few bytes of its bitmap.
 
 Each group and topic has some bits, chosen by a hash of the two names. The bitmap of a message has
 the bits of all groups whose expression is true for it. The number of bits, and how many of them a

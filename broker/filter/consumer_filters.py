@@ -58,7 +58,7 @@ _DEAD_SINCE_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilterData:
-    """What a group wants of a topic.
+    """The filter of a group for a topic.
 
     Times are in ms since the epoch; `dead_time` is 0 while the group has consumers.
     """
@@ -328,7 +328,7 @@ class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
         return self._config.enable_property_filter
 
     def get(self, topic: str, group: str) -> ConsumerFilterData | None:
-        """Returns what a group wants of a topic; None if it has no filter."""
+        """Returns the filter of a group for a topic, or None if it has none."""
         groups = self._by_topic.get(topic)
         return None if groups is None else groups.get(group)
 
@@ -350,7 +350,7 @@ class ConsumerFilters(ConfigTable[list[ConsumerFilterData]]):
             return None
 
     def bitmap(self, topic: str, record: memoryview | None) -> bytes:
-        """Makes the bitmap of a message: the bits of all groups that want it.
+        """Makes the bitmap of a message: the bits of all groups that select it.
 
         It is empty when no group filters the topic. A group gets its bits without a look, so that
         its pull looks at the message, if its expression is not compiled, and there is no room to

@@ -133,7 +133,7 @@ class InnerMessage:
 
     @property
     def waits(self) -> bool:
-        """Whether its sender wants to wait for the confirmation (isWaitStoreMsgOK)."""
+        """Whether its sender waits for the confirmation (isWaitStoreMsgOK)."""
         return self.properties.get(names.WAIT, "true").lower() == "true"
 
     def delay(self, level: int, deliver_ms: int) -> None:

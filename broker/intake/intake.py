@@ -21,7 +21,7 @@ from txrocketmq.broker.tables.stats import BrokerStats
 
 
 class Intake:
-    """The intake; `transforms` is public for code that has to know which messages are plain."""
+    """The intake; `transforms` is public for code that asks which messages are plain."""
 
     def __init__(self, store: MessageStore, stats: BrokerStats, transforms: Transforms) -> None:
         self.store = store

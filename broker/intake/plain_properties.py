@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Plain properties, on which no transform acts: finds what the broker itself must know about them.
+r"""Plain properties, on which no transform acts: finds what the broker itself needs of them.
 
 Of the properties of a plain message only four matter: the unique key, the keys, the tag, and
 whether its sender waits. All others only pass through. A producer sends the same names in the same
@@ -58,7 +58,7 @@ class PlainProperties:
 
     # Every message passes here, so no call is made that can be avoided.
     def of(self, text: str) -> PlainValues | None:
-        """Returns what the broker must know of such properties; None when they are not plain.
+        """Returns what the broker needs of such properties; None when they are not plain.
 
         That is so when a transform acts on them, when a name comes twice, and when a name or a
         value is missing.

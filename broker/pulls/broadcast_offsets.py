@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the members of broadcasting groups have pulled, for proxies, which do not know this.
+"""How far the members of broadcasting groups have pulled, for proxies, which do not keep this.
 
 Each member of such a group reads all messages, and keeps its position in a file of its own. A
 consumer behind a proxy has no such file, so its proxy asks the broker, by a pull with an offset
 below 0. The broker remembers what each member has asked for, and answers with that; a member it
-does not know begins where the slowest member of the group was, which is kept with the offsets of
+does not have begins where the slowest member of the group was, which is kept with the offsets of
 groups as "group@broadcast". A member that pulled by itself and comes by a proxy now, or the other
 way round, is told where it goes on as well.
 

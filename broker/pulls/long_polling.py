@@ -151,7 +151,7 @@ class LongPolling:
             self._wake()
 
     def run_woken(self) -> None:
-        """Resumes requests that are due, and requests that want what arrived; a slice of them."""
+        """Resumes requests that are due, and requests that select what arrived; a slice of them."""
         self._is_waking = False
         try:
             self._run_slice()

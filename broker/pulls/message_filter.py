@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides which messages of a queue a consumer wants, for the store and for waiting pulls.
+"""Decides which messages of a queue a consumer gets, for the store and for waiting pulls.
 
 A filter looks at the queue's unit first, which has the hash of the tag, and at the unit of the ext
 file, where there is one, which has the bitmap of SQL92 filters; only where that is not enough does
@@ -77,7 +77,7 @@ class _OfRetries:
         """How many comparisons the last message needed at most."""
 
     def wants(self, text: str) -> bool:
-        """Whether the group wants the message; may raise what ConsumerFilters.compiled raises."""
+        """Whether the group selects the message; may raise what ConsumerFilters.compiled raises."""
         properties = decode_properties(text)
         data = self._filters.get(properties.get(RETRY_TOPIC, ""), self._group)
         expression = None if data is None else self._filters.compiled(data)

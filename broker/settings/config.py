@@ -165,7 +165,7 @@ class BrokerConfig(AuthConfig):
     filter_support_retry: bool = setting(False, live=True)
     """Whether an SQL92 subscription to a retry topic filters by that to the original topic."""
     enable_calc_filter_bit_map: bool = setting(False, live=True)
-    """Whether ext files record which groups want a message; this needs enableConsumeQueueExt."""
+    """Whether ext files record which groups select a message; this needs enableConsumeQueueExt."""
     expect_consumer_num_use_filter: int = setting(32, least=1)
     """The number of groups filtering one topic for which the bitmaps are dimensioned."""
     max_error_rate_of_bloom_filter: int = setting(20, least=1, most=99)
@@ -233,7 +233,7 @@ class BrokerConfig(AuthConfig):
     """Whether messages that are delivered again carry the name of their retry topic; otherwise they
     look as if they came from the original topic."""
     init_pop_offset_by_check_msg_in_mem: bool = setting(True, live=True)
-    """Whether a group that wants only new messages begins with the first one of a young queue."""
+    """Whether a group that begins with new messages starts with the first one of a young queue."""
     enable_notify_after_pop_order_lock_release: bool = setting(True, live=True)
     """Whether waiting pops are told when a queue that was popped in order is free again."""
     enable_pop_message_threshold: bool = setting(False, live=True)

@@ -59,7 +59,7 @@ class _Fate(Enum):
     WAIT = auto()
     """Nothing yet, nor with any message behind it."""
     LEAVE = auto()
-    """It goes to the end of the queue: its producer wants to be asked later."""
+    """It goes to the end of the queue: its producer is to be asked later."""
     ASK = auto()
     GIVE_UP = auto()
 
@@ -99,7 +99,7 @@ class TransactionCheck(Engine):
         """Called when messages that can never go where they should are put aside for people."""
 
     def end(self, halves: Iterable[tuple[int, int]], now_ms: int) -> list[list[tuple[int, int]]]:
-        """Ends half messages, which are given by the queues and offsets that producers know.
+        """Ends half messages, which are given by the queues and offsets that producers have.
 
         Returns the queues and offsets of all copies of each of them.
 

@@ -128,7 +128,7 @@ def times_asked(half: MessageExt) -> int:
 
 
 def immunity_ms(half: Half) -> int | None:
-    """The age in ms before which the producer does not want to be asked; None if it did not say.
+    """The age in ms before which the producer is not to be asked; None if it did not say.
 
     -1 for a text that is not a number.
     """
@@ -140,7 +140,7 @@ def immunity_ms(half: Half) -> int | None:
 
 
 def prepared_offset(half: MessageExt, known: int) -> int:
-    """The queue offset at which it was first put, which its producer knows.
+    """The queue offset at which it was first put, which its producer has.
 
     `known` is the first offset that is known otherwise, for messages that do not say it.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The copies of half messages that were put at the end of their queue again.
 
-A producer may end a transaction under the offset that it knows, or under that of an earlier
+A producer may end a transaction under the offset that it has, or under that of an earlier
 question, while the broker has put the message elsewhere to ask for it. With this table the message
 ends everywhere: nobody is asked for it again, and after a crash, when progress from before the
 copies counts, none of them is open any more. The original ends one copy only, and so gets an answer
@@ -26,7 +26,7 @@ class Moves:
     def __init__(self, max_moves: int = MAX_MOVES) -> None:
         self._max_moves = max_moves
         self._copies: dict[int, list[int]] = {}
-        """By the first offset, which the producer knows: those of the copies, the newest last."""
+        """By the first offset, which the producer has: those of the copies, the newest last."""
         self._first: dict[int, int] = {}
         """By the offset of a copy: the first offset."""
 

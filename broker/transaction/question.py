@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CHECK_TRANSACTION_STATE: asks a producer about its transaction.
 
-The producers of the group are asked in turns, since all of them know the same database. They answer
+The producers of the group are asked in turns, since all of them use the same database. They answer
 with an END_TRANSACTION of their own. A producer that does not read what it is sent is not asked:
 questions would only pile up. Java: AbstractTransactionalMessageCheckListener.sendCheckMessage,
 ProducerManager.getAvailableChannel.

@@ -31,7 +31,7 @@ command = group("brokers", "List brokers, show their state, and change their set
 @servers_options
 @json_option
 def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
-    """List the brokers that the name servers know.
+    """List the brokers that are registered at the name servers.
 
     A broker that does not answer is listed without a version.
     """

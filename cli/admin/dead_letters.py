@@ -23,9 +23,9 @@ from txrocketmq.cli.admin.admin_command import (
     show,
     yes_option,
 )
-from txrocketmq.cli.admin.messages import PAGE, Wanted, between, print_found
+from txrocketmq.cli.admin.messages import Wanted, amounts, between, print_found, times
 from txrocketmq.cli.admin.topic_rows import topic_rows
-from txrocketmq.cli.command_line import Servers, group, moment, positive, run, servers_options
+from txrocketmq.cli.command_line import Servers, group, run, servers_options
 from txrocketmq.cli.show import body_text, heading, message_json, sent_json, sent_line
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.errors import NoRoute
@@ -40,38 +40,16 @@ PROG: Final = "txrocketmq dead-letters"
 PRODUCER_GROUP: Final = "txrocketmq_dead_letters"
 _KEPT: Final = frozenset({properties.TAGS, properties.KEYS})
 command = group("dead-letters", "List messages that groups have given up, and deliver them again.")
-_begin: Final = click.option(
-    "--from",
-    "begin_ms",
-    type=moment(),
-    metavar="TIME",
-    help="Only dead letters that were stored at this time or later.",
-)
-_end: Final = click.option(
-    "--to",
-    "end_ms",
-    type=moment(),
-    metavar="TIME",
-    help="Only dead letters that were stored at this time or earlier.",
-)
 
 
 @command.command("list")
 @click.argument("name", metavar="[GROUP]", required=False, shell_complete=names.groups)
-@_begin
-@_end
-@click.option(
-    "--count",
-    type=positive,
-    default=str(PAGE),
-    metavar="N",
-    help=f"Stop after N messages, and say so if there are more (default: {PAGE}).",
-)
-@click.option("--all", "every", is_flag=True, help="Do not stop before the last message.")
+@times("Only dead letters")
+@amounts
 @servers_options
 @json_option
 def list_letters(
-    name: str | None, count: int, every: bool, servers: Servers, as_json: bool, **times: Any
+    name: str | None, count: int, every: bool, servers: Servers, as_json: bool, **span: Any
 ) -> None:
     """List the dead letters of GROUP, or the groups that have any.
 
@@ -85,7 +63,7 @@ def list_letters(
         show(rows, columns, as_json=as_json, folds=("lastUpdate",))
 
     async def of_one(client: ClientInstance) -> None:
-        wanted = Wanted(count=count, every=every, **times)
+        wanted = Wanted(count=count, every=every, **span)
         found = letters(client, str(name), wanted)
         line = message_json if as_json else letter_line
         await print_found(found, wanted.limit, line, lambda _: "a later --from")
@@ -97,8 +75,7 @@ def list_letters(
 @group_argument
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Send all dead letters of the group.")
-@_begin
-@_end
+@times("Only dead letters")
 @click.option(
     "--to-topic",
     metavar="TOPIC",
@@ -116,7 +93,7 @@ def resend(
     yes: bool,
     servers: Servers,
     as_json: bool,
-    **times: Any,
+    **span: Any,
 ) -> None:
     """Deliver dead letters of GROUP again: those with these IDs, of a time, or all.
 
@@ -124,10 +101,10 @@ def resend(
     For a group that pops or pulls, give --to-topic. Dead letters stay where they are until they
     expire, so to send them twice delivers them twice.
     """
-    chosen = _Chosen(ids, Wanted(every=True, **times))
-    if not (ids or every or any(times.values())):
+    chosen = _Chosen(ids, Wanted(every=True, **span))
+    if not (ids or every or any(span.values())):
         raise click.UsageError("say which: give IDs, --from, --to or --all")
-    if ids and (every or any(times.values())):
+    if ids and (every or any(span.values())):
         raise click.UsageError("give IDs, or --from, --to and --all, not both")
     which = f"{len(ids):,} dead letters" if ids else "all these dead letters"
     to = f"topic {to_topic}" if to_topic else f"group {name}"

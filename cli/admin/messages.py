@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -31,6 +31,7 @@ from txrocketmq.client.core.trace import TraceRecord
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
 
+F = TypeVar("F", bound=Callable[..., Any])
 PROG: Final = "txrocketmq messages"
 PAGE: Final = 64
 """How many messages are printed unless another number is given, and found by key at once: brokers
@@ -56,6 +57,28 @@ def place(text: str) -> Place:
     if match is None:
         raise click.BadParameter(f"{text!r} is not BROKER/QUEUE@OFFSET")
     return Place(match.group(1), int(match.group(2)), int(match.group(3)))
+
+
+def times(only: str) -> Callable[[F], F]:
+    """The options --from and --to, for a sentence that begins with "Print only messages"."""
+
+    def add(function: F) -> F:
+        for option, name, side in (("--to", "end_ms", "earlier"), ("--from", "begin_ms", "later")):
+            how = f"{only} that were stored at this time or {side}."
+            function = click.option(option, name, type=moment(), metavar="TIME", help=how)(function)
+        return function
+
+    return add
+
+
+def amounts(function: F) -> F:
+    """The options --count and --all."""
+    how = f"Stop after N messages, and say so if there are more (default: {PAGE})."
+    count = click.option("--count", type=positive, default=str(PAGE), metavar="N", help=how)
+    every = click.option(
+        "--all", "every", is_flag=True, help="Do not stop before the last message."
+    )
+    return count(every(function))
 
 
 @command.command("view")
@@ -94,31 +117,11 @@ def view(topic: str, msg_id: str, with_groups: bool, servers: Servers, as_json: 
 @click.option(
     "-k", "--key", metavar="KEY", help="Print only messages that were sent with this key."
 )
-@click.option(
-    "--from",
-    "begin_ms",
-    type=moment(),
-    metavar="TIME",
-    help="Print only messages that were stored at this time or later.",
-)
-@click.option(
-    "--to",
-    "end_ms",
-    type=moment(),
-    metavar="TIME",
-    help="Print only messages that were stored at this time or earlier.",
-)
+@times("Print only messages")
 @click.option(
     "--tag", metavar="EXPR", help="Print only messages with these tags, such as 'TagA || TagB'."
 )
-@click.option(
-    "--count",
-    type=positive,
-    default=str(PAGE),
-    metavar="N",
-    help=f"Stop after N messages, and say so if there are more (default: {PAGE}).",
-)
-@click.option("--all", "every", is_flag=True, help="Do not stop before the last message.")
+@amounts
 @click.option(
     "--after",
     type=place,

@@ -8,7 +8,7 @@ or `proxy`. Any other command of `txrocketmq` can be run as well. Settings come 
 the environment, which takes precedence. The file is the one of -c (-pc for the proxy), else of
 $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the environment the name of a
 setting, spelled as in the file, follows ROCKETMQ_BROKER_, ROCKETMQ_NAMESRV_ or ROCKETMQ_PROXY_; one
-that nobody knows stops the start. The server reads both from one file that is written anew at each
+that does not exist stops the start. The server reads both from one file that is written anew at each
 start, so what `mqadmin updateBrokerConfig` changes holds until then.
 
 Whoever starts a container may know only afterwards by which ports it is reached, and copy the file
@@ -174,7 +174,7 @@ def prepared(
 def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings that the environment has for this server.
 
-    Raises ConfigError for one that nobody knows or that is of another server, and for a value that
+    Raises ConfigError for one that does not exist or is of another server, and for a value that
     is not valid.
     """
     server = SERVERS[name]

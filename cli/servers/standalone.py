@@ -243,7 +243,7 @@ class Standalone:
         )
 
     def _look(self) -> None:
-        """Fires `ready` if the name server knows the broker; if not, looks again in a moment."""
+        """Fires `ready` if the name server has the broker; if not, looks again in a moment."""
         if self.name_server is None or self.ready.called:
             return
         if self.config.broker_name in self.name_server.table.cluster_info().broker_addr_table:

@@ -87,7 +87,7 @@ class ClientConfig:
     """A file of certificates in PEM by which servers are checked; empty: they are not checked."""
     tls_check_name: bool = False
     """Whether the certificate of a server must also be for the name or address in its address; this
-    checks servers by the certificates that the system trusts if no file of them is given."""
+    checks servers by the certificates of the system if no file of them is given."""
     tls_cert_path: str | os.PathLike[str] = ""
     """A file with the client's own certificate in PEM, for servers that ask for one."""
     tls_key_path: str | os.PathLike[str] = ""

@@ -233,9 +233,7 @@ class GroupNotFound(MQClientError):
     code = int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
 
     def __init__(self, group: str) -> None:
-        super().__init__(
-            f"no broker knows the group {group}: check its spelling, or create it first"
-        )
+        super().__init__(f"no broker has the group {group}: check its spelling, or create it first")
         self.group = group
 
 

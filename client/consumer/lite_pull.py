@@ -301,7 +301,7 @@ class LitePullConsumer:
             await self._assigned.arrival(left_ms)
 
     def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
-        """Names the topics as the program knows them, and calls the hooks."""
+        """Names the topics as the program uses them, and calls the hooks."""
         for message in messages:
             message.topic = self._instance.without_namespace(message.topic)
         if self._hooks:

@@ -315,11 +315,11 @@ class PopConsumer:
         )
 
     def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Returns nothing: the brokers know how far the group has come."""
+        """Returns nothing: the brokers keep how far the group has come."""
         return {}
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing: the brokers know how far the group has come."""
+        """Does nothing: the brokers keep how far the group has come."""
 
     async def consume_directly(
         self, message: MessageExt, broker_name: str | None

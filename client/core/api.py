@@ -7,7 +7,7 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from txrocketmq.client.base.errors import MQBrokerError, PopNotSupported
@@ -122,9 +122,16 @@ class Api:
         call: Call[SendMessageRequestHeader, SendMessageResponseHeader],
         header: Header,
         body: bytes,
-    ) -> None:
-        """Sends a message without waiting for an answer, so it may be lost."""
-        self._connections.invoke_oneway(address, call, header, body)
+    ) -> bool:
+        """Sends a message without waiting for an answer, so it may be lost.
+
+        Returns whether the connection takes more; otherwise the next should wait for `when_free`.
+        """
+        return self._connections.invoke_oneway(address, call, header, body)
+
+    def when_free(self, address: str, then: Callable[[], None]) -> None:
+        """Calls a function once when the connection to an address takes more, or has ended."""
+        self._connections.when_free(address, then)
 
     async def pull(
         self,

@@ -40,7 +40,7 @@ class RegisteredProducer(Protocol):
     def check_transaction(
         self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
     ) -> None:
-        """The broker at this address wants to know what became of a transaction."""
+        """The broker at this address asks what became of a transaction."""
 
 
 class Replies:

@@ -114,6 +114,7 @@ class Producer:
         Sends that were not taken up yet fail with ClientClosed.
         """
         await self._room.close()
+        await self._attempts.oneways.close()
         if self._trace is not None:
             await self._trace.shutdown()
             await self._tracer.shutdown()
@@ -270,7 +271,9 @@ class Producer:
     ) -> None:
         """Sends a message once without waiting for an answer, so it may be lost.
 
-        Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
+        It only waits while the connection to a broker takes no more. Raises MessageIllegal,
+        NoRoute, NoNameServer and BrokerNotExist, BackpressureTimeout after `max_block_ms`, and
+        ClientClosed if the producer is shut down while it waits.
         """
         await begun(self._begin_oneway, message, queue=queue, selector=selector, key=key)
 
@@ -282,12 +285,20 @@ class Producer:
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
         key: Any = None,
+        has_waited: bool = False,
     ) -> Cancellable | None:
+        oneways = self._attempts.oneways
+        if oneways.is_full and not has_waited:
+            return oneways.wait(settle, partial(
+                self._begin_oneway, message=message, queue=queue, selector=selector, key=key,
+                has_waited=True,
+            ))  # fmt: skip
         if selector is None:
             parcel, target = self._packer.at_once(message), queue
         else:
             parcel, target = self._selected_at_once(message, queue, selector, key)
         if parcel is None or not self._attempts.oneway(parcel, target):
+            oneways.begin_preparation()
             later = self._oneway_later(message, queue, selector, key)
             return Course(later, settle).begun()
         settle(None)
@@ -296,9 +307,12 @@ class Producer:
     async def _oneway_later(
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
     ) -> None:
-        parcel = await self._packer.message(message)
-        target = await self._target(message, queue, selector, key)
-        await self._attempts.oneway_later(parcel, target)
+        try:
+            parcel = await self._packer.message(message)
+            target = await self._target(message, queue, selector, key)
+            await self._attempts.oneway_later(parcel, target)
+        finally:
+            self._attempts.oneways.end_preparation()
 
     # --------------------------------------------------------- ask and answer
 
@@ -322,7 +336,7 @@ class Producer:
         topic = self._instance.with_namespace(message.topic)
         if topic not in self._instance.routes:
             await self._attempts.publish_info(topic)
-        if not self._instance.is_introduced:  # else a broker would not know whom to push replies to
+        if not self._instance.is_introduced:  # else a broker could not push replies to it
             await self._instance.heartbeat_now()
         left_ms = max(timeout_ms - (steady_ms() - begun_ms), 1)
         reply = self._instance.replies.expect(correlation_id, left_ms, message.topic)
@@ -440,7 +454,7 @@ class Producer:
 
 
 def _named(info: PublishInfo, topic: str) -> list[MessageQueue]:
-    """Returns all queues, with the topic's name as the program knows it."""
+    """Returns all queues, with the topic's name as the program uses it."""
     return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
 
 

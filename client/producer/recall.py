@@ -46,7 +46,7 @@ def decode_handle(text: str) -> RecallHandle:
 async def recall_message(
     instance: ClientInstance, group: str, topic: str, handle: str, timeout_ms: int
 ) -> str:
-    """Recalls a message and returns its id. `group` is the producer's, as brokers know it."""
+    """Recalls a message and returns its id. `group` is the producer's, as brokers have it."""
     check_topic(topic)
     if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise MessageIllegal(f"messages of topic {topic} cannot be taken back")

@@ -52,7 +52,7 @@ class ThreadCall:
 
     def _settle(self, outcome: Any) -> None:
         self._outcome = outcome
-        self._running = None  # which knows this method: together they would be a circle
+        self._running = None  # which has this method: together they would be a circle
         self._is_over.release()
 
     def cancel(self) -> None:

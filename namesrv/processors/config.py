@@ -3,7 +3,7 @@
 
 A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION
 (16). An invalid value, a setting that cannot change while the server runs and a file that cannot be
-written are SYSTEM_ERROR (1); the original answers success to them. What the original knows and has
+written are SYSTEM_ERROR (1); the original answers success to them. A key of the original that has
 no effect here is accepted, as at a start, and unknown keys are ignored; the remark says so of both.
 Changed settings are written to configStorePath, the rest of which stays as it is. Java:
 DefaultRequestProcessor, Configuration.

@@ -98,9 +98,7 @@ def _body(
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     if not data:
         return RegisterBrokerBody()
-    is_old = (
-        version < MQVersion.V3_0_11
-    )  # it knew no filter servers: the topics are all of the body
+    is_old = version < MQVersion.V3_0_11  # it had no filter servers: the topics are all of the body
     if header.compressed and not is_old:
         return (yield from RegisterBrokerBody.reading_compressed(data, version))
     topics: dict[str, TopicConfig] = {}

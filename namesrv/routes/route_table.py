@@ -56,7 +56,7 @@ _AT_ONCE: Final = 16
 
 
 class RouteTable:
-    """All that a name server knows of brokers.
+    """All that a name server keeps of brokers.
 
     `events` has what happened since they were last taken.
     """

@@ -2,7 +2,7 @@
 """What a declared type accepts as an argument, and how that is said to a person.
 
 `kind_of` makes a kind of a type, as annotations name it. A kind accepts a value as it is, or makes
-of it what the type wants: the name of an enum's member becomes the member, a list a tuple. All else
+of it what the type says: the name of an enum's member becomes the member, a list a tuple. All else
 is a TypeError, or a ValueError for a name that does not exist, whose text names the argument, what
 came and what is valid.
 """

@@ -103,7 +103,7 @@ def _is_noise(event: LogEvent) -> bool:
 def _write_line(out: TextIO, line: str) -> None:
     try:
         out.write(line + "\n")
-    except UnicodeEncodeError:  # a peer's text, or a console that knows ASCII only
+    except UnicodeEncodeError:  # a peer's text, or a console for ASCII only
         encoding = out.encoding or "ascii"
         out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     out.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lives of all parts of a server: its service walks the list, and knows no part by name."""
+"""The lives of all parts of a server: its service walks the list, and names no part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lives:
     """The lives, in the order in which they are given.
 
     `work_of` returns what is done for beats of other kinds than those of life.py; None means that
-    it does not know the kind either. Tables are written `in_thread` while the server runs.
+    it does not have the kind either. Tables are written `in_thread` while the server runs.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ def plain_error(error: BaseException) -> str:
 def plain_json(text: str) -> str:
     """Returns JSON with the same meaning, in which control characters are escaped.
 
-    JSON itself wants that of the characters below U+0020 only; terminals obey others, too.
+    JSON itself demands that of the characters below U+0020 only; terminals obey others, too.
     """
     return text if text.isprintable() else _MAYBE_OBEYED.sub(_escaped, text)
 

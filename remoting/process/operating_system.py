@@ -21,7 +21,7 @@ from typing import Final
 PAGE_BYTES: Final = mmap.PAGESIZE
 _PIECE_BYTES: Final = 1024 * 1024
 _UNKNOWN_CALL: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
-"""The errors with which file systems say that they do not know F_FULLFSYNC. On Linux, but not
+"""The errors with which file systems say that they do not have F_FULLFSYNC. On Linux, but not
 elsewhere, the first two are the same number."""
 
 

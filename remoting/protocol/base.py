@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that most request headers of 5.x share; of these, 4.9 knows only `bname`.
+"""Fields that most request headers of 5.x share; of these, 4.9 has only `bname`.
 
 Java: remoting.rpc.RpcRequestHeader, TopicRequestHeader.
 """

@@ -60,7 +60,7 @@ class RegisterTopicRequestHeader(TopicRequestHeader):
 class GetAllTopicConfigRequestHeader(Header):
     """Asks for a page of the topics' configurations, from number `topic_seq` on.
 
-    Callers of 4.9 and older send no field and want all topics.
+    Callers of 4.9 and older send no field and ask for all topics.
     """
 
     topic_seq: Int | None = None
@@ -115,7 +115,7 @@ class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader):
 class GetAllSubscriptionGroupRequestHeader(Header):
     """Asks for a page of the groups' configurations, from number `group_seq` on.
 
-    Older callers send no field and want all groups.
+    Older callers send no field and ask for all groups.
     """
 
     group_seq: Int | None = None

@@ -186,7 +186,7 @@ def encode_body(value: Any) -> bytes:
 
     Keys that are numbers are written bare, and so are message queues, as objects. Of an object with
     a method `to_json`, its result is written; a set becomes a sorted list, and an enum member its
-    name unless it is a number or a text. Raises TypeError for values that JSON does not know.
+    name unless it is a number or a text. Raises TypeError for values that JSON has no form for.
     """
     return _dumped(_prepared(value))
 

@@ -8,7 +8,7 @@
 
 Every field is one key, spelled in camel case as the original does; its default is what the original
 has. Fields may be int, float, bool, str, `str | None` and tuple[str, ...] (joined by ";"). Keys
-that the original knows and that change nothing here are no typing errors: fields with
+of the original that change nothing here are no typing errors: fields with
 `effect=False`, and those in a class attribute IGNORED, see `original_keys`. Values that promise
 what is not served are errors; a class attribute UNSERVED declares them. Counterpart of
 java.util.Properties, MixAll.properties2Object and common.Configuration; unlike the original, a
@@ -251,7 +251,7 @@ def load_all(
 
 
 def known_keys(cls: type) -> set[str]:
-    """Returns all keys that the original knows for this class, with effect here or without."""
+    """Returns all keys that the original has for this class, with effect here or without."""
     return set(_fields(cls)) | set(getattr(cls, "IGNORED", ()))
 
 
@@ -295,7 +295,7 @@ class Configuration:
     `update` changes settings, and its changes take effect everywhere at once. Then each of
     `on_change` is called with the keys that were changed.
 
-    Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
+    Keys of the file that no part has are kept, so that writing the file back loses nothing. A
     change of a setting that is not live is refused with an error, where the original answers
     success and goes on as before. What has no effect here may change at any time: it is shown, as
     if it had been in the file. Java class: common.Configuration.
@@ -343,7 +343,7 @@ class Configuration:
         return unknown_keys(values, known, MOST_GUESSES)
 
     def without_effect(self, values: Iterable[str]) -> list[str]:
-        """Returns those of these keys that the original knows and that change nothing here."""
+        """Returns those of these keys of the original that change nothing here."""
         idle = {
             each for cls in self._parts for each in ignored_keys(cls, dict.fromkeys(values, ""))
         }

@@ -74,7 +74,7 @@ class TlsConfig:
     """Whether the certificates of clients are checked."""
     server_trust_cert_path: str = setting("", java="tls.server.trustCertPath")
     """The file of certificates in PEM by which those of clients are checked; if it is empty, those
-    that the system trusts."""
+    of the system."""
     client_cert_path: str = setting("", java="tls.client.certPath")
     """The file of the certificate in PEM that the server shows where it connects to."""
     client_key_path: str = setting("", java="tls.client.keyPath")
@@ -85,7 +85,7 @@ class TlsConfig:
     """Whether the certificates of servers that it connects to are checked."""
     client_trust_cert_path: str = setting("", java="tls.client.trustCertPath")
     """The file of certificates in PEM by which those of servers are checked; if it is empty, those
-    that the system trusts."""
+    of the system."""
     client_check_name: bool = setting(False, java="tls.client.checkName")
     """Whether the certificates of servers that it connects to must also be for the name or address
     to which it connects; this needs `tls.client.authServer`. The original has no such setting."""

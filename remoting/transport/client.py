@@ -60,6 +60,8 @@ GOING_MS = 1_000
 """For how many ms no connection to an address is tried after a request that had been repeated on a
 new connection was answered GO_AWAY there, too."""
 _MAX_FAILURES = 10_000
+_PATIENCE_MS = 3_000
+"""For how long after a long turn of the reactor requests have more time."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -130,6 +132,37 @@ def _secured(tls: Callable[[], ssl.SSLContext], host: str) -> Callable[..., TcpP
     return partial(SecuredPeer, tls(), host)
 
 
+class LongTurns:
+    """The time by which requests are judged: what a long turn of the reactor took does not count.
+
+    A program may begin very many requests in one turn, and nothing can leave or arrive before it
+    ends. In the few seconds after it, requests are judged by a time before the turn; those after
+    that by the steady clock again, so that a lost peer is noticed also by a program that is always
+    busy. `looked` is to be called every _EXPIRE_MS, from which follows how long a turn was.
+    """
+
+    def __init__(self, steady_ms: int) -> None:
+        self._looked_ms = steady_ms
+        self._took_ms = 0
+        self._until_ms = 0
+
+    def looked(self, steady_ms: int) -> int:
+        """Returns the time to judge by, and notes that the reactor is free at this moment."""
+        judged_ms = self.judged_ms(steady_ms)
+        self._looked_ms = steady_ms
+        return judged_ms
+
+    def judged_ms(self, steady_ms: int) -> int:
+        """Returns the time to judge by."""
+        took_ms = steady_ms - self._looked_ms - _EXPIRE_MS
+        if steady_ms >= self._until_ms:
+            self._took_ms = 0
+        if took_ms > _EXPIRE_MS:
+            self._took_ms = max(took_ms, self._took_ms)
+            self._until_ms = steady_ms + _PATIENCE_MS
+        return steady_ms - self._took_ms
+
+
 class Connections:
     """Connections by address; `invoke` and `invoke_oneway` find or open the one they need.
 
@@ -167,7 +200,10 @@ class Connections:
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
         """By address: when to give up an attempt, which may last, as when a name is looked up."""
+        self._when_free: dict[str, list[Callable[[], None]]] = {}
+        """By address: what waits until a connection, whose peer does not read, takes more."""
         self._closed = False
+        self._turns = LongTurns(clock.steady_ms())
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
 
     def invoke(
@@ -197,14 +233,33 @@ class Connections:
 
     def invoke_oneway(
         self, address: str, call: Call[Any, Any], header: Header, body: bytes = b""
-    ) -> None:
-        """Sends a request that has no answer; it is lost if no connection can be opened."""
+    ) -> bool:
+        """Sends a request that has no answer; it is lost if no connection can be opened.
+
+        Returns whether the connection takes more. Otherwise more has been written than its peer has
+        read, or it is being opened; what is written all the same waits in memory.
+        """
+        peer = self._peers.get(address)
+        if peer is not None:
+            peer.invoke_oneway(call, header, body)
+            return peer.reads
 
         def connected(outcome: TcpPeer | ConnectError) -> None:
             if isinstance(outcome, TcpPeer):
                 outcome.invoke_oneway(call, header, body)
 
         self._connect(address, connected)
+        return address not in self._connecting
+
+    def when_free(self, address: str, then: Callable[[], None]) -> None:
+        """Calls a function once when the connection to an address takes more, or has ended."""
+        if address in self._connecting:
+            self._connecting[address].append(lambda _: then())
+        elif (peer := self._peers.get(address)) is not None and not peer.reads:
+            peer.on_free = partial(self._freed, address)
+            self._when_free.setdefault(address, []).append(then)
+        else:
+            then()
 
     def close(self) -> None:
         """Closes all connections; requests fail from then on."""
@@ -228,7 +283,7 @@ class Connections:
             if isinstance(outcome, ConnectError):
                 then(outcome)
                 return
-            left_ms = deadline_ms - self._clock.steady_ms()
+            left_ms = deadline_ms - self._turns.judged_ms(self._clock.steady_ms())
             if left_ms <= 0:
                 then(RequestTimeout(f"no connection to {address} in time"))
                 return
@@ -352,35 +407,41 @@ class Connections:
             self._leaving.discard(peer)
             if self._peers.get(address) is peer:
                 del self._peers[address]
+            if peer.on_free is not None:
+                peer.on_free()
 
         return closed
 
+    def _freed(self, address: str) -> None:
+        tell_all(self._when_free.pop(address, ()))
+
     def _expire_all(self) -> None:
         steady_ms = self._clock.steady_ms()
-        has_late = any(steady_ms >= its for its in self._given_up_ms.values())
+        judged_ms = self._turns.looked(steady_ms)
+        has_late = any(judged_ms >= its for its in self._given_up_ms.values())
         for peer in (*self._peers.values(), *self._leaving):
             peer.idle_ms(steady_ms)  # which notes that there were reads since the last time
-            has_late |= peer.owes(late_ms=steady_ms)
+            has_late |= peer.owes(late_ms=judged_ms)
             if peer in self._leaving and not peer.owes():
                 peer.close()
         if has_late:
-            self._clock.later(0, self._expire_requests, steady_ms, _READS_FIRST)
+            self._clock.later(0, self._expire_requests, judged_ms, _READS_FIRST)
 
-    def _expire_requests(self, steady_ms: int, reads_left: int) -> None:
+    def _expire_requests(self, judged_ms: int, reads_left: int) -> None:
         """Fails requests and attempts to connect that were late, unless they succeed first."""
         if reads_left:
-            self._clock.later(0, self._expire_requests, steady_ms, reads_left - 1)
+            self._clock.later(0, self._expire_requests, judged_ms, reads_left - 1)
             return
         for address, deadline_ms in list(self._given_up_ms.items()):
-            if steady_ms >= deadline_ms:
+            if judged_ms >= deadline_ms:
                 self._attempts[address].cancel()
         for address, peer in list(self._peers.items()):
-            if peer.is_lost(steady_ms):
+            if peer.is_lost(judged_ms):
                 # This comes first, so that a request that is tried again opens a new connection.
                 del self._peers[address]
                 peer.abort()
-            peer.expire(steady_ms)
+            peer.expire(judged_ms)
         for peer in list(self._leaving):
-            if peer.is_lost(steady_ms):
+            if peer.is_lost(judged_ms):
                 peer.abort()
-            peer.expire(steady_ms)
+            peer.expire(judged_ms)

@@ -86,6 +86,8 @@ class TcpPeer(Protocol):
     peers is limited by `shared`; without that, its requests are served at once.
     """
 
+    on_free: Callable[[], None] | None = None  # called when the peer reads again
+
     def __init__(
         self,
         clock: Clock,
@@ -235,10 +237,9 @@ class TcpPeer(Protocol):
         return self._connection.is_late(late_ms) if late_ms else self._connection.in_flight > 0
 
     def is_lost(self, steady_ms: int) -> bool:
-        """Returns whether the peer seems to be gone: an answer is overdue, and nothing else comes.
+        """Returns whether an answer is overdue, and nothing else has come for SILENT_MS.
 
-        Nothing must have arrived for SILENT_MS. A request that may take long, such as a pull that
-        waits for messages, has a later deadline of its own and is not overdue before that.
+        A request that may take long, such as a pull that waits, has a later deadline of its own.
         """
         return self.idle_ms(steady_ms) >= SILENT_MS and self._connection.is_late(steady_ms)
 
@@ -368,16 +369,14 @@ class TcpPeer(Protocol):
             transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Goes on when the peer has read what it was sent.
-
-        The rest of what was written comes first; then the requests that were held are served, and
-        then the peer is read from again.
-        """
+        """Goes on: the rest leaves, requests that were held are served, and then more is read."""
         if self._outlet.resume() and self._happened(Event.RESUME):
             if (self.turns.is_over and self.decoder.is_behind) or self._works >= MOST_WORKS:
                 self._wait(self.decoder.held_bytes)
             else:
                 self._go_on()
+            if self.on_free is not None:
+                self.on_free()
         self._recount()
 
     def stopProducing(self) -> None:

@@ -16,7 +16,7 @@ Nobody keeps flags beside it, and nobody asks two questions where the state answ
 
 Things happen in any order: a peer may be lost while it is paused, and Twisted may resume one that
 we have ended. So the table is total: every event has its place in every state, and where nothing is
-to happen it leads back to the state itself. PAUSED knows no special way to CLOSING: one that is
+to happen it leads back to the state itself. PAUSED has no special way to CLOSING: one that is
 ended is not read from again, whether it reads or not. It comes before the other two states that
 hold requests: one that reads again asks for its turn, whatever else delayed it before. Nothing
 leads out of LOST.
@@ -39,7 +39,7 @@ class Event(Enum):
     CONNECT = auto()
     """The connection is made and has its transport."""
     PAUSE = auto()
-    """More bytes wait to be sent than the transport wants to hold."""
+    """More bytes wait to be sent than the transport is to hold."""
     RESUME = auto()
     """The bytes that waited have been sent, so the transport takes more."""
     WAIT = auto()
@@ -91,7 +91,7 @@ def _row(state: State, **others: State) -> Mapping[Event, State]:
 _ENDS: Final = {"close": CLOSING, "abort": ABORTED, "lose": LOST}
 
 TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
-    # If it is not connected, there is nothing to end: who connects asks whether it is still wanted.
+    # If it is not connected, there is nothing to end: who connects asks whether it is still needed.
     NEW: _row(NEW, connect=OPEN, lose=LOST),
     OPEN: _row(OPEN, wait=WAITING, pause=PAUSED, crowd=CROWDED, **_ENDS),
     WAITING: _row(WAITING, turn=OPEN, pause=PAUSED, crowd=CROWDED, **_ENDS),

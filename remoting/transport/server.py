@@ -76,7 +76,7 @@ class GracefulStop(Protocol):
 
 
 def go_away(_: Peer, command: RemotingCommand) -> None:
-    """A guard that answers GO_AWAY to all clients that know it; they repeat the request elsewhere.
+    """A guard that answers GO_AWAY to clients that support it; they repeat the request elsewhere.
 
     Requests without an answer are still served, since their senders could not repeat them.
     """
@@ -281,7 +281,7 @@ class RemotingServer:
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
         """Sends clients away for as long as the settings say, then calls `then`.
 
-        Everything else goes on meanwhile, and clients that do not know GO_AWAY are served. If the
+        Everything else goes on meanwhile, and clients without GO_AWAY are served. If the
         settings do not ask for it, `then` is called at once.
         """
         if not config.enable_shutdown_gracefully:

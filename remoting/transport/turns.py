@@ -132,7 +132,7 @@ class Turns:
         return one in self._known or one in self._first or one in self._others
 
     def leave(self, waits: Waits) -> None:
-        """Forgets one that does not want its turn any more."""
+        """Removes one that needs no turn any more."""
         self._known.pop(waits, None)
         self._first.pop(waits, None)
         self._others.pop(waits, None)

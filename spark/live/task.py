@@ -6,7 +6,7 @@ as those of stores are; answers are first joined into batches of about batchByte
 
 If a broker's log has lost some messages of an answer, the broker gives the others and still says
 FOUND (DefaultMessageStore.getMessage). So the task checks that the queue offsets are consecutive.
-It cannot do so with tags or SQL92, since only brokers know what these leave out.
+It cannot do so with tags or SQL92, since only brokers can tell what these leave out.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def records_of(bodies: list[bytes]) -> Iterator[Records | BadRecord]:
     sound = int(np.argmax(damaged)) if damaged.any() else len(records)
     yield records.slice(0, sound)
     rest = buffer[int(found.starts[sound]) if sound < len(records) else found.stop :]
-    yield _bad(rest, "no whole record is here, and nobody knows where the next one begins")
+    yield _bad(rest, "no whole record is here, and it is unknown where the next one begins")
 
 
 def _bad(data: Buffer, detail: str) -> BadRecord:

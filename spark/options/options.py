@@ -282,7 +282,7 @@ class SourceOptions:
     zone: str | None = None
     """The zone that in_zone has used."""
     tasks_know_zone: bool = False
-    """Whether local_times are in the zone of the session, which only tasks know."""
+    """Whether local_times are in the zone of the session, which only tasks have."""
     registered_zone: str | None = None
     """The zone that the session had when the source was registered: see session_zone."""
 

@@ -58,7 +58,7 @@ def check_queues(stores: Sequence[Store], options: SourceOptions) -> None:
 def check_topics(stores: Sequence[Store], options: SourceOptions) -> None:
     """Raises OptionError if an option names a topic that is in none of the stores.
 
-    If its name resembles none that they know and their logs are too long to be searched whole, a
+    If its name resembles none that they have and their logs are too long to be searched whole, a
     warning is logged instead.
     """
     named = set(options.topics or (options.assign.topics() if options.assign else ()))

@@ -66,7 +66,7 @@ def _at_offsets(extent: Extent) -> LogPosition:
 
 
 def _first_wanted(extent: Extent) -> int:
-    # Asked before the queues: messages that they do not know yet may be wanted, too.
+    # Asked before the queues: messages that they do not have yet may be asked for, too.
     place = min(dispatched(extent.store), extent.end)
     for queue in extent.store.queues():
         if extent.wanted.wants_queue(queue.topic, queue.queue_id):

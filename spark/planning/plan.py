@@ -7,7 +7,7 @@ into what tasks read: whole files of the log, or, if topics, queues, tags or off
 make up less than half of the bytes, the records that the consume queues name.
 
 The options that choose messages decide between these two ways, but not the option `where`, since
-they give different rows where queues do not know all that is in the log. Conditions of `where`
+they give different rows where queues do not have all that is in the log. Conditions of `where`
 leave out what they are known not to want, and change nothing else. Where the log would be read,
 tasks pick records by queues only as far as these are proven complete (`spark.covered`), and times
 choose files only where the option clockStepMs vouches for the broker's clock.
@@ -73,9 +73,9 @@ class _Known(NamedTuple):
     """The queues of the topics that the options name."""
 
     start: int
-    """The offset in the log from which on they know all messages: see `spark.deleted_topics`."""
+    """The offset in the log from which on they have all messages: see `spark.deleted_topics`."""
     end: int
-    """The offset in the log up to which the queues know it."""
+    """The offset in the log up to which the queues cover it."""
     queues: list[Queue]
     amount: Amount
 
@@ -305,7 +305,7 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
 
 
 def _known_queues(extent: Extent, options: SourceOptions) -> _Known | None:
-    """Returns what the queues know of the messages in topics that the options name.
+    """Returns what the queues have of the messages in topics that the options name.
 
     Returns None if the options name none, or if it is cheaper to read the log.
     """
@@ -419,7 +419,7 @@ def _covered_picks(
 
 
 def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -> Amount | None:
-    """Returns what is wanted of the log if that is less than half of it and queues know it.
+    """Returns what is wanted of the log if that is less than half of it and queues cover it.
 
     Returns None also if there are so many queues that reading the log is faster than asking them.
     """

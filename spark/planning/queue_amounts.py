@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a log queues name: what a plan has to know of each of perhaps 20,000 queues.
+"""How much of a log queues name: what a plan needs of each of perhaps 20,000 queues.
 
 Of a local queue everything comes from one look at its files: which units lie in the range, and the
 last ones of them as a sample. Of a remote one it is estimated by the first units of the last file,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the wanted records of a log with consume queues that are proven complete.
 
-Conditions of the option `where`, and streams that want little of a log, are read in this way.
+Conditions of the option `where`, and streams that select little of a log, are read in this way.
 
 A consume queue tells what is in it, but nothing tells what is missing from it: no queue names the
 records of a topic that was deleted, even if it was made again, or the records of a queue with a

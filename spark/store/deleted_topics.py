@@ -4,7 +4,7 @@
 A topic that is deleted loses its queues at once, and its messages stay in the log until retention
 deletes the files. Reads give these messages as all others, whatever else they ask for and however
 large the log is: the log decides what the rows are, and not what happened to a topic later. So
-queues may stand for the log only where they know all messages of a topic. That is from the first
+queues may stand for the log only where they have all messages of a topic. That is from the first
 message on that any of its queues has, since an earlier topic of that name lost all of them at once.
 A light queue is a topic in this, too.
 

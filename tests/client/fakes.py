@@ -45,6 +45,9 @@ class FakeConnections:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Call[Any, Any], Any, bytes, int]] = []
         self.told: list[tuple[str, Call[Any, Any], Any, bytes]] = []
+        self.full: set[str] = set()
+        """Addresses of brokers that do not read, so that `when_free` is called."""
+        self.waiting: list[Callable[[], None]] = []
         self.closed = False
         self._answers: dict[tuple[str, int], Answer] = {}
 
@@ -69,8 +72,12 @@ class FakeConnections:
 
     def invoke_oneway(
         self, address: str, call: Call[Any, Any], header: Header, body: bytes = b""
-    ) -> None:
+    ) -> bool:
         self.told.append((address, call, header, body))
+        return address not in self.full
+
+    def when_free(self, address: str, then: Callable[[], None]) -> None:
+        self.waiting.append(then)
 
     def close(self) -> None:
         self.closed = True

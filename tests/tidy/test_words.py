@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages for users speak plain English: programs do not know, want or trust; sentences have nouns.
 
-The reference of the client and the settings are made of docstrings, so these are looked at, too.
+The reference of the client and the settings are made of docstrings, so these are looked at, too,
+and so are the texts and comments of all modules.
 """
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +22,12 @@ PERSONS_ONLY = re.compile(
     r" (?:knows?|trusts?|wants?|hears?|believes?|forgets?|likes?)\b"
 )
 """A part of a system, and then what only people do."""
+IN_CODE = re.compile(
+    rf"\b(?i:{PARTS}|peers?|groups?|callers?|senders?|name servers?|the original|JSON|transports?|"
+    r"units?|4\.9)(?: that| which| must| may| can| cannot| does not| do not| did not)?"
+    r" (?:knows?|knew|trusts?|wants?|believes?)\b"
+)
+"""The same for docstrings, comments and texts of modules, which have more parts and fewer verbs."""
 WITHOUT_NOUN = re.compile(r"(?:^|[-*|.:;] )What (?:is|was|were|has|had|must|grows|goes|comes)\b")
 """A sentence that begins with "what" where the name of a thing should be."""
 CLIPPED = (
@@ -57,6 +66,41 @@ def test_pages_have_none_of_them(
         f"{page.relative_to(root)}: {hit}" for page in pages for hit in faults(page.read_text())
     ]
     assert not hits, listed(hits)
+
+
+def words_of(source: str) -> str:
+    """The texts and comments of a module, each on a line of its own."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    kinds = tokenize.STRING, tokenize.COMMENT
+    texts = (each.string for each in tokens if each.type in kinds and " " in each.string)
+    return "\n".join(" ".join(text.replace("\n    # ", " ").split()) for text in texts)
+
+
+def test_texts_of_modules_have_no_programs_that_know(
+    root: Path, repository_files: list[Path], listed: Callable[[list[str]], str]
+) -> None:
+    folders = {"access", "broker", "cli", "client", "docs", "namesrv", "package", "proxy"}
+    folders |= {"remoting", "spark", "testing"}
+    modules = [
+        path
+        for path in repository_files
+        if path.suffix == ".py" and path.relative_to(root).parts[0] in folders
+    ]
+    assert len(modules) > 500
+    hits = [
+        f"{module.relative_to(root)}: {hit.group()}"
+        for module in modules
+        for hit in IN_CODE.finditer(words_of(module.read_text()))
+    ]
+    assert not hits, listed(hits)
+
+
+def test_words_of_modules_are_found() -> None:
+    source = (
+        '"""A broker that\n    knows all."""\nknows = want  # a queue wants this\n"broker knows"\n'
+    )
+    found = [hit.group() for hit in IN_CODE.finditer(words_of(source))]
+    assert found == ["broker that knows", "queue wants", "broker knows"]
 
 
 def test_such_words_are_found() -> None:

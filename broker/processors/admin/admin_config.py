@@ -4,7 +4,7 @@
 A setting of the black list is NO_PERMISSION (16) and an invalid value SYSTEM_ERROR (1); then
 nothing is changed at all. What the original reads on each use may change while the broker runs, and
 counts at once. What needs a restart is refused with SYSTEM_ERROR and a sentence; the original
-answers success. What the original knows and has no effect here is accepted, as at a start, and
+answers success. A key of the original that has no effect here is accepted, as at a start, and
 unknown keys are ignored; the remark says so of both. Changes are written to the file given with -c,
 the rest of which stays as it is; a file that cannot be written is SYSTEM_ERROR, too. Java:
 AdminBrokerProcessor, common.Configuration.

@@ -49,7 +49,7 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body, encode_member
 
 
 class AdminGroupProcessor:
-    """Makes, changes, deletes and shows groups. `broker_address` is the one that clients know."""
+    """Makes, changes, deletes and shows groups. `broker_address` is the one that clients use."""
 
     def __init__(
         self,

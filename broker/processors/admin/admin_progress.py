@@ -176,7 +176,7 @@ class AdminProgressProcessor:
         )
 
     def _may_consume(self, group: str, topic: str) -> bool:
-        """Returns False when the group has consumers, and they want other topics only."""
+        """Returns False when the group has consumers, and they subscribe to other topics only."""
         found = self._consumers.group(group)
         return found is None or not found.subscriptions or topic in found.subscriptions
 

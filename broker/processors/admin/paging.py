@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a caller asks for: `limit` entries from number `start` on, of a version that it knows.
+    """What a caller asks for: `limit` entries from number `start` on, of a version that it has.
 
     A caller that states none of these is an old one, and wants everything.
     """

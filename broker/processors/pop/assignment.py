@@ -83,7 +83,7 @@ class AssignmentProcessor:
 
         topic = wanted.topic or ""
         if is_light(topic) and self._topics.get(topic) is not None:
-            # No name server knows a light queue: it is on the broker that has its messages.
+            # No name server has a light queue: it is on the broker that has its messages.
             found([MessageQueue(topic, self._config.broker_name, QUEUE_ID)])
         else:
             self._routes.find(topic, found)

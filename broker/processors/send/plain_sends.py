@@ -2,7 +2,7 @@
 """Puts plain sends in their places: commands become messages, without being decoded.
 
 A send is plain when its header was seen before and no transform touches its message. This is a pure
-unit, as the store's encoder is (broker/store/log/encode.py): it knows neither topics nor queues nor
+unit, as the store's encoder is (broker/store/log/encode.py): it uses neither topics nor queues nor
 requests that are answered, only places that were learned. What it cannot place it leaves to whoever
 calls it. Should it ever get a compiled form, that has to make the same messages: this one is the
 reference.

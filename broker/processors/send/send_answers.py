@@ -25,7 +25,7 @@ _EXTRA_MARK: Final = "@4@"
 RECALL_HANDLE: Final = "recallHandle"
 """The field of an answer to a timer message."""
 BATCH_KEY: Final = "batchUniqId"
-"""The field of an answer by which a producer knows that its batch is stored as one record."""
+"""The field of an answer by which a producer sees that its batch is stored as one record."""
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _INT: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
 _pack_name_length: Final = fixed(formats.BINARY_NAME_LENGTH).struct.pack

@@ -127,8 +127,8 @@ class SendChecks:
                 ResponseCode.MESSAGE_ILLEGAL, f"the topic {name} takes no messages here: {why}"
             )
         if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
-            # The code is that of 4.9: after SYSTEM_ERROR, clients try again that know an older
-            # route, or that believe a topic just created for them to have more queues. After
+            # The code is that of 4.9: after SYSTEM_ERROR, clients try again that have an older
+            # route, or that expect a topic just created for them to have more queues. After
             # INVALID_PARAMETER, the code of 5.4, they give up.
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,

@@ -291,7 +291,7 @@ class MappedFileQueue:
         self._prepared: list[MappedFile] = []
 
     def load(self) -> None:
-        """Finds the files of the directory, all taken to be full until recovery knows better.
+        """Finds the files of the directory, all taken to be full until recovery finds out.
 
         An empty last file was left by a crash while it was created; it counts as missing. Paths
         that do not belong to such a row are listed in `foreign` and left alone, files of another

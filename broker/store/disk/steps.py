@@ -17,7 +17,7 @@ from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory, NotInMemo
 T = TypeVar("T")
 
 Step = Any
-"""None, or what is to come before the next step: mostly a ColdRead. (Type checkers want a value in
+"""None, or what is to come before the next step: mostly a ColdRead. (Type checkers need a value in
 every `yield` that may have one.)"""
 Steps = Generator[Step, None, T]
 """A generator that pauses after each small step and returns a T. Things may change meanwhile."""

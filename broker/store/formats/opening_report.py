@@ -25,7 +25,7 @@ class Recovered:
     damaged_messages: int = 0
     """Messages in damaged parts of the log that queues refer to."""
     lost_messages: int = 0
-    """Messages behind the end of the log that queues knew of."""
+    """Messages behind the end of the log that queues pointed to."""
     unknown_messages: int = 0
     """Messages that got no queue, since their topics are unknown."""
     was_cut: bool = False

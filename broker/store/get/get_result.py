@@ -40,7 +40,7 @@ class PropertiesFilter(Protocol):
         """How many comparisons a message needs at most."""
 
     def wants(self, text: str, /) -> bool:
-        """Whether the consumer wants a message with these properties."""
+        """Whether the consumer selects a message with these properties."""
 
 
 def work_of(terms: int, text: str) -> int:
@@ -50,7 +50,7 @@ def work_of(terms: int, text: str) -> int:
 
 
 ExtFilter = Callable[[ExtUnit], bool]
-"""Returns whether the consumer may want the message of this unit of an ext file."""
+"""Returns whether the consumer may select the message of this unit of an ext file."""
 
 
 class GetMessageStatus(Enum):

@@ -48,7 +48,7 @@ class Policy(Protocol):
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
         """The status for a sender whose messages end at this offset; None when it has to wait.
 
-        This is only called for senders that want to wait (the property WAIT).
+        This is only called for senders that wait (the property WAIT).
         """
 
     def reached(self, marks: Marks) -> int:
@@ -117,7 +117,7 @@ class Ticket:
     def __init__(self, end_offset: int) -> None:
         self.end_offset = end_offset
         self.deadline_ms: int | None = None
-        """Set by the next `expire`, so that senders need not know the time."""
+        """Set by the next `expire`, so that senders need no time."""
         self.outcome: PutStatus | None = None
         self._listener: Callable[[PutStatus], None] | None = None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns messages and the ends of their queues into records, units, and entries for the index.
 
-This is a pure unit: it knows neither files nor queues, only where records are to lie (`Room`) and
+This is a pure unit: it uses neither files nor queues, only where records are to lie (`Room`) and
 what the next unit of a queue is (`QueueEnd`), and it changes nothing but its batch and the units
 that are pending at these ends. Whoever calls it makes room on the disk and writes (commit_log.py).
 Should it ever get a compiled form, that has to give the same bytes: this one is the reference.

@@ -3,7 +3,7 @@
 
 A unit of a consume queue may hold, instead of the hash of the tag, the address of a unit here,
 which holds that hash, the store time and a filter's bitmap. An existing row is read whatever the
-configuration says; it is written with enableConsumeQueueExt only. The store does not know what the
+configuration says; it is written with enableConsumeQueueExt only. The store does not say what the
 bitmap means: whoever owns the filters makes it, of each message that gets a unit.
 
 Java: ConsumeQueueExt.

@@ -43,7 +43,7 @@ _LOOKED_AT_ONCE: Final = 8
 
 Table = dict[str, dict[int, ConsumeQueue]]
 KindOf = Callable[[str], bool | None]
-"""Returns whether a topic has queues of batches; None when nobody knows the topic."""
+"""Returns whether a topic has queues of batches; None when the topic is not known."""
 
 
 def kind_unknown(_: str) -> bool | None:

@@ -66,7 +66,7 @@ class ByStrategy:
         """Returns the queues that the strategy assigns to this client."""
         if not queues:
             return Own(frozenset())
-        # Any broker of the topic knows the members; a random one, as a certain one may be away.
+        # Any broker of the topic has the members; a random one, as a certain one may be away.
         address = await self._instance.address_to_subscribe(random.choice(queues))
         members = sorted(await self._instance.api.consumer_ids(address, self._group))
         return Own(frozenset(self._strategy(self._instance.client_id, queues, members)))
@@ -74,14 +74,14 @@ class ByStrategy:
 
 class ByBroker:
     """A broker of the topic says who reads what, and how. Raises ValueError for a strategy that
-    brokers do not know.
+    brokers do not have.
     """
 
     def __init__(self, instance: ClientInstance, group: str, strategy: Strategy) -> None:
         names = [name for name, each in STRATEGIES.items() if each is strategy]
         if not names:
             raise ValueError(
-                "with client_rebalance=False brokers share the queues, which know the strategies"
+                "with client_rebalance=False brokers share the queues, which have the strategies"
                 " averagely, averagely_by_circle and consistent_hash only"
             )
         self._instance = instance
@@ -89,7 +89,7 @@ class ByBroker:
         self._strategy_name = names[0]
         self._by_strategy = ByStrategy(instance, group, strategy)
         self._unknown: set[str] = set()
-        """Topics whose broker does not know the request; at most as many as are subscribed to."""
+        """Topics whose broker does not serve the request; at most as many as are subscribed to."""
 
     async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own | None:
         """Returns the queues that a broker of the topic assigns to this client."""
@@ -124,7 +124,7 @@ class ByBroker:
 def share_of(
     instance: ClientInstance, group: str, strategy: Strategy, *, is_shared: bool, by_broker: bool
 ) -> Share:
-    """Returns the way for a consumer. Raises ValueError for a strategy that brokers do not know."""
+    """Returns the way for a consumer. Raises ValueError for a strategy that brokers do not have."""
     if not is_shared:
         return Everything()
     return (ByBroker if by_broker else ByStrategy)(instance, group, strategy)

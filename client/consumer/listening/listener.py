@@ -2,7 +2,7 @@
 """The listeners that a push consumer calls with messages, and what they may return.
 
 A listener is a function, or a coroutine function, of some messages of one queue and their context.
-`orderly` marks one that wants the messages of a queue in their order, one batch after the other.
+`orderly` marks one that gets the messages of a queue in their order, one batch after the other.
 
 Java: MessageListenerConcurrently and MessageListenerOrderly with their contexts and statuses.
 """
@@ -138,7 +138,7 @@ class Calls:
         name_of: Callable[[str], str] | None = None,
         group: str = "",
     ) -> None:
-        """`name_of` returns the name of a topic as the program knows it; `group` is for the log."""
+        """`name_of` returns the name of a topic as the program uses it; `group` is for the log."""
         self.failures = ListenerFailures(clock, group)
         self._clock = clock
         self._listener = listener
@@ -178,7 +178,7 @@ class Calls:
         return ThreadCrew(self._listener, most, submit, outbox, self._clock)
 
     def prepare(self, messages: Sequence[MessageExt]) -> None:
-        """Names the topics as the program knows them, before a crew has the messages."""
+        """Names the topics as the program uses them, before a crew has the messages."""
         if self._name_of is not None:
             self._rename(messages, self._name_of)
 

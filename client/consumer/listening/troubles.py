@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens when a queue cannot be read: who is notified, and when the next attempt is made.
 
-It is logged once for each broker until that broker can be read again. A broker that does not know
+It is logged once for each broker until that broker can be read again. A broker that does not have
 the group, because it was restarted, gets a heartbeat at once.
 
 Java: the onException of the callbacks in DefaultMQPushConsumerImpl.

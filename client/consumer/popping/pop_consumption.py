@@ -114,7 +114,7 @@ class PopConsumption(Consumption[PoppedBatch]):
                 await self._popper.change_invisible_time(message, delay_ms)
             except (MQClientError, RemotingError) as error:
                 log.warn(
-                    "message {id} comes again sooner than wanted: {error}",
+                    "message {id} comes again sooner than it should: {error}",
                     id=message.msg_id,
                     error=error,
                 )

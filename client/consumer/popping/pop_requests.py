@@ -140,7 +140,7 @@ class Popper:
             if len(messages) > 1 and self._knows_batches:
                 try:
                     await self.ack(messages)
-                except PopNotSupported:  # brokers of 5.0 only know single acknowledgements
+                except PopNotSupported:  # brokers of 5.0 only serve single acknowledgements
                     self._knows_batches = False
                 else:
                     return

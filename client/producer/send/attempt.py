@@ -18,6 +18,7 @@ from txrocketmq.client.core.api import refusal
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.hooks import Hooks, SendContext
 from txrocketmq.client.producer.send.backpressure import Backpressure
+from txrocketmq.client.producer.send.oneway_room import OnewayRoom
 from txrocketmq.client.producer.send.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -57,6 +58,7 @@ class Attempts:
         self._instance = instance
         self.config = config
         self.room = Backpressure(instance.clock, config)
+        self.oneways = OnewayRoom(instance.clock, instance.api.when_free, config.max_block_ms)
         self.steady_ms = instance.clock.steady_ms
         self.pause = instance.clock.pause
         self._packer = packer
@@ -77,7 +79,7 @@ class Attempts:
             self._detecting.cancel()
 
     async def publish_info(self, topic: str) -> PublishInfo:
-        """The queues of a topic, named as brokers know it. Raises NoRoute and NoNameServer."""
+        """The queues of a topic, named as brokers have it. Raises NoRoute and NoNameServer."""
         return await self._instance.publish_info(
             topic, self.config.create_topic_key, self.config.default_topic_queue_nums
         )
@@ -176,7 +178,9 @@ class Attempts:
         if context is not None:
             self._hooks.before(context)
         header = self._packer.header(parcel, queue)
-        self._instance.api.send_oneway(address, self._packer.call(parcel), header, parcel.body)
+        api, call = self._instance.api, self._packer.call(parcel)
+        if not api.send_oneway(address, call, header, parcel.body):
+            self.oneways.filled(address)
         if context is not None:
             self._hooks.after(context)
 

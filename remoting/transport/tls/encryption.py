@@ -2,7 +2,7 @@
 """What the ports of a server make of a connection, by its first byte: TLS or not, or neither.
 
 A TLS handshake begins with 0x16, a frame with the high byte of its length, which is 0 or 1. What
-encrypts is imported and made when the first client wants it. The files of certificate and key are
+encrypts is imported and made when the first client needs it. The files of certificate and key are
 read again when they have changed, for connections that are accepted from then on
 (renewed_context.py). Counterpart of NettyRemotingServer.TlsModeHandler.
 """

@@ -50,7 +50,7 @@ from txrocketmq.spark.log.quarantine import COLUMNS
 IDENTIFIER: Final = "txrocketmq.messages"
 CATALOG: Final = "catalog.db"
 CATALOG_NAME: Final = "txrocketmq"
-"""The name by which a file of SQLite knows our tables."""
+"""The name of our tables in a file of SQLite."""
 _DATA: Final = "data"
 _SETTINGS: Final = "txrocketmq.settings"
 _POSITIONS: Final = "txrocketmq.positions"
@@ -236,7 +236,7 @@ class IcebergTable(TablePlace):
             return {}
         if int(newest.sequence_number or 0) < int(table.properties[_SEQUENCE]):
             raise TableError(
-                f"{self.name} was rolled back to a snapshot of which nobody knows how much of the"
+                f"{self.name} was rolled back to a snapshot, and it is unknown how much of the"
                 " logs it has, as those before it were expired: write to another table"
             )
         return _parsed(table.properties[_POSITIONS])

@@ -5,7 +5,7 @@
     sending = [start_send(cluster, queue, parcel) for queue, parcel in zip(queues, parcels)]
     replies = [question.wait(STORED) for question in sending]
 
-Nothing is sent again from here, since only the caller knows whether a message may be stored twice.
+Nothing is sent again here, since only the caller can tell whether a message may be stored twice.
 Counterpart of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
 """
 

@@ -103,7 +103,7 @@ def test_a_group_without_any_and_one_that_nobody_knows(letters: Letters) -> None
     assert letters.run(main, "list", "h") == 0
     assert letters.out == ""
     assert letters.run(main, "list", "nobody") == 1
-    assert "no broker knows the group nobody" in letters.out
+    assert "no broker has the group nobody" in letters.out
 
 
 def test_all_are_delivered_again_to_the_group_alone(letters: Letters) -> None:

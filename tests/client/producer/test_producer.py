@@ -269,6 +269,32 @@ def test_one_way_is_over_as_soon_as_it_has_begun_when_the_route_is_known(two: Sc
     assert len(two.connections.asked) == asked
 
 
+def test_one_way_waits_while_a_connection_takes_no_more(two: Scene) -> None:
+    producer, settled = Producer(two.client, "g"), list[Any]()
+    result_of(producer.send_oneway(Message("T", b"asks for the route")))
+    two.connections.full |= {BROKER_A, BROKER_B}
+    for number in range(3):
+        producer._begin_oneway(settled.append, Message("T", b"%d" % number))
+    assert [body for *_, body in two.connections.told][1:] == [b"0"]
+    assert settled == [None]
+    two.connections.full.clear()
+    two.connections.waiting.pop()()
+    assert [body for *_, body in two.connections.told][1:] == [b"0", b"1", b"2"]
+    assert settled == [None] * 3
+
+
+def test_the_shutdown_ends_one_way_sends_that_wait(two: Scene) -> None:
+    producer, settled = Producer(two.client, "g"), list[Any]()
+    result_of(producer.send_oneway(Message("T", b"asks for the route")))
+    two.connections.full |= {BROKER_A, BROKER_B}
+    for _ in range(2):
+        producer._begin_oneway(settled.append, Message("T", b"x"))
+    ended = started(producer.shutdown())
+    two.time.pump([0.0] * 3)
+    assert result_of(ended) is None
+    assert isinstance(settled[1].value, ClientClosed)
+
+
 def test_one_way_to_a_queue_and_by_a_selector(two: Scene) -> None:
     producer = Producer(two.client, "g")
     queue = MessageQueue("T", "broker-b", 1)

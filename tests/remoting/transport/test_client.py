@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.python.failure import Failure
 
 from tests.remoting.transport.scene import HERE, WHERE, Scene, answer
+from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
@@ -122,6 +124,32 @@ def test_a_notice_needs_no_answer(scene: Scene) -> None:
     assert [told.flag for told in end.heard()] == [ONEWAY_FLAG] * 2
 
 
+def test_notices_wait_until_the_peer_reads_again(scene: Scene) -> None:
+    """Nobody answers them, so they would fill the memory of a client whose broker is slow."""
+    header = NotifyConsumerIdsChangedRequestHeader(consumer_group="g")
+    tell = partial(
+        scene.connections.invoke_oneway, HERE, heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header
+    )
+    freed: list[str] = []
+    assert not tell()  # the connection is being opened
+    scene.connections.when_free(HERE, lambda: freed.append("connected"))
+    end = scene.accept()
+    assert freed == ["connected"]
+    assert tell()
+    scene.connections.when_free(HERE, lambda: freed.append("at once"))
+    end.wire.producer.pauseProducing()
+    assert not tell()
+    scene.connections.when_free(HERE, lambda: freed.append("one"))
+    scene.connections.when_free(HERE, lambda: freed.append("another"))
+    assert freed == ["connected", "at once"]
+    end.wire.producer.resumeProducing()
+    assert freed == ["connected", "at once", "one", "another"]
+    end.wire.producer.pauseProducing()
+    scene.connections.when_free(HERE, lambda: freed.append("lost"))
+    end.leave()
+    assert freed[4:] == ["lost"]
+
+
 # -------------------------------------------------------------------------------- failures
 
 
@@ -150,10 +178,11 @@ def test_a_connection_that_was_opened_meanwhile_is_not_given_up(
 ) -> None:
     """A turn of the reactor may be longer than an attempt may take."""
     scene.ask()
+    scene.pass_ms(CONNECT_TIMEOUT_MS - 100)
     later: list[Any] = []
     with monkeypatch.context() as context:
         context.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
-        scene.reactor.advance(5)
+        scene.reactor.advance(0.35)
     end = scene.accept()  # what the next turn notices
     for call, *arguments in later:
         call(*arguments)
@@ -272,9 +301,10 @@ def test_an_answer_that_is_there_is_read_before_its_request_fails(
     scene.ask(timeout_ms=1_000)
     end = scene.accept()
     asked, _ = end.heard()
+    scene.pass_ms(900)
     later: list[Any] = []
     monkeypatch.setattr(scene.connections._clock, "later", lambda _, *call: later.append(call))
-    scene.reactor.advance(5)
+    scene.reactor.advance(0.35)
     assert scene.outcomes == []
     end.tell(answer(asked, 2))  # what the next turn reads
     while later:
@@ -282,6 +312,55 @@ def test_an_answer_that_is_there_is_read_before_its_request_fails(
         if call != scene.connections._expire._run:
             call(*arguments)
     assert [type(each) for each in scene.outcomes] == [Reply, RequestTimeout]
+
+
+def test_a_long_turn_does_not_count_for_what_was_asked_in_it(scene: Scene) -> None:
+    """It leaves at the end of the turn at the earliest, and then has time for an answer."""
+    end = _connected(scene)
+    scene.ask(timeout_ms=1_000)
+    scene.reactor.advance(9)
+    scene.pass_ms(900)
+    assert scene.outcomes == []
+    (asked,) = end.heard()
+    end.tell(answer(asked))
+    assert [type(each) for each in scene.outcomes] == [Reply]
+
+
+def test_nor_for_what_waits_for_a_connection(scene: Scene) -> None:
+    """The reactor may notice it before it does what is due, or afterwards."""
+    scene.ask(timeout_ms=1_000)
+    scene.reactor.rightNow += 9  # nothing that is due has been done when the connection is there
+    end = scene.accept()
+    (asked,) = end.heard()
+    scene.pass_ms(500)
+    end.tell(answer(asked))
+    assert [type(each) for each in scene.outcomes] == [Reply]
+
+
+def test_after_a_long_turn_what_is_lost_is_noticed_all_the_same(scene: Scene) -> None:
+    _connected(scene)
+    scene.ask(timeout_ms=1_000)
+    scene.reactor.advance(9)
+    scene.pass_ms(3_400)
+    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
+
+
+def test_a_program_that_is_always_busy_notices_it_too(scene: Scene) -> None:
+    _connected(scene)
+    scene.ask(timeout_ms=1_000)
+    for _ in range(3):
+        scene.reactor.advance(0.9)
+    scene.reactor.advance(0)
+    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
+
+
+def _connected(scene: Scene) -> FarEnd:
+    """Returns the other end of a connection over which nothing is under way."""
+    scene.ask()
+    end = scene.accept()
+    end.tell(answer(end.heard()[0]))
+    scene.outcomes.clear()
+    return end
 
 
 def test_closed_connections_ask_nothing_more(scene: Scene) -> None:

@@ -86,7 +86,7 @@ def test_a_refusal_that_may_pass_is_no_reason_to_share_otherwise(
 
 
 def test_brokers_do_not_know_strategies_of_the_program(scene: Scene) -> None:
-    with pytest.raises(ValueError, match="know the strategies averagely"):
+    with pytest.raises(ValueError, match="have the strategies averagely"):
         ByBroker(scene.client, "g", lambda *_: [])
 
 

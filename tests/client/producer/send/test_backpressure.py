@@ -16,14 +16,13 @@ from tests.client.fakes import result_of, started
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import BackpressureTimeout, ClientClosed
 from txrocketmq.client.producer.send.backpressure import (
-    AT_ONCE,
-    BEHIND,
     FIRST_COUNT,
     LEAST_COUNT,
     MIN_SEND_NUM,
     MIN_SEND_SIZE,
     Backpressure,
 )
+from txrocketmq.client.producer.send.waiting_sends import AT_ONCE, BEHIND
 from txrocketmq.remoting.host.clock import Clock
 
 

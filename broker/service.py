@@ -172,7 +172,7 @@ class Broker:
             config.broker_name,
             config.broker_id,
             self.address,
-            f"{config.broker_ip2 or ip}:{store_config.ha_listen_port}",
+            "",
         )
 
     def _work_of(self, beat: Periodic) -> Callable[[], object] | None:

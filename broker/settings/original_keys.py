@@ -132,6 +132,7 @@ BROKER_UNSERVED: Final = (
     Unserved("migrateAuthFromV1Enabled", _TRUE, _ACCESS, "false"),
     *(Unserved(key, (), _ACCESS) for key in _OF_ACCOUNTS),
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
+    Unserved("lockInStrictMode", _TRUE, "locks that most replicas agree to", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
     Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),

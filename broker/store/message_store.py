@@ -220,11 +220,25 @@ class MessageStore(StoredMessages):
         self.stats.put(len(messages) - refused, size_bytes, refused, elapsed_ms)
         return batch
 
-    def append_raw(self, offset: int, data: bytes) -> None:
-        """Appends bytes of a master's log: CommitLog.append_raw. They are seen when confirmed."""
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Appends bytes of a master's log: CommitLog.append_raw.
+
+        Consumers see them when they are confirmed, with the next `confirmed` or `tick`. So a
+        replica can say that it has them before it dispatches them.
+        """
+        if self._log.min_offset < 0 < offset:
+            self._marks.open(offset)  # or the files before would be missed at the next start
+        self._pass_time()
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
-        self._show()
+
+    def _pass_time(self) -> None:
+        """Has the checkpoint know of the times of a master's messages, once they are dispatched."""
+        flush, stored_ms = self.flush, self._reput.stored_ms
+        if stored_ms and stored_ms != flush.log_timestamp_ms:
+            if stored_ms < flush.log_timestamp_ms:
+                flush.clock_set_back(stored_ms)
+            flush.log_timestamp_ms = stored_ms
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the log from an offset on; see CommitLog.read_raw."""

@@ -25,8 +25,10 @@ from txrocketmq.remoting.settings.config_file import (
 
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
 SYNC_FLUSH: Final = "SYNC_FLUSH"
+ASYNC_MASTER: Final = "ASYNC_MASTER"
+SYNC_MASTER: Final = "SYNC_MASTER"
 SLAVE: Final = "SLAVE"
-_ROLES: Final = ("ASYNC_MASTER", "SYNC_MASTER", SLAVE)
+_ROLES: Final = (ASYNC_MASTER, SYNC_MASTER, SLAVE)
 _UNIT_BYTES: Final = 20
 _BATCH_UNIT_BYTES: Final = 46
 _LEAST_LOG_FILE_BYTES: Final = 4096
@@ -174,8 +176,12 @@ class StoreConfig:
     than twice as much is free, and old files at any hour when less than four times as much is."""
 
     # Replication.
-    broker_role: str = setting("ASYNC_MASTER")
+    broker_role: str = setting(ASYNC_MASTER)
     """ASYNC_MASTER, SYNC_MASTER or SLAVE."""
+    in_sync_replicas: int = setting(0, live=True)
+    """How many brokers, counting the master, must have a message before its sender is told that it
+    is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
+    the original and means the same as in 4.9: one slave is waited for if there is any."""
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
     ha_listen_port: int = setting(0, most=LARGEST_PORT)
@@ -190,6 +196,11 @@ class StoreConfig:
         if self.broker_role not in _ROLES:
             raise ConfigError(
                 f"brokerRole must be one of {', '.join(_ROLES)}, not {self.broker_role!r}"
+            )
+        if self.in_sync_replicas > 1 and self.broker_role == ASYNC_MASTER:
+            raise ConfigError(
+                f"inSyncReplicas={self.in_sync_replicas} has an effect only with"
+                f" brokerRole={SYNC_MASTER}: an {ASYNC_MASTER} waits for no slave"
             )
         if self.enable_lmq != self.enable_multi_dispatch:
             raise ConfigError(

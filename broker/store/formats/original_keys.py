@@ -39,7 +39,7 @@ STORE_KEYS: Final = original_keys(
     haHousekeepingInterval=20000 haMasterAddress haMaxGapNotInSync=268435456
     haMaxTimeSlaveNotCatchup=15000 haSendHeartbeatInterval=5000 haSlaveFallbehindMax=268435456
     haTransferBatchSize=32768 indexFileReadEnable=true indexFileWriteEnable=true
-    indexRocksDBEnable=false inSyncReplicas=1 isEnableBatchPush=false
+    indexRocksDBEnable=false isEnableBatchPush=false
     logicalDiskSpaceCleanForciblyThreshold=0.8 logicQueueForceSwapMapInterval=43200000
     logicQueueSwapMapInterval=3600000 logicQueueSwapMapReserveFileNum=20
     mappedFileSwapEnable=true
@@ -82,6 +82,7 @@ _ROCKSDB: Final = "RocksDB"
 STORE_UNSERVED: Final = (
     Unserved("brokerRole", ("SYNC_MASTER", "SLAVE"), _REPLICATION, "ASYNC_MASTER"),
     Unserved("duplicationEnable", _TRUE, _REPLICATION, "false"),
+    Unserved("allAckInSyncStateSet", _TRUE, "waiting for all replicas in sync", "false"),
     Unserved("enableDLegerCommitLog", _TRUE, "a log kept by DLedger", "false"),
     Unserved("storeType", ("defaultRocksDB",), _ROCKSDB, "default"),
     Unserved("rocksdbCQDoubleWriteEnable", _TRUE, _ROCKSDB, "false"),

@@ -26,6 +26,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "settings"
 OTHER_DEFAULTS = {
     # What is ours to choose.
     "listenPort", "brokerName", "brokerIP1", "brokerIP2", "haListenPort", "storePathRootDir",
+    "inSyncReplicas",
     # Where the releases differ, 5.4.0 counts.
     "autoDeleteUnusedStats", "registerBrokerTimeoutMills", "transactionCheckInterval",
     # What a broker that runs has made of them.

@@ -14,7 +14,7 @@ Java: DefaultMessageStore.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from time import perf_counter_ns
 from typing import Final
@@ -239,6 +239,15 @@ class MessageStore(StoredMessages):
             if stored_ms < flush.log_timestamp_ms:
                 flush.clock_set_back(stored_ms)
             flush.log_timestamp_ms = stored_ms
+
+    @property
+    def durable_offset(self) -> int:
+        """Up to where the log survives a loss of power."""
+        return self.flush.flushed_offset
+
+    def tell_writes(self, listener: Callable[[], None] | None) -> None:
+        """Has a function called after each `append`; without one, nothing is paid for that."""
+        self._confirmed.tell(listener)
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the log from an offset on; see CommitLog.read_raw."""

@@ -98,7 +98,7 @@ def configure(
             f"mqbroker: {path}: accepted, without effect here: {', '.join(ignored)}",
             file=sys.stderr,
         )
-    if store_config.ha_listen_port <= 0:
+    if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
     if config.broker_id != MASTER_ID:

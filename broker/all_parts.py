@@ -24,6 +24,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
     sync = parts.store_services.sync
     return [
         parts.store_services.life(),
+        parts.master.life(),
         parts.groups.life(),
         parts.topics.life(),
         parts.filters.life(parts.consumers),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.processors.admin.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin.admin_group import AdminGroupProcessor
+from txrocketmq.broker.processors.admin.admin_ha import AdminHaProcessor
 from txrocketmq.broker.processors.admin.admin_offset import AdminOffsetProcessor
 from txrocketmq.broker.processors.admin.admin_progress import AdminProgressProcessor
 from txrocketmq.broker.processors.admin.admin_stats import AdminStatsProcessor
@@ -95,6 +96,7 @@ def all_processors(
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
+        AdminHaProcessor(parts.master, lambda: parts.known_as.address),
     ]
 
 

@@ -249,6 +249,12 @@ class MessageStore(StoredMessages):
         """Has a function called after each `append`; without one, nothing is paid for that."""
         self._confirmed.tell(listener)
 
+    def keep(self, needed_from: Callable[[], int | None]) -> None:
+        """Has files of the log kept from the offset on that the function returns; if it returns
+        None, or room is scarce, files are deleted as always.
+        """
+        self._retention.needed_from = needed_from
+
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the log from an offset on; see CommitLog.read_raw."""
         return self._log.read_raw(offset, max_bytes)

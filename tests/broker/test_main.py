@@ -89,7 +89,7 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),
         (
             "brokerRole=SLAVE",
-            "replication is not served; write brokerRole=ASYNC_MASTER or leave the key out",
+            "being a slave is not served; write brokerRole=ASYNC_MASTER or leave the key out",
         ),
         ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),
         ("tls.test.mode.enable=false", "needs tls.server.certPath and tls.server.keyPath"),

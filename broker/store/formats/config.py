@@ -29,6 +29,7 @@ SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_MASTER: Final = "ASYNC_MASTER"
 SYNC_MASTER: Final = "SYNC_MASTER"
 SLAVE: Final = "SLAVE"
+ALL_ADDRESSES: Final = ("0.0.0.0/0", "::/0")
 _ROLES: Final = (ASYNC_MASTER, SYNC_MASTER, SLAVE)
 _UNIT_BYTES: Final = 20
 _BATCH_UNIT_BYTES: Final = 46
@@ -198,11 +199,12 @@ class StoreConfig:
     ha_bind_address: str = setting("")
     """Not a setting of the original: the address on which slaves are served; empty means the same
     as bindAddress."""
-    ha_allowed_addresses: tuple[str, ...] = setting(("0.0.0.0/0", "::/0"))
+    ha_allowed_addresses: tuple[str, ...] = setting(ALL_ADDRESSES)
     """Not a setting of the original: the addresses and networks from which slaves may connect,
-    separated by semicolons. By default, they are all, as in the original. If this is empty, no
-    slaves are served, and the port is not opened. Whoever may connect can read all messages: slaves
-    do not prove who they are, and nothing is encrypted."""
+    separated by semicolons. Whoever may connect can read all messages: slaves do not prove who they
+    are, and nothing is encrypted. By default, all may, as in the original, unless requests are
+    accepted only with a certificate: then no slaves are served before this is set. If it is empty,
+    none are, and the port is not opened."""
     ha_send_heartbeat_interval: int = setting(5_000, live=True, least=1)
     """After how long without anything to send master and slave tell each other that they live."""
     ha_housekeeping_interval: int = setting(20_000, live=True, least=1)

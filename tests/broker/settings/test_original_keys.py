@@ -123,7 +123,7 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
     admin = AdminConfigProcessor(
         parts.config, parts.configuration, parts.topics, parts.store, parts.walks, 0
     )
-    for text in (b"aclEnable=true\n", b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n"):
+    for text in (b"aclEnable=true\n", b"brokerRole=SLAVE\nlongPollingEnable=false\n"):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))
     assert parts.config.long_polling_enable is True

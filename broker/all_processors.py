@@ -95,8 +95,6 @@ def all_processors(
         ),
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
-        AdminTimerProcessor(parts.configuration, parts.timers),
-        AdminHaProcessor(parts.master, lambda: parts.known_as.address),
     ]
 
 
@@ -231,4 +229,13 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
+        *_progress_processors(parts),
+    ]
+
+
+def _progress_processors(parts: Parts) -> list[object]:
+    """Those that show how far timers and slaves are."""
+    return [
+        AdminTimerProcessor(parts.configuration, parts.timers),
+        AdminHaProcessor(parts.master, lambda: parts.known_as.address),
     ]

@@ -197,8 +197,7 @@ class StoreConfig:
     ha_listen_port: int = setting(0, most=LARGEST_PORT)
     """The port for slaves; 0 means listenPort + 1, or any free port if listenPort is 0."""
     ha_bind_address: str = setting("")
-    """Not a setting of the original: the address on which slaves are served; empty means the same
-    as bindAddress."""
+    """Not in the original: the address on which slaves are served; empty means bindAddress."""
     ha_allowed_addresses: tuple[str, ...] = setting(ALL_ADDRESSES)
     """Not a setting of the original: the addresses and networks from which slaves may connect,
     separated by semicolons. Whoever may connect can read all messages: slaves do not prove who they

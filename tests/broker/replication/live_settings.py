@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from tests.broker.conftest import NOW_MS, Parts
+from tests.broker.conftest import Parts
 from tests.broker.replication.slaves import FakeSlave
+from tests.fakes import NOW_MS
 from tests.live import Checks
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus

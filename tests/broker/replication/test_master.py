@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.broker.conftest import NOW_MS, Parts
+from tests.broker.conftest import Parts
 from tests.broker.replication.slaves import FakeSlave
+from tests.fakes import NOW_MS
 from txrocketmq.broker.replication import master as module
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus
@@ -128,8 +129,8 @@ def test_what_is_not_in_memory_is_read_ahead(parts: Parts, monkeypatch: pytest.M
     asked: list[tuple[int, int, int]] = []
     begun: list[Callable[[object], None]] = []
 
-    def cold(*where: int) -> object:
-        asked.append(where)
+    def cold(offset: int, needed_bytes: int, ahead_bytes: int) -> object:
+        asked.append((offset, needed_bytes, ahead_bytes))
         return None if len(asked) > 1 else object()
 
     monkeypatch.setattr(parts.store, "cold_raw", cold)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.disk import MemoryFiles
+from tests.examples import examples
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 from txrocketmq.broker.store.replication.feed import Feed
@@ -153,7 +154,9 @@ def messages(build: Build, sizes: list[int]) -> list[PutMessage]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())
 def test_both_sides_together_make_the_same_store(

@@ -142,7 +142,7 @@ def _writing_processors(
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
     )
-    writes = Writes(parts.intake, send_checks, answers, sends, ends, batches, acks)
+    writes = Writes(parts.intake, send_checks, answers, sends, ends, acks)
     return [writes, sends, ends, acks]
 
 

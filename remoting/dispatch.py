@@ -472,12 +472,15 @@ class Dispatcher:
         ext_fields = reply.header.encode() if reply.header is not None else None
         if reply.ext_fields:
             ext_fields = {**(ext_fields or {}), **reply.ext_fields}
+        remark = reply.remark
+        if remark is not None and len(remark) > MOST_REMARK:
+            remark = shortened(remark, MOST_REMARK)
         response = RemotingCommand(
             reply.code,
             ext_fields,
             flag=RESPONSE_FLAG,
             opaque=command.opaque,
-            remark=None if reply.remark is None else shortened(reply.remark, MOST_REMARK),
+            remark=remark,
             serialize_type=self._serialize_type,
         )
         try:

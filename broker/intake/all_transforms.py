@@ -6,7 +6,7 @@ Java: SendMessageProcessor.sendMessage, BrokerController.registerMessageStoreHoo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from txrocketmq.broker.intake.transform import Transform, Transforms
@@ -55,10 +55,6 @@ def all_transforms(
     `steady_clock` is the clock by which locks of queues end.
     """
 
-    def attributes_of(name: str) -> Mapping[str, str] | None:
-        topic = topics.expected(name)
-        return None if topic is None else topic.attributes
-
     def write_queues_of(name: str) -> int:
         topic = topics.expected(name)
         return 1 if topic is None else topic.write_queue_nums
@@ -68,7 +64,7 @@ def all_transforms(
         PopCheckPointProperty(),
         Retry(topics, groups, locks, steady_clock, others.died),
         Transaction(config, others.opened),
-        InnerBatch(attributes_of),
+        InnerBatch(topics.attributes_of),
         Priority(write_queues_of),
         TransactionBatch(),
         Timer(store_config, others.timers_rejected),
@@ -76,4 +72,4 @@ def all_transforms(
     )
     if is_served(store_config):
         transforms += (MultiDispatch(),)
-    return Transforms(transforms, attributes_of)
+    return Transforms(transforms, topics.attributes_of)

@@ -14,10 +14,9 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 
 
-def check_no_lite_topic(name: str | None) -> None:
-    """Raises ResponseError if a request is about a lite topic."""
-    if name:
-        raise ResponseError(
-            ResponseCode.INVALID_PARAMETER,
-            f"the request is about the lite topic {name:.80}: lite topics (5.5) are not served",
-        )
+def refusal_of_lite_topic(name: str) -> ResponseError:
+    """Makes the error for a request that is about a lite topic."""
+    return ResponseError(
+        ResponseCode.INVALID_PARAMETER,
+        f"the request is about the lite topic {name:.80}: lite topics (5.5) are not served",
+    )

@@ -14,38 +14,42 @@ from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 
 class Drafts:
-    """The drafts of one run of messages. `topics` has those of topics, by name."""
+    """The drafts of one run of messages. `topics` has those of topics, by name.
+
+    Mostly there are none. Whoever handles every message therefore looks at `makers` and `wanted`
+    before it calls a method.
+    """
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicConfig] = {}
-        self._makers: dict[tuple[str, str], Callable[[], object]] = {}
-        self._wanted: list[tuple[str, str]] = []
-        """What the message that is being prepared needs."""
+        self.makers: dict[tuple[str, str], Callable[[], object]] = {}
+        self.wanted: list[tuple[str, str]] = []
+        """What the message that is being prepared needs; see `makers`."""
         self._needs: list[tuple[range, list[tuple[str, str]]]] = []
 
     def clear(self) -> None:
         """Forgets all drafts, since a new run begins."""
-        if self._makers or self.topics:  # mostly there are none
+        if self.makers or self.topics:  # mostly there are none
             self.__init__()  # type: ignore[misc]
 
     def want(self, kind: str, name: str, make: Callable[[], object]) -> None:
         """Notes that the message being prepared needs something; `make` makes it."""
-        self._makers.setdefault((kind, name), make)
-        self._wanted.append((kind, name))
+        self.makers.setdefault((kind, name), make)
+        self.wanted.append((kind, name))
 
     def begin(self) -> None:
         """Begins with the next command of the run: what a refused one needed is not wanted."""
-        self._wanted = []
+        self.wanted = []
 
     def end(self, first: int, number: int) -> None:
         """Notes that the command became so many messages of the run, from index `first` on."""
-        if self._wanted:
-            self._needs.append((range(first, first + number), self._wanted))
-            self._wanted = []
+        if self.wanted:
+            self._needs.append((range(first, first + number), self.wanted))
+            self.wanted = []
 
     def make(self, refused: Container[int]) -> None:
         """Makes what is needed by messages that were not refused, and forgets the rest."""
-        makers, needs = self._makers, self._needs
+        makers, needs = self.makers, self._needs
         if not makers and not self.topics:
             return
         self.clear()

@@ -252,6 +252,11 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
         """Returns a topic that exists or will, for a message that is on its way."""
         return self.get(name) or self.drafts.topics.get(name)
 
+    def attributes_of(self, name: str) -> Mapping[str, str] | None:
+        """Returns the attributes of such a topic; None if there is none."""
+        topic = self.get(name) or self.drafts.topics.get(name)  # in place: each message asks
+        return None if topic is None else topic.attributes
+
     def draft_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:

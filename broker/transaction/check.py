@@ -106,16 +106,17 @@ class TransactionCheck(Engine):
         Op messages are put when everything before them is durable (after_durable.py); no producer
         is asked meanwhile.
         """
-        ended = [
-            [(queue_id, each) for each in self._queue(queue_id).end(offset)]
-            for queue_id, offset in halves
-        ]
-        self._put_ops([place for copies in ended for place in copies], now_ms)
-        return ended
-
-    def _put_ops(self, ended: list[tuple[int, int]], now_ms: int) -> None:
+        ended: list[list[tuple[int, int]]] = []
+        ops: list[PutMessage] = []
         host = self._store_host()
-        self._after_durable.put([op_message(*each, host, now_ms) for each in ended])
+        for queue_id, offset in halves:
+            copies: list[tuple[int, int]] = []
+            for each in self._queue(queue_id).end(offset):
+                copies.append((queue_id, each))
+                ops.append(op_message(queue_id, each, host, now_ms))
+            ended.append(copies)
+        self._after_durable.put(ops)
+        return ended
 
     def _queue(self, queue_id: int) -> HalfQueue:
         queue = self._queues.get(queue_id)
@@ -170,7 +171,9 @@ class TransactionCheck(Engine):
         """Reads some messages of a queue, unless its copies are known; returns whether they are."""
         ended = queue.read_copies()
         if ended:
-            self._put_ops([(queue.queue_id, each) for each in ended], now_ms)
+            host = self._store_host()
+            ops = [op_message(queue.queue_id, each, host, now_ms) for each in ended]
+            self._after_durable.put(ops)
         return ended is not None
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:

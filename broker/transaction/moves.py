@@ -46,6 +46,8 @@ class Moves:
     def ended(self, offset: int) -> list[int]:
         """Returns all offsets of the message that ended under this one, and forgets it."""
         first = self._first.get(offset, offset)
+        if first not in self._copies:  # as nearly always
+            return [offset]
         return sorted({offset, first, *self._forget(first)})
 
     def _forget(self, first: int) -> list[int]:

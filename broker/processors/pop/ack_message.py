@@ -25,7 +25,7 @@ from txrocketmq.broker.pop.metrics import ACK, CK
 from txrocketmq.broker.pop.order_info import NOT_FOUND
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pop.records import MAX_MESSAGES, MergeKey, check_point
-from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
+from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
 from txrocketmq.broker.processors.pop.pop_checks import PopChecks
 from txrocketmq.broker.processors.send.writes import Outcome, writes
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -70,7 +70,13 @@ class Ack:
 
     def settled(self, status: PutStatus) -> Reply[NoHeader] | ResponseError:
         """Counts if its record was stored."""
-        return self._processor.acked(self._key, status)
+        processor, key = self._processor, self._key
+        try:
+            processor.written(key, ACK, status)
+        except ResponseError as error:
+            return error
+        processor.pop.in_flight.add(key.topic, key.group, key.queue_id, -1)
+        return Reply()
 
 
 class AckMessageProcessor:
@@ -90,7 +96,7 @@ class AckMessageProcessor:
         self._intake = intake
         self._store = intake.store
         self._offsets = offsets
-        self._pop = parts
+        self.pop = parts
         self._walks = walks
 
     @writes(pop.ACK_MESSAGE)
@@ -122,19 +128,11 @@ class AckMessageProcessor:
         outcomes.append(outcome or Outcome(command, 0, 0, instead=Reply()))
         return 1
 
-    def acked(self, key: MergeKey, status: PutStatus) -> Reply[NoHeader] | ResponseError:
-        """Notes that the record of an acknowledgement was stored, or not; returns the answer."""
-        try:
-            self._written(key, ACK, status)
-        except ResponseError as error:
-            return error
-        self._pop.in_flight.add(key.topic, key.group, key.queue_id, -1)
-        return Reply()
-
     def _ack_one(self, run: Run, command: RemotingCommand) -> Ack | None:
         """Takes an acknowledgement; returns it if a record of it is needed."""
         header = AckMessageRequestHeader.decode(command.ext_fields)
-        check_no_lite_topic(header.lite_topic)
+        if header.lite_topic:
+            raise refusal_of_lite_topic(header.lite_topic)
         topic, queue_id, offset = header.topic, header.queue_id, header.offset
         self._checks.queue(topic, queue_id, run.peer)
         least, most = (
@@ -155,12 +153,12 @@ class AckMessageProcessor:
         if revive_queue_id == ORDER_REVIVE_QUEUE:
             self._ack_in_order(key, offset, handle.invisible_time, run.peer)
             return None
-        if self._pop.check_points.ack(key, (offset,), run.now_ms):
-            self._pop.in_flight.add(topic, key.group, queue_id, -1)
+        if self.pop.check_points.ack(key, (offset,), run.now_ms):
+            self.pop.in_flight.add(topic, key.group, queue_id, -1)
             return None
         self._check_revive_queue(revive_queue_id)
         revive_ms = handle.pop_time + handle.invisible_time
-        revive_topic = self._pop.revive_topic
+        revive_topic = self.pop.revive_topic
         record = revive_topic.ack(key, offset, revive_ms, revive_queue_id, run.now_ms)
         return Ack(self, key, record)
 
@@ -225,7 +223,8 @@ class AckMessageProcessor:
         popped in order are counted in any case, as by the original.
         """
         header, now_ms = request.header, request.now_ms
-        check_no_lite_topic(header.lite_topic)
+        if header.lite_topic:
+            raise refusal_of_lite_topic(header.lite_topic)
         topic, group, queue_id = header.topic, header.consumer_group, header.queue_id
         self._checks.queue(topic, queue_id, request.peer)
         least, most = (
@@ -250,15 +249,15 @@ class AckMessageProcessor:
         )
         revive_queue_id = handle.revive_queue_id
         self._check_revive_queue(revive_queue_id)
-        if self._pop.replaced.is_full:
+        if self.pop.replaced.is_full:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_DURABLE)
-        revive_topic = self._pop.revive_topic
+        revive_topic = self.pop.revive_topic
         record = revive_topic.check_point(point, revive_queue_id, now_ms)
         self._put(record, key, CK, now_ms)
-        if not self._pop.check_points.ack(old, (header.offset,), now_ms):
+        if not self.pop.check_points.ack(old, (header.offset,), now_ms):
             revive_ms = handle.pop_time + handle.invisible_time
             ack = revive_topic.ack(old, header.offset, revive_ms, revive_queue_id, now_ms)
-            self._pop.replaced.add(old, header.offset, ack)
+            self.pop.replaced.add(old, header.offset, ack)
         return Reply(
             ChangeInvisibleTimeResponseHeader(
                 pop_time=pop_time, invisible_time=header.invisible_time, revive_qid=revive_queue_id
@@ -275,12 +274,12 @@ class AckMessageProcessor:
         revive_queue_id: int,
         now_ms: int,
     ) -> None:
-        if not self._pop.check_points.ack(key, offsets, now_ms):
+        if not self.pop.check_points.ack(key, offsets, now_ms):
             self._check_revive_queue(revive_queue_id)
-            topic = self._pop.revive_topic
+            topic = self.pop.revive_topic
             record = topic.batch_ack(key, offsets, revive_ms, revive_queue_id, now_ms)
             self._put(record, key, ACK, now_ms)
-        self._pop.in_flight.add(key.topic, key.group, key.queue_id, -len(offsets))
+        self.pop.in_flight.add(key.topic, key.group, key.queue_id, -len(offsets))
 
     def _check_revive_queue(self, queue_id: int) -> None:
         """Refuses revive queues that do not exist, so that a handle cannot create any."""
@@ -293,10 +292,11 @@ class AckMessageProcessor:
 
     def _put(self, record: InnerMessage, key: MergeKey, kind: str, now_ms: int) -> None:
         (status,) = self._intake.take([record], now_ms)
-        self._written(key, kind, status)
+        self.written(key, kind, status)
 
-    def _written(self, key: MergeKey, kind: str, status: PutStatus) -> None:
-        self._pop.metrics.wrote(key, kind, status.name)
+    def written(self, key: MergeKey, kind: str, status: PutStatus) -> None:
+        """Counts a record that was to be written; raises ResponseError if it could not be."""
+        self.pop.metrics.wrote(key, kind, status.name)
         if status is not PutStatus.PUT_OK:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"it cannot be written now: {status.name}"
@@ -307,7 +307,7 @@ class AckMessageProcessor:
         committed = self._offsets.query(group, topic, queue_id)
         if offset < committed:
             return
-        orders = self._pop.orders
+        orders = self.pop.orders
         next_offset = orders.acked(topic, group, queue_id, offset, key.pop_time)
         if next_offset == NOT_FOUND:
             raise ResponseError(
@@ -318,8 +318,8 @@ class AckMessageProcessor:
         if next_offset >= 0:
             self._offsets.commit(group, topic, queue_id, next_offset)
             if not orders.is_blocked(None, topic, group, queue_id, invisible_ms):
-                self._pop.polling.notify(topic, group, queue_id)
-        self._pop.in_flight.add(topic, group, queue_id, -1)
+                self.pop.polling.notify(topic, group, queue_id)
+        self.pop.in_flight.add(topic, group, queue_id, -1)
 
     def _change_in_order(
         self, header: ChangeInvisibleTimeRequestHeader, handle: ReceiptHandle, now_ms: int
@@ -330,7 +330,7 @@ class AckMessageProcessor:
                 ChangeInvisibleTimeResponseHeader(pop_time=0, invisible_time=0, revive_qid=0)
             )
         visible_ms = now_ms + header.invisible_time
-        self._pop.orders.set_visible(
+        self.pop.orders.set_visible(
             topic, group, queue_id, header.offset, handle.pop_time, visible_ms
         )
         return Reply(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from txrocketmq.broker.delays.schedule import Schedule
-from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
+from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
@@ -158,7 +158,8 @@ class OffsetProcessor:
     ) -> Reply[SearchOffsetResponseHeader] | PendingReply:
         """Returns the offset of the first message stored at a time or later, or of the last."""
         header = request.header
-        check_no_lite_topic(header.lite_topic)
+        if header.lite_topic:
+            raise refusal_of_lite_topic(header.lite_topic)
 
         def found() -> Reply[SearchOffsetResponseHeader]:
             offset = self._store.offset_by_time(

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 
 from txrocketmq.broker.engines.role import Role
-from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
+from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import HeldRequest, LongPolling
@@ -98,7 +98,8 @@ class PullMessageProcessor:
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Answers with messages, or with the reason for none; may wait for suspendTimeoutMillis."""
         header = request.header
-        check_no_lite_topic(header.lite_topic)
+        if header.lite_topic:
+            raise refusal_of_lite_topic(header.lite_topic)
         found = self._patience.answer(request.peer, partial(self._found_or_held, request))
         if header.sys_flag & PullSysFlag.COMMIT_OFFSET and Role(self._store.config).writes:
             self._offsets.commit(

@@ -14,7 +14,7 @@ messages into the log while it appends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -31,7 +31,6 @@ from txrocketmq.broker.processors.send.send_answers import (
 )
 from txrocketmq.broker.processors.send.send_batch import entries_of
 from txrocketmq.broker.processors.send.send_checks import SendChecks
-from txrocketmq.broker.processors.send.writes import ends_runs
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, Whole
 from txrocketmq.broker.store.log.commit_point import Ticket
@@ -44,7 +43,7 @@ from txrocketmq.remoting.dispatch import Run
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.protocol.send import SENDS, SendMessageRequestHeader
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 MAX_BATCH: Final = 65_536
 """How many messages a batch may have. Clients give each a key, so that no more than 55,000 fit into
@@ -94,7 +93,7 @@ class Batches:
         self._answers = answers
         self._cluster = cluster
         self._now_ms = now_ms
-        self._waiting: deque[LongBatch] = deque()
+        self.waiting: deque[LongBatch] = deque()
         self._waiting_bytes = 0
         self._is_under_way = False
 
@@ -107,7 +106,7 @@ class Batches:
     ) -> tuple[list[PutMessage], str | None]:
         """Makes the messages of a batch; returns its own key, too, which 4.9 clients do not set.
 
-        There are none of a long batch, and of one for light queues: `end_run` begins with it, and
+        There are none of a long batch, and of one for light queues: `begin` begins with it, and
         the run ends before the next command. Raises ResponseError or NotTaken for one that is
         refused.
         """
@@ -155,17 +154,16 @@ class Batches:
                 f"batches with {self._waiting_bytes} bytes wait already: try again later, or send"
                 f" batches of at most {MANY} messages",
             )
-        self._waiting.append(batch)
+        self.waiting.append(batch)
         self._waiting_bytes += size_bytes
         peer = batch.run.peer
         peer.begin_wait(size_bytes)
         peer.begin_work()
         peer.begin_work()  # with two of these, nothing else of it is served
 
-    @ends_runs(*SENDS)
-    def end_run(self, _: Container[int] | None, __: int) -> None:
+    def begin(self) -> None:
         """Begins with what waits, after what came before it in its run has been put."""
-        if self._waiting and not self._is_under_way:
+        if not self._is_under_way:
             self._is_under_way = True
             self._walks.run(self._all(), self._failed)
 
@@ -174,8 +172,8 @@ class Batches:
         raise error
 
     def _all(self) -> Steps[None]:
-        while self._waiting:
-            batch = self._waiting.popleft()
+        while self.waiting:
+            batch = self.waiting.popleft()
             peer = batch.run.peer
             try:
                 yield from self._one(batch)

@@ -71,19 +71,16 @@ class RememberedEnds:
 
     def __init__(self, most: int = _MAX_REMEMBERED) -> None:
         self._most = most
-        self._ended: dict[tuple[int, int], bool] = {}
-
-    def was_committed(self, place: tuple[int, int]) -> bool | None:
-        """Returns whether it was committed; None if nothing is known of an end."""
-        return self._ended.get(place)
+        self.ended: dict[tuple[int, int], bool] = {}
+        """Whether each was committed."""
 
     def add(self, place: tuple[int, int], *, is_commit: bool) -> None:
         """Remembers an end, and forgets the oldest one if there are too many."""
-        if place in self._ended:
+        if place in self.ended:
             return
-        if len(self._ended) >= self._most:
-            del self._ended[next(iter(self._ended))]
-        self._ended[place] = is_commit
+        if len(self.ended) >= self._most:
+            del self.ended[next(iter(self.ended))]
+        self.ended[place] = is_commit
 
 
 class End:
@@ -100,7 +97,10 @@ class End:
 
     def settled(self, status: PutStatus) -> Reply[Any] | Exception:
         """Takes effect if its message was stored."""
-        return self._processor.ended(self, status)
+        if status is not PutStatus.PUT_OK:
+            return self._processor.checks.refusal_of(status)
+        self._processor.ended.append(self)
+        return Reply()
 
 
 class EndTransactionProcessor:
@@ -120,7 +120,7 @@ class EndTransactionProcessor:
         self._config = config
         self._intake = intake
         self._store = intake.store
-        self._checks = checks
+        self.checks = checks
         self._check = check
         self._after_durable = after_durable
         self._metrics = metrics
@@ -129,8 +129,8 @@ class EndTransactionProcessor:
         self._remembered = RememberedEnds()
         self._in_run: dict[tuple[int, int], bool] = {}
         """The ends of this run, which are remembered only if they take effect."""
-        self._ended: list[End] = []
-        """Those that have taken effect."""
+        self.ended: list[End] = []
+        """Those of this run that have taken effect."""
         self._read_bytes = 0
         """How long the half messages are that were read in this run."""
 
@@ -150,7 +150,7 @@ class EndTransactionProcessor:
         try:
             end = attempt(partial(self._read, command, run.now_ms))
         except NotTaken as reason:
-            refusal = self._checks.refusal_of(reason.status)
+            refusal = self.checks.refusal_of(reason.status)
             outcomes.append(Outcome(command, 0, 0, instead=refusal))
         except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
             outcomes.append(Outcome(command, 0, 0, instead=error))
@@ -164,21 +164,25 @@ class EndTransactionProcessor:
                 messages += made
         return 1
 
-    def ended(self, end: End, status: PutStatus) -> Reply[Any] | Exception:
-        """Notes an end that takes effect; returns its answer."""
-        if status is not PutStatus.PUT_OK:
-            return self._checks.refusal_of(status)
-        self._ended.append(end)
-        return Reply()
-
     @ends_runs(transaction.END_TRANSACTION)
     def end_run(self, _: Container[int] | None, now_ms: int) -> None:
         """Has op messages put for the ends of a run."""
-        ended, self._ended = self._ended, []
+        ended, self.ended = self.ended, []
         self._in_run.clear()
         self._read_bytes = 0
-        if ended:
-            self._close(ended, now_ms)
+        if not ended:
+            return
+        halves: list[tuple[int, int]] = []
+        for end in ended:
+            halves.append((end.half.queue_id, end.half.queue_offset))  # noqa: PERF401 - no call
+        # Op messages are put for them once they are durable: see after_durable.py.
+        for end, places in zip(ended, self._check.end(halves, now_ms), strict=True):
+            is_committed = end.message is not None
+            for place in places:
+                self._remembered.add(place, is_commit=is_committed)
+            topic = end.half.properties.get(names.REAL_TOPIC, "")
+            age_ms = now_ms - end.half.born_timestamp
+            self._metrics.ended(topic, is_committed=is_committed, age_ms=age_ms)
 
     def _when_in_memory(self, read: ColdRead, go_on: GoOn) -> None:
         """Calls `go_on` with the time when a half message has been read, and the error if it could
@@ -223,21 +227,21 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        before = self._in_run.get(place, self._remembered.was_committed(place))
+        before = self._in_run.get(place, self._remembered.ended.get(place))
         if before is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, COMMITTED if before else ROLLED_BACK)
-        end = End(self, half, None)
+        message = None
         if header.commit_or_rollback == _COMMIT:
-            end = self._commit(half, record, now_ms)
-        self._in_run[place] = end.message is not None
-        return end
+            message = self._committed(half, record, now_ms)
+        self._in_run[place] = message is not None
+        return End(self, half, message)
 
-    def _commit(self, half: Half, record: memoryview, now_ms: int) -> End:
+    def _committed(self, half: Half, record: memoryview, now_ms: int) -> PutMessage:
         """Makes the message that the half message has become; raises NotTaken or ResponseError."""
         if isinstance(half, UsualRecord):
             put = half_message.committed_as_it_is(half, self._intake.transforms)
             if put is not None:
-                return End(self, half, put)
+                return put
         message = half_message.committed(_decoded(record))
         if message is None:
             raise ResponseError(
@@ -245,7 +249,7 @@ class EndTransactionProcessor:
                 "the half message does not say which queue it is for (REAL_TOPIC, REAL_QID)",
             )
         self._intake.admit(message, now_ms)
-        return End(self, half, message.to_put())
+        return message.to_put()
 
     def _half_record(self, offset: int) -> memoryview:
         record = None
@@ -260,17 +264,6 @@ class EndTransactionProcessor:
         if immunity_ms is None:
             return False
         return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
-
-    def _close(self, ends: Sequence[End], now_ms: int) -> None:
-        """Has op messages put for these ends once they are durable: see after_durable.py."""
-        halves = [(each.half.queue_id, each.half.queue_offset) for each in ends]
-        for end, places in zip(ends, self._check.end(halves, now_ms), strict=True):
-            for place in places:
-                self._remembered.add(place, is_commit=end.message is not None)
-        for end in ends:
-            topic = end.half.properties.get(names.REAL_TOPIC, "")
-            age_ms = now_ms - end.half.born_timestamp
-            self._metrics.ended(topic, is_committed=end.message is not None, age_ms=age_ms)
 
     @serves(transaction.RESUME_CHECK_HALF_MESSAGE)
     def resume(
@@ -298,7 +291,7 @@ class EndTransactionProcessor:
         message = half_message.resumed(stored)
         refused = self._intake.put([message.to_put()], self._now_ms()).refused
         if refused:
-            raise self._checks.refusal_of(refused[0])
+            raise self.checks.refusal_of(refused[0])
         self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
         return Reply()
 

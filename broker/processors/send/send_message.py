@@ -141,11 +141,17 @@ class SendMessageProcessor:
 
     @ends_runs(*send.SENDS)
     def end_run(self, refused: Container[int] | None, _: int) -> None:
-        """Makes the topics and groups that messages needed, as far as these were stored."""
-        if refused is None:
-            self._topics.drafts.clear()
-        else:
-            self._topics.drafts.make(refused)
+        """Makes the topics and groups that messages needed, as far as these were stored, and begins
+        with long batches.
+        """
+        drafts = self._topics.drafts
+        if drafts.makers or drafts.topics:
+            if refused is None:
+                drafts.clear()
+            else:
+                drafts.make(refused)
+        if self._batches.waiting:
+            self._batches.begin()
 
     def _learn(self, run: Run, command: RemotingCommand) -> Place | None:
         """Finds the place for a header that may be new; None if it has to be decoded each time."""
@@ -212,7 +218,8 @@ class SendMessageProcessor:
         """Adds a command's messages, or its error; `message` is given if already decoded."""
         drafts = self._topics.drafts
         run.work += 1
-        drafts.begin()
+        if drafts.wanted:
+            drafts.begin()
         try:
             is_batch = False
             if message is None:
@@ -241,7 +248,8 @@ class SendMessageProcessor:
                 Outcome(command, at, count, queue_id, transaction_id, waits, None, extra)
             )
             messages += made
-            drafts.end(at, count)
+            if drafts.wanted:
+                drafts.end(at, count)
 
     def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
         """The answer's extra field: the key of an inner batch, or a timer message's recall handle.

@@ -413,10 +413,6 @@ class Index:
         """How many messages are pending."""
         return self.pending.count
 
-    def add(self, entries: Sequence[IndexEntry]) -> None:
-        """Takes the index entries of some messages, in the order of the log."""
-        self.pending.add(entries)
-
     def write_pending(self, now_ms: int, most: int = 1 << 63) -> None:
         """Writes pending entries, `most` or a few more; raises OSError without room."""
         pending, end = self.pending, self.pending.count - most

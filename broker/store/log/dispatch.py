@@ -75,7 +75,7 @@ class Dispatchers:
         entries = following.entries
         if self.index_from > following.start_offset:
             entries = [entry for entry in entries if entry[4] >= self.index_from]
-        self.index.add(entries)
+        self.index.pending.add(entries)
         self.index_from = following.end_offset
 
 

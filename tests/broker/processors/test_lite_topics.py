@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Requests about lite topics of 5.5."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,18 +8,18 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.broker.processors.pull.test_pull_message import Pulling
 from tests.fakes import refused
-from txrocketmq.broker.processors.lite_topics import check_no_lite_topic
+from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 
 
-@pytest.mark.parametrize("name", [None, ""])
-def test_other_requests_pass(name: str | None) -> None:
-    check_no_lite_topic(name)
+def test_they_are_refused_with_their_name() -> None:
+    refusal = refusal_of_lite_topic("a-1")
+    assert refusal.code == 29
+    assert "lite topic a-1: lite topics (5.5) are not served" in str(refusal)
 
 
-def test_a_lite_topic_is_refused() -> None:
-    with refused(ResponseCode.INVALID_PARAMETER, "about the lite topic a-1: lite topics"):
-        check_no_lite_topic("a-1")
+def test_a_long_name_is_cut() -> None:
+    assert len(str(refusal_of_lite_topic("x" * 10_000))) < 300
 
 
 @pytest.mark.parametrize("code", [RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE])

@@ -36,7 +36,7 @@ def entry(
 
 
 def write(index: Index, *entries: IndexEntry) -> None:
-    index.add(entries)
+    index.pending.add(entries)
     index.write_pending(NOW_MS)
     assert index.waiting == 0
     assert index.waiting == 0
@@ -106,7 +106,7 @@ def test_all_that_is_written_is_found(
         for at, (uniq_key, keys, tags) in enumerate(texts)
     ]
     for each in entries:
-        index.add([each])
+        index.pending.add([each])
         if one_by_one:
             index.write_pending(NOW_MS)
     index.write_pending(NOW_MS)
@@ -157,7 +157,7 @@ def test_names_tell_the_time_and_do_not_collide(files: Any) -> None:
 def test_files_keep_their_order_when_the_clock_is_set_back(files: Any) -> None:
     index = new_index(files)
     write(index, *(entry(each, "k") for each in range(39)))
-    index.add([entry(each, "k") for each in range(39, 78)])
+    index.pending.add([entry(each, "k") for each in range(39, 78)])
     index.write_pending(NOW_MS - 3_600_000)
     again = new_index(files)
     again.load(None)
@@ -170,7 +170,7 @@ def test_nothing_is_written_without_room_and_nothing_is_lost(files: Any) -> None
     index = new_index(files)
     write(index, entry(0, "a"))
     files.room_bytes = 0
-    index.add([entry(each, "b") for each in range(1, 60)])
+    index.pending.add([entry(each, "b") for each in range(1, 60)])
     with pytest.raises(OSError, match="No space"):
         index.write_pending(NOW_MS)
     assert index.waiting == 59

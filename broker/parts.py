@@ -140,7 +140,7 @@ class Parts:
         self.in_order = InOrder(self.walks)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.store_services = StoreServices(self.store, self.write_in_thread)
-        self.master = Master(self.store, self.patience, steady_clock, self.call_soon)
+        self.master = Master(self.store, self.patience, steady_clock, self.later)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(

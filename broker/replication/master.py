@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The master of some slaves: sends them the log, hears how far they have it, and lets them go.
 
-Slaves are woken once in a turn of the reactor in which something was written, and every 100 ms for
-heartbeats and for what had to wait. As long as there are none, a put costs nothing more than
+When something was written, slaves are woken once: at the end of the turn of the reactor if senders
+wait for them, and else some milliseconds later, as one write for each turn would cost the sends
+more. They are also woken every 100 ms, for heartbeats and for what had to wait. As long as there are none, a put costs nothing more than
 without replication. What is sent is not always in memory, when a slave has much to catch up: then a
 thread reads ahead. Files of the log that a slave still needs are kept, unless room gets scarce.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from txrocketmq.broker.store.formats.config import SYNC_MASTER
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.replication.feed import Feed
 from txrocketmq.broker.store.replication.frames import HaPeerError
@@ -23,6 +25,8 @@ from txrocketmq.broker.work.life import OFTEN_MS, Gauge, Life, Tick
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.remoting.errors import ResponseError
 
+GATHER_MS: Final = 10
+"""For how long writes are gathered if nobody waits for slaves, in ms."""
 BUDGET_BYTES: Final = 1024 * 1024
 """How much one slave is sent in a turn of the reactor."""
 AHEAD_BYTES: Final = 8 * 1024 * 1024
@@ -69,16 +73,18 @@ class Slave:
         feed, master = self.feed, self._master
         if self._why or self._is_reading or feed.next_offset < 0:
             return ()
-        cold = master.store.cold_raw(feed.next_offset, BUDGET_BYTES, AHEAD_BYTES)
-        if cold is not None:
-            self._is_reading = True
-            master.patience.wait(self, cold, self._read)
-            return ()
         try:
-            return feed.pieces(BUDGET_BYTES, master.steady_ms())
+            cold = master.store.cold_raw(feed.next_offset, BUDGET_BYTES, AHEAD_BYTES)
+            if cold is None:
+                return feed.pieces(BUDGET_BYTES, master.steady_ms())
         except HaPeerError as error:
             self.leave(str(error))
-            return ()
+        except OSError as error:  # a file cannot be mapped now; it comes back
+            self.leave(f"the log cannot be read: {error}")
+        else:
+            self._is_reading = True
+            master.patience.wait(self, cold, self._read)
+        return ()
 
     def sent(self, count: int) -> bool:
         """Hears what has left; returns whether there is more."""
@@ -107,19 +113,20 @@ class Slave:
 
 
 class Master:
-    """Serves slaves. `call_soon` calls a function at the end of a turn of the reactor."""
+    """Serves slaves. `later` calls a function after some ms; after 0 at the end of the turn."""
 
     def __init__(
         self,
         store: MessageStore,
         patience: Patience,
         steady_clock: Callable[[], int],
-        call_soon: Callable[[Callable[[], None]], object],
+        later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self.store = store
         self.patience = patience
         self.steady_ms = steady_clock
-        self._call_soon = call_soon
+        self._later = later
+        self._gather_ms = 0 if store.config.broker_role == SYNC_MASTER else GATHER_MS
         self.replicas = Replicas(store, store.config, store.commit)
         self.address = ""
         """Where slaves connect, "host:port"; empty if none are served."""
@@ -183,7 +190,7 @@ class Master:
     def _wrote(self) -> None:
         if not self._is_called:
             self._is_called = True
-            self._call_soon(self._wake)
+            self._later(self._gather_ms, self._wake)
 
     def _wake(self) -> None:
         self._is_called = False

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -31,9 +32,19 @@ def test_a_slave_gets_the_log_and_what_follows(parts: Parts) -> None:
     assert slave.log == whole(parts)
 
 
-def test_slaves_are_woken_once_a_turn(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("role", "delay_ms"), [("SYNC_MASTER", 0), ("ASYNC_MASTER", 10)])
+def test_slaves_are_woken_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, delay_ms: int
+) -> None:
+    parts = Parts(tmp_path, store_settings={"broker_role": role})
     turn: list[Callable[[], None]] = []
-    monkeypatch.setattr(parts.master, "_call_soon", turn.append)
+    delays_ms: list[float] = []
+
+    def later(ms: float, call: Callable[[], None]) -> None:
+        turn.append(call)
+        delays_ms.append(ms)
+
+    monkeypatch.setattr(parts.master, "_later", later)
     slave = FakeSlave(parts)
     slave.report(0)
     wakes = slave.wakes
@@ -44,6 +55,8 @@ def test_slaves_are_woken_once_a_turn(parts: Parts, monkeypatch: pytest.MonkeyPa
     assert (slave.wakes, slave.log) == (wakes + 1, whole(parts))
     parts.put("T")
     assert len(turn) == 1
+    assert delays_ms == [delay_ms] * 2
+    parts.store.stop(parts.now_ms)
 
 
 def test_without_slaves_nothing_is_told(parts: Parts) -> None:
@@ -141,6 +154,21 @@ def test_what_is_not_in_memory_is_read_ahead(parts: Parts, monkeypatch: pytest.M
     assert (asked, slave.frames, len(begun)) == ([(0, 1_000, module.AHEAD_BYTES)], [], 1)
     begun[0](None)
     assert slave.log == whole(parts)
+
+
+def test_a_file_that_cannot_be_mapped_ends_the_connection(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no memory")
+
+    slave = FakeSlave(parts)
+    slave.report(0)
+    other = FakeSlave(parts, "10.0.0.2")
+    other.report(0)
+    monkeypatch.setattr(slave.slave.feed, "pieces", fails)
+    parts.put("T")
+    assert (slave.is_closed, other.log) == (True, whole(parts))
 
 
 def test_a_disk_that_fails_ends_the_connection(

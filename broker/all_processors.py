@@ -221,6 +221,13 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock,
         ),
+        *_other_admin_processors(parts),
+    ]
+
+
+def _other_admin_processors(parts: Parts) -> list[object]:
+    """Those for settings, timers and slaves."""
+    return [
         AdminConfigProcessor(
             parts.config,
             parts.configuration,
@@ -229,13 +236,6 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
-        *_progress_processors(parts),
-    ]
-
-
-def _progress_processors(parts: Parts) -> list[object]:
-    """Those that show how far timers and slaves are."""
-    return [
         AdminTimerProcessor(parts.configuration, parts.timers),
         AdminHaProcessor(parts.master, lambda: parts.known_as.address),
     ]

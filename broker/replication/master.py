@@ -3,9 +3,10 @@
 
 When something was written, slaves are woken once: at the end of the turn of the reactor if senders
 wait for them, and else some milliseconds later, as one write for each turn would cost the sends
-more. They are also woken every 100 ms, for heartbeats and for what had to wait. As long as there are none, a put costs nothing more than
-without replication. What is sent is not always in memory, when a slave has much to catch up: then a
-thread reads ahead. Files of the log that a slave still needs are kept, unless room gets scarce.
+more. They are also woken every 100 ms, for heartbeats and for what had to wait. As long as there
+are none, a put costs nothing more than without replication. What is sent is not always in memory,
+when a slave has much to catch up: then a thread reads ahead. Files of the log that a slave still
+needs are kept, unless room gets scarce.
 
 Java: HAService, DefaultHAService, HAConnection.
 """

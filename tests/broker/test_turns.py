@@ -109,7 +109,7 @@ FIELDS: dict[int, dict[str, str]] = {
     },
     18: {}, 21: {}, 28: {}, 43: {}, 45: {}, 200: {}, 201: {}, 225: {}, 305: {},
     306: {}, 316: {}, 328: {}, 329: {}, 401: {}, 402: {}, 905: {}, 906: {}, 907: {},
-    908: {"masterFlushOffset": "0"}, 1007: {},
+    908: {"masterFlushOffset": "0"},
     29: {"topic": "T", "queueId": "0", "timestamp": str(NOW_MS)},
     30: {"topic": "T", "queueId": "0"},
     31: {"topic": "T", "queueId": "0"},

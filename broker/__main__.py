@@ -10,7 +10,7 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -98,13 +98,28 @@ def configure(
             f"mqbroker: {path}: accepted, without effect here: {', '.join(ignored)}",
             file=sys.stderr,
         )
-    if store_config.ha_listen_port <= 0:
+    if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
+    if config.broker_id != MASTER_ID:
+        _check_id(path or "", config.broker_id, given)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
     return dataclasses.replace(config, **changes), store_config, tls, given
+
+
+def _check_id(path: str, broker_id: int, given: Mapping[str, str]) -> None:
+    """Says that a master has another id than the file has; ConfigError if a slave may be meant."""
+    if "brokerRole" not in given:
+        raise ConfigError(
+            f"{path}: brokerId={broker_id} without brokerRole would be a second master of its name;"
+            " write brokerId=0, or say with brokerRole what it is"
+        )
+    print(
+        f"mqbroker: {path}: brokerId={broker_id} is not used: a master has the id {MASTER_ID}",
+        file=sys.stderr,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

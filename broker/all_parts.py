@@ -25,6 +25,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
     return [
         parts.store_services.life(),
         *parts.access.lives(),
+        parts.master.life(),
         parts.groups.life(),
         parts.topics.life(),
         parts.filters.life(parts.consumers),

@@ -8,6 +8,7 @@ from txrocketmq.broker.processors.admin.admin_acl import AdminAclProcessor
 from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
 from txrocketmq.broker.processors.admin.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin.admin_group import AdminGroupProcessor
+from txrocketmq.broker.processors.admin.admin_ha import AdminHaProcessor
 from txrocketmq.broker.processors.admin.admin_offset import AdminOffsetProcessor
 from txrocketmq.broker.processors.admin.admin_progress import AdminProgressProcessor
 from txrocketmq.broker.processors.admin.admin_stats import AdminStatsProcessor
@@ -76,7 +77,6 @@ def all_processors(
         ),
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
-        AdminTimerProcessor(parts.configuration, parts.timers),
         *_account_processors(parts),
     ]
 
@@ -244,6 +244,13 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock,
         ),
+        *_other_admin_processors(parts),
+    ]
+
+
+def _other_admin_processors(parts: Parts) -> list[object]:
+    """Those for settings, timers and slaves."""
+    return [
         AdminConfigProcessor(
             parts.config,
             parts.configuration,
@@ -252,4 +259,6 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.walks,
             parts.clock(),
         ),
+        AdminTimerProcessor(parts.configuration, parts.timers),
+        AdminHaProcessor(parts.master, lambda: parts.known_as.address),
     ]

@@ -25,6 +25,7 @@ from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -121,6 +122,7 @@ class Parts:
     polling: LongPolling = field(init=False)
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
+    master: Master = field(init=False)
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -142,6 +144,7 @@ class Parts:
         self.in_order = InOrder(self.walks)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.store_services = StoreServices(self.store, self.write_in_thread)
+        self.master = Master(self.store, self.patience, steady_clock, self.later)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(

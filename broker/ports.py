@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ports of a broker: the one for all requests, the VIP port, and the one for metrics.
+"""The ports of a broker: for all requests, the VIP port, for slaves, and for metrics.
+
+Whoever reaches the port for slaves can read all messages, as nobody proves there who he is. So if
+certificates or accounts keep strangers away from the other ports, it is opened only where
+haAllowedAddresses says who may come.
 
 The VIP port (fastRemotingServer) serves all that is not a pull. Counterpart of
 initializeRemotingServer in BrokerController.
@@ -14,6 +18,7 @@ from typing import Any
 from txrocketmq.access.admin_addresses import near
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.store.formats.config import ALL_ADDRESSES
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
 from txrocketmq.remoting.host.clock import Clock
@@ -23,6 +28,7 @@ from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.ha.port import HaPort
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.refusals import Refusals
 from txrocketmq.remoting.transport.server import RemotingServer
@@ -48,6 +54,10 @@ class Ports:
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()
+        self.ha = HaPort(clock.unhurried, parts.master)
+        self.ha_port = 0
+        """The port for slaves; 0 if none are served."""
+        self._keeps_strangers_out = tls.keeps_strangers_out or parts.access.is_guarded
         self.port = parts.config.listen_port
         """The port for all requests; the real one when it is open."""
         self.server = RemotingServer(
@@ -60,6 +70,17 @@ class Ports:
             has_accounts=parts.access.is_guarded,
             max_per_address=lambda: parts.config.max_connections_per_address,
         )
+
+    def _listen_for_slaves(self) -> None:
+        config, store_config = self._parts.config, self._parts.store.config
+        allowed = store_config.ha_allowed_addresses
+        if not allowed or (self._keeps_strangers_out and allowed == ALL_ADDRESSES):
+            return
+        # Beside the main port, unless that is just any free one.
+        port = store_config.ha_listen_port or (self.port + 1 if config.listen_port else 0)
+        interface = store_config.ha_bind_address or config.bind_address
+        is_wanted = store_config.ha_listen_port > 0
+        self.ha_port = self.ha.listen(port, interface, Networks(allowed), is_wanted=is_wanted)
 
     @property
     def vip_port(self) -> int:
@@ -88,6 +109,7 @@ class Ports:
             return self._collecting(labels, gauges)
 
         self.metrics.open(clock.unhurried, config, collecting, why_not_ready)
+        self._listen_for_slaves()
 
     def use(self, registry: Registry) -> None:
         """Serves what the registry has."""

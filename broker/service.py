@@ -44,7 +44,6 @@ from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
 
 LAST_JOBS_MS = 10_000
 """How long `stop` waits for work in threads, in ms."""
-_HA_OFFSET = 1
 
 log = Logger()
 
@@ -163,16 +162,18 @@ class Broker:
         return self.parts.store.why_not_writeable()
 
     def _identity(self, ip: str) -> Identity:
-        config, store_config = self.parts.config, self.parts.store.config
-        if store_config.ha_listen_port <= 0:
-            ha_port = self.port + _HA_OFFSET
-            self.parts.configuration.update({"haListenPort": str(ha_port)}, at_start=True)
+        config = self.parts.config
+        master, port = self.parts.master, self._ports.ha_port
+        if port:
+            if port != master.store.config.ha_listen_port:
+                self.parts.configuration.update({"haListenPort": str(port)}, at_start=True)
+            master.address = f"{config.broker_ip2 or ip}:{port}"
         return Identity(
             config.broker_cluster_name,
             config.broker_name,
             config.broker_id,
             self.address,
-            f"{config.broker_ip2 or ip}:{store_config.ha_listen_port}",
+            master.address,
         )
 
     def _work_of(self, beat: Periodic) -> Callable[[], object] | None:
@@ -223,7 +224,8 @@ class Broker:
         read: Deferred[None] = Deferred()
         self.parts.patience.stop(lambda: read.callback(None))
         waiting = DeferredList(
-            [self.server.stop(), read, *self._threads.running], consumeErrors=True
+            [self.server.stop(), self._ports.ha.stop(), read, *self._threads.running],
+            consumeErrors=True,
         )
 
         def too_late() -> None:

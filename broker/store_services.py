@@ -112,7 +112,7 @@ class StoreServices:
             notices.not_synced(flush.error)
             return
         _tell(self.on_sync, flush.trouble)
-        if flush.trouble is None and store.commit.is_wanted:
+        if flush.trouble is None and store.commit.is_sync_wanted:
             self.sync()
 
     def unlink(self) -> None:

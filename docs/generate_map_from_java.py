@@ -30,7 +30,7 @@ SECTIONS = {
 
 MISSING = {
     "broker/": (
-        "HAService, SlaveSynchronize, ReplicasManager",
+        "SlaveSynchronize, ReplicasManager",
         "PlainAccessValidator, the auth module",
         "PopConsumerService, PopConsumerCache",
         "RequestTask, BrokerFastFailure, thread pools",

@@ -40,7 +40,7 @@ def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
 def credentials_of(settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the settings of a client that may do everything at a broker with these settings.
 
-    They are empty if the broker wants no accounts, or if its accounts are those of the test.
+    They are empty if the broker asks for no accounts, or if its accounts are those of the test.
     """
     if settings.get("initAuthenticationUser") != ACCOUNT_SETTINGS["initAuthenticationUser"]:
         return {}

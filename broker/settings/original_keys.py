@@ -109,6 +109,7 @@ BROKER_KEYS: Final = original_keys(
 _TRUE: Final = ("true",)
 BROKER_UNSERVED: Final = (
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
+    Unserved("lockInStrictMode", _TRUE, "locks that most replicas agree to", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
     Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),

@@ -14,7 +14,7 @@ Java: DefaultMessageStore.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from time import perf_counter_ns
 from typing import Final
@@ -220,11 +220,40 @@ class MessageStore(StoredMessages):
         self.stats.put(len(messages) - refused, size_bytes, refused, elapsed_ms)
         return batch
 
-    def append_raw(self, offset: int, data: bytes) -> None:
-        """Appends bytes of a master's log: CommitLog.append_raw. They are seen when confirmed."""
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Appends bytes of a master's log: CommitLog.append_raw.
+
+        Consumers see them when they are confirmed, with the next `confirmed` or `tick`. So a
+        replica can say that it has them before it dispatches them.
+        """
+        if self._log.min_offset < 0 < offset:
+            self._marks.open(offset)  # or the files before would be missed at the next start
+        self._pass_time()
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
-        self._show()
+
+    def _pass_time(self) -> None:
+        """Has the checkpoint know of the times of a master's messages, once they are dispatched."""
+        flush, stored_ms = self.flush, self._reput.stored_ms
+        if stored_ms and stored_ms != flush.log_timestamp_ms:
+            if stored_ms < flush.log_timestamp_ms:
+                flush.clock_set_back(stored_ms)
+            flush.log_timestamp_ms = stored_ms
+
+    @property
+    def durable_offset(self) -> int:
+        """Up to where the log survives a loss of power."""
+        return self.flush.flushed_offset
+
+    def tell_writes(self, listener: Callable[[], None] | None) -> None:
+        """Has a function called after each `append`; without one, nothing is paid for that."""
+        self._confirmed.tell(listener)
+
+    def keep(self, needed_from: Callable[[], int | None]) -> None:
+        """Has files of the log kept from the offset on that the function returns; if it returns
+        None, or room is scarce, files are deleted as always.
+        """
+        self._retention.needed_from = needed_from
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the log from an offset on; see CommitLog.read_raw."""

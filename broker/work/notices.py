@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -27,8 +28,12 @@ from txrocketmq.remoting.message.topics import (
     TIMER_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,
 )
+from txrocketmq.remoting.process.log_limit import Seldom, and_more
+
+_SLAVES_A_MINUTE: Final = 30
 
 log = Logger()
+_slaves = Seldom(_SLAVES_A_MINUTE)
 
 
 def no_record(damage: Damage, more: int) -> None:
@@ -265,3 +270,25 @@ def access_refused(text: str) -> None:
 def account_changed(text: str) -> None:
     """A user or its policies were created, changed or deleted."""
     log.info("access: {text}", text=text)
+
+
+def slave_came(address: str, its_end: int, start: int) -> None:
+    """A slave has said where its log ends, and gets the log from there on."""
+    log.info(
+        "the slave at {address} has the log up to {its_end} and gets it from {start} on",
+        address=address,
+        its_end=its_end,
+        start=start,
+    )
+
+
+def slave_left(address: str, why: str) -> None:
+    """The connection of a slave has ended, or was not accepted."""
+    missed = _slaves.more(int(time.monotonic() * 1000))
+    if missed is not None:
+        log.warn(
+            "the slave at {address} is served no more: {why}{more}",
+            address=address,
+            why=why,
+            more=and_more(missed),
+        )

@@ -7,9 +7,9 @@ The first argument chooses the server: `standalone`, which is the default, `mqna
 or `proxy`. Any other command of `txrocketmq` can be run as well. Settings come from a file and from
 the environment, which takes precedence. The file is the one of -c (-pc for the proxy), else of
 $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the environment the name of a
-setting, spelled as in the file, follows ROCKETMQ_BROKER_, ROCKETMQ_NAMESRV_ or ROCKETMQ_PROXY_; one
-that does not exist stops the start. The server reads both from one file that is written anew at each
-start, so what `mqadmin updateBrokerConfig` changes holds until then.
+setting, spelled as in the file, follows ROCKETMQ_BROKER_, ROCKETMQ_NAMESRV_ or ROCKETMQ_PROXY_, and
+one that does not exist stops the start. The server reads both from one file that is written anew at
+each start, so what `mqadmin updateBrokerConfig` changes holds until then.
 
 Whoever starts a container may know only afterwards by which ports it is reached, and copy the file
 into it then: it is waited for as long as $ROCKETMQ_CONF_WAIT_SECONDS says.

@@ -63,7 +63,7 @@ class FirstAccount:
         return f"FirstAccount({self.name!r})"
 
     def settings(self) -> Mapping[str, str]:
-        """Returns the settings of a broker that wants accounts and creates this one."""
+        """Returns the settings of a broker that asks for accounts and creates this one."""
         user = {"username": self.name, "password": self._secret}
         return {
             "authenticationEnabled": "true",

@@ -115,6 +115,7 @@ class Standalone:
             "enablePropertyFilter": "true",
             "recallMessageEnable": "true",
             "adminAddresses": near_addresses(told),
+            "haAllowedAddresses": "",  # it is alone
             **({} if _RATIOS & options.settings.keys() else _FLOOR),
             **options.settings,
             "brokerId": "0",  # a master's, whatever the file says, as with mqbroker

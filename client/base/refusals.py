@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server that knows accounts says when it refuses a request, and what can be done about it.
+"""What a server with accounts says when it refuses a request, and what can be done about it.
 
 Servers with ACL 2 answer NO_PERMISSION (16), those with ACL 1 SYSTEM_ERROR (1) and the name of
 their exception. Java: AuthenticationException, AuthorizationException; AclException.
@@ -33,7 +33,7 @@ class Refusal:
 
 
 _SIGN: Final = (
-    "the server wants an account: give access_key and secret_key, or set $ROCKETMQ_ACCESS_KEY and"
+    "the server asks for an account: give access_key and secret_key, or set $ROCKETMQ_ACCESS_KEY and"
     " $ROCKETMQ_SECRET_KEY"
 )
 _WRONG_KEY: Final = (

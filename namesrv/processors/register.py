@@ -72,7 +72,9 @@ class RegisterProcessor:
         if registered is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "register broker failed")
         header = RegisterBrokerResponseHeader(
-            ha_server_addr=registered.ha_address, master_addr=registered.master_address
+            # A broker that serves no slaves says so by an empty text, which slaves cannot read.
+            ha_server_addr=registered.ha_address or None,
+            master_addr=registered.master_address,
         )
         order = self._kv.namespace(ORDER_TOPIC_CONFIG)
         wanted = self._configuration.get(NamesrvConfig).return_order_topic_config_to_broker

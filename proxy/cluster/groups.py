@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of consumers: their settings, as a broker has them.
 
-A group that brokers do not know, or that cannot be asked for, has the default settings: it is made
+A group that brokers do not have, or that cannot be asked for, has the default settings: it is made
 by its first request, and must not lose messages to its dead letters meanwhile.
 
 Java: ClusterMetadataService.getSubscriptionGroupConfig.

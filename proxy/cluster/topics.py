@@ -34,7 +34,7 @@ DEFAULT_QUEUES: Final = 4
 """How many queues a topic gets that is made here, or fewer if the brokers say so."""
 PAUSE_MS: Final = 100
 PAUSES: Final = 20
-"""How often it is looked whether the name servers know a topic that was just made."""
+"""How often it is looked whether the name servers have a topic that was just made."""
 _MIXED: Final = (MessageType.NORMAL, MessageType.FIFO, MessageType.DELAY, MessageType.TRANSACTION)
 _ANY: Final = (*_MIXED, MessageType.PRIORITY)
 _TYPES: Final[dict[str, tuple[MessageType, ...]]] = {

@@ -121,5 +121,5 @@ class Settlements:
 
 def _of_handle(error: MQBrokerError) -> Exception:
     if error.code in _OF_HANDLES:
-        return Refused(Code.INVALID_RECEIPT_HANDLE, error.remark or "the broker does not know it")
+        return Refused(Code.INVALID_RECEIPT_HANDLE, error.remark or "the broker does not have it")
     return error

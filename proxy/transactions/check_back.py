@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brokers ask what became of transactions, and the proxy asks a producer of the topic.
 
-So that brokers know whom to ask, they are told of the topics that have producers here, in
+So that brokers can ask somebody, they are told of the topics that have producers here, in
 heartbeats in which each topic is a group of producers. A producer answers by ending the
 transaction.
 

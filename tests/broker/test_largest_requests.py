@@ -61,8 +61,12 @@ def served(scene: Scene, asked: Largest) -> tuple[list[int], bytes]:
     return turns, b"".join(map(bytes, peer.written))
 
 
+REFUSED = {1007, *range(50, 55), *range(3001, 3011)}
+"""What is always refused: here are no accounts."""
+
+
 def test_every_request_is_looked_at(scene: Scene) -> None:
-    others = {each.code for each in ASKED} | OF_LOOKS | {BATCH}
+    others = {each.code for each in ASKED} | OF_LOOKS | {BATCH} | REFUSED
     assert set(scene.registry.bindings) == FIELDS.keys() | others
 
 

@@ -20,6 +20,7 @@ import pytest
 from tests.broker.pop.test_live_settings import check as check_of_pops
 from tests.broker.processors.test_live_settings import check as check_of_topics
 from tests.broker.pulls.test_broadcast_offsets import check as check_of_broadcasting
+from tests.broker.replication.live_settings import check as check_of_replication
 from tests.broker.store.test_live_settings import check as check_of_store
 from tests.broker.test_service import Client, Scene
 from tests.broker.timer.test_live_settings import check as check_of_timers
@@ -480,6 +481,6 @@ def test_a_live_setting_counts_at_once(tmp_path: Path, name: str) -> None:
 def test_each_live_setting_has_its_check() -> None:
     tables = (
         check, check_of_store, check_of_transactions, check_of_broadcasting, check_of_pops,
-        check_of_timers, check_of_topics,
+        check_of_timers, check_of_topics, check_of_replication,
     )  # fmt: skip
     assert set().union(*tables) == ALL_LIVE

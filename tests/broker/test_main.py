@@ -56,6 +56,15 @@ def test_a_master_has_id_0_whatever_the_file_says(tmp_path: Path) -> None:
     assert configure(str(path), None)[0].broker_id == 0
 
 
+def test_a_master_is_told_that_its_id_is_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerId=3\nbrokerRole=ASYNC_MASTER\n")
+    configure(str(path), None)
+    assert "brokerId=3 is not used: a master has the id 0" in capsys.readouterr().err
+
+
 def test_name_servers_of_the_flag_before_the_file_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,12 +80,16 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
     ("text", "why"),
     [
         ("brokerId=x", "brokerId must be a whole number, not 'x'"),
+        ("brokerId=1", "brokerId=1 without brokerRole would be a second master of its name"),
+        ("inSyncReplicas=2", "inSyncReplicas=2 has an effect only with brokerRole=SYNC_MASTER"),
+        ("allAckInSyncStateSet=true", "waiting for all replicas in sync is not served"),
+        ("lockInStrictMode=true", "locks that most replicas agree to is not served"),
         ("namesrvAddr=localhost", "namesrvAddr must be addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),
         (
             "brokerRole=SLAVE",
-            "replication is not served; write brokerRole=ASYNC_MASTER or leave the key out",
+            "being a slave is not served; write brokerRole=ASYNC_MASTER or leave the key out",
         ),
         ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),
         ("tls.test.mode.enable=false", "needs tls.server.certPath and tls.server.keyPath"),

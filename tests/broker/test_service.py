@@ -191,7 +191,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_it_listens_on_two_ports(scene: Scene) -> None:
-    assert [server[0] for server in scene.reactor.tcpServers] == [10911, 10909]
+    assert [server[0] for server in scene.reactor.tcpServers] == [10911, 10909, 10912]
     assert scene.broker.address == "127.0.0.1:10911"
     assert scene.broker.parts.known_as.store_host == bytes([127, 0, 0, 1]) + (10911).to_bytes(
         4, "big"
@@ -427,6 +427,12 @@ def test_the_port_for_replication_is_beside_its_own_unless_told(
     (asked,) = scene.connections.take()
     assert isinstance(asked.header, RegisterBrokerRequestHeader)
     assert asked.header.ha_server_addr == f"127.0.0.1:{shown}"
+
+
+def test_no_address_is_told_where_nobody_listens(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, {"ha_allowed_addresses": ()}).start()
+    (asked,) = scene.connections.take()
+    assert asked.header.ha_server_addr == ""
 
 
 def test_the_interval_of_flushes_may_change(scene: Scene) -> None:

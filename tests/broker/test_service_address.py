@@ -30,7 +30,7 @@ def test_its_address_may_be_a_name(tmp_path: Path) -> None:
 def test_it_is_known_by_the_port_that_leads_to_it(tmp_path: Path) -> None:
     """To name servers, and in the ids of messages, where clients find the address, too."""
     scene = Scene(tmp_path, advertised_port=32_768).start()
-    assert [port for port, *_ in scene.reactor.tcpServers] == [10_911, 10_909]
+    assert [port for port, *_ in scene.reactor.tcpServers] == [10_911, 10_909, 10_912]
     (asked,) = scene.connections.take()
     assert isinstance(asked.header, RegisterBrokerRequestHeader)
     assert asked.header.broker_addr == scene.broker.address == "127.0.0.1:32768"

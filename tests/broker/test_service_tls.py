@@ -58,7 +58,7 @@ def started(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_both_ports_take_encrypted_connections_only(started: Scene) -> None:
-    assert len(started.reactor.tcpServers) == 2
+    assert len(started.reactor.tcpServers) == 3, "and one for slaves, who do not encrypt"
     for port in range(2):
         client = SecuredEnd(started.accept(port), client_of(), server_side=False)
         (answer,) = client.tell(RemotingCommand(9_999, opaque=7))

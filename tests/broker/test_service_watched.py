@@ -31,7 +31,7 @@ def test_it_is_registered_soon_after_its_name_server_is_there(scene: Scene) -> N
 
 def test_metrics_have_a_port_where_they_are_switched_on(tmp_path: Path) -> None:
     scene = Scene(tmp_path, metrics_exporter_type="PROM", metrics_prom_exporter_port=25557).start()
-    assert [server[0] for server in scene.reactor.tcpServers] == [10911, 10909, 25557]
+    assert [server[0] for server in scene.reactor.tcpServers] == [10911, 10909, 25557, 10912]
     scene.registered()
     Client(scene).send()
     factory: Any = scene.reactor.tcpServers[2][1]

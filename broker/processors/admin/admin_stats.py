@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a broker: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, connections.
 
-28, 315, 907, 908; 203, 204, 328. A counter that was not used yet and a group of producers that is
+28, 315; 203, 204, 328. A counter that was not used yet and a group of producers that is
 not connected are SYSTEM_ERROR (1), a group of consumers that is not connected is
 CONSUMER_NOT_ONLINE (206). This broker has no such thread pools as the original: their figures are
 shown as if they were idle. Java: AdminBrokerProcessor.
@@ -35,16 +35,14 @@ from txrocketmq.remoting.protocol.body.client import (
     ProducerInfo,
     ProducerTableInfo,
 )
-from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData, BrokerStatsItem
-from txrocketmq.remoting.protocol.operations import admin, ha
+from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.operations.admin import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
-from txrocketmq.remoting.protocol.operations.ha import ResetMasterFlushOffsetHeader
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -137,17 +135,6 @@ class AdminStatsProcessor:
             "remainHowManyDataToFlush": readable_bytes(unflushed),
             "commitLogDirCapacity": _capacity(store.config.store_path_root_dir),
         }
-
-    @serves(ha.GET_BROKER_HA_STATUS)
-    def ha_status(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Answers which slaves replicate the log: none, as for a master without slaves."""
-        end = self._store.max_physical_offset
-        return Reply(body=HARuntimeInfo(master=True, master_commit_log_max_offset=end).encode())
-
-    @serves(ha.RESET_MASTER_FLUSH_OFFSET)
-    def reset_flush_offset(self, request: Request[ResetMasterFlushOffsetHeader]) -> Reply[NoHeader]:
-        """Resets a slave's flush offset; on a master it does nothing and answers SUCCESS."""
-        return Reply()
 
     @serves(admin.VIEW_BROKER_STATS_DATA)
     def stats_data(self, request: Request[ViewBrokerStatsDataRequestHeader]) -> Reply[NoHeader]:

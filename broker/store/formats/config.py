@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from txrocketmq.broker.store.formats.delay_levels import DEFAULT_LEVELS, DelayLevels
 from txrocketmq.broker.store.formats.original_keys import STORE_KEYS, STORE_UNSERVED
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.settings.config_file import (
     INT_MAX,
     LARGEST_PORT,
@@ -25,8 +26,11 @@ from txrocketmq.remoting.settings.config_file import (
 
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
 SYNC_FLUSH: Final = "SYNC_FLUSH"
+ASYNC_MASTER: Final = "ASYNC_MASTER"
+SYNC_MASTER: Final = "SYNC_MASTER"
 SLAVE: Final = "SLAVE"
-_ROLES: Final = ("ASYNC_MASTER", "SYNC_MASTER", SLAVE)
+ALL_ADDRESSES: Final = ("0.0.0.0/0", "::/0")
+_ROLES: Final = (ASYNC_MASTER, SYNC_MASTER, SLAVE)
 _UNIT_BYTES: Final = 20
 _BATCH_UNIT_BYTES: Final = 46
 _LEAST_LOG_FILE_BYTES: Final = 4096
@@ -174,12 +178,49 @@ class StoreConfig:
     than twice as much is free, and old files at any hour when less than four times as much is."""
 
     # Replication.
-    broker_role: str = setting("ASYNC_MASTER")
+    broker_role: str = setting(ASYNC_MASTER)
     """ASYNC_MASTER, SYNC_MASTER or SLAVE."""
+    in_sync_replicas: int = setting(0, live=True)
+    """How many brokers, counting the master, must have a message before its sender is told that it
+    is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
+    the original and means the same as in 4.9: one slave is waited for if there is any."""
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
+    slave_timeout: int = setting(3_000, live=True, least=1)
+    """How long a send waits for slaves with SYNC_MASTER; with SYNC_FLUSH it is syncFlushTimeout if
+    that is longer."""
+    ha_slave_fallbehind_max: int = setting(268_435_456, live=True, most=LONG_MAX)
+    """With SYNC_MASTER and without inSyncReplicas, a send waits for a slave only if one lacks less
+    than this of the log; else it is told at once that no slave is available."""
+    ha_max_gap_not_in_sync: int = setting(268_435_456, live=True, most=LONG_MAX)
+    """A slave that lacks less than this of the log is shown as in sync."""
     ha_listen_port: int = setting(0, most=LARGEST_PORT)
-    """The port for replication that name servers are told; 0 means listenPort + 1."""
+    """The port for slaves; 0 means listenPort + 1, or any free port if listenPort is 0. If it is
+    taken and was not named here, no slaves are served."""
+    ha_bind_address: str = setting("")
+    """Not in the original: the address on which slaves are served; empty means bindAddress."""
+    ha_allowed_addresses: tuple[str, ...] = setting(ALL_ADDRESSES)
+    """Not a setting of the original: the addresses and networks from which slaves may connect,
+    separated by semicolons. Whoever may connect can read all messages: slaves do not prove who they
+    are, and nothing is encrypted. By default, all may, as in the original, unless requests are
+    accepted only with a certificate or from an account: then no slaves are served before this is
+    set. If it is empty, none are, and the port is not opened."""
+    ha_send_heartbeat_interval: int = setting(5_000, live=True, least=1)
+    """After how long without anything to send master and slave tell each other that they live."""
+    ha_housekeeping_interval: int = setting(20_000, live=True, least=1)
+    """After how long without hearing anything a connection between master and slave is closed."""
+    ha_transfer_batch_size: int = setting(32_768, live=True, least=1, most=4 * 1024 * 1024 - 12)
+    """How many bytes of the log a master sends in one frame."""
+    ha_flow_control_enable: bool = setting(False, live=True)
+    """Whether maxHaTransferByteInSecond applies."""
+    max_ha_transfer_byte_in_second: int = setting(104_857_600, live=True, least=1, most=LONG_MAX)
+    """How many bytes a master sends to each slave in a second, if haFlowControlEnable is on."""
+    sync_from_last_file: bool = setting(False, live=True)
+    """Whether a slave with an empty log gets only what is in the last file of the master's log and
+    later, as it does from original masters unless they have a controller; otherwise it gets all."""
+    ha_report_durable: bool = setting(False, live=True)
+    """Not a setting of the original: whether a slave tells its master what is durable, and not what
+    it has received."""
 
     def __post_init__(self) -> None:
         """Checks the settings; raises ConfigError when they cannot be used."""
@@ -191,6 +232,18 @@ class StoreConfig:
             raise ConfigError(
                 f"brokerRole must be one of {', '.join(_ROLES)}, not {self.broker_role!r}"
             )
+        if self.in_sync_replicas > 1 and self.broker_role == ASYNC_MASTER:
+            raise ConfigError(
+                f"inSyncReplicas={self.in_sync_replicas} has an effect only with"
+                f" brokerRole={SYNC_MASTER}: an {ASYNC_MASTER} waits for no slave"
+            )
+        try:
+            Networks(self.ha_allowed_addresses)
+        except ValueError as error:
+            raise ConfigError(
+                "haAllowedAddresses must be addresses and networks like 10.0.0.5;10.1.0.0/16;"
+                f"2001:db8::/32, not {str(error)!r}"
+            ) from None
         if self.enable_lmq != self.enable_multi_dispatch:
             raise ConfigError(
                 "enableLmq and enableMultiDispatch have an effect only together; set both or"

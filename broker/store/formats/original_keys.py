@@ -35,17 +35,17 @@ STORE_KEYS: Final = original_keys(
     enableRocksDBLog=false enableRunningFlagsInFlush=false enableScheduleAsyncDeliver=false
     enableScheduleMessageStats=true fastFailIfNoBufferInStorePool=false flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000 flushCommitLogTimed=true
-    flushLeastPagesWhenWarmMapedFile=4096 forceVerifyPropCRC=false haFlowControlEnable=false
-    haHousekeepingInterval=20000 haMasterAddress haMaxGapNotInSync=268435456
-    haMaxTimeSlaveNotCatchup=15000 haSendHeartbeatInterval=5000 haSlaveFallbehindMax=268435456
-    haTransferBatchSize=32768 indexFileReadEnable=true indexFileWriteEnable=true
-    indexRocksDBEnable=false inSyncReplicas=1 isEnableBatchPush=false
+    flushLeastPagesWhenWarmMapedFile=4096 forceVerifyPropCRC=false
+    haMasterAddress
+    haMaxTimeSlaveNotCatchup=15000
+    indexFileReadEnable=true indexFileWriteEnable=true
+    indexRocksDBEnable=false isEnableBatchPush=false
     logicalDiskSpaceCleanForciblyThreshold=0.8 logicQueueForceSwapMapInterval=43200000
     logicQueueSwapMapInterval=3600000 logicQueueSwapMapReserveFileNum=20
     mappedFileSwapEnable=true
     maxAsyncPutMessageRequests=5000
     maxBatchDeleteFilesNum=50 maxChecksumRange=1073741824 maxConsumeQueueScan=20000
-    maxHaTransferByteInSecond=104857600 maxOffsetMapSize=104857600
+    maxOffsetMapSize=104857600
     maxRecoveryCommitlogFiles=30 maxRocksDBIndexQueryDays=7 maxSlaveResendLength=268435456
     maxTopicLength=127 memTableFlushIntervalMs=3600000 messageIndexSafe=false minInSyncReplicas=1
     osPageCacheBusyTimeOutMills=1000 preferredLeaderId pullBatchMaxMessageCount=160
@@ -55,9 +55,9 @@ STORE_KEYS: Final = original_keys(
     rocksdbCQDoubleWriteEnable=false rocksdbFlushWalFrequency=1024
     rocksdbWalFileRollingThreshold=1073741824 sampleCountThreshold=5000 sampleSteps=32
     scheduleAsyncDeliverMaxPendingLimit=2000 scheduleAsyncDeliverMaxResendNum2Blocked=3
-    searchBcqByCacheEnable=true sharedByteBufferNum=16 slaveTimeout=3000
+    searchBcqByCacheEnable=true sharedByteBufferNum=16
     spinLockCollisionRetreatOptimalDegree=1000 statRocksDBCQIntervalSec=10 storePathBrokerIdentity
-    storePathDLedgerCommitLog storePathEpochFile storeType=default syncFromLastFile=false
+    storePathDLedgerCommitLog storePathEpochFile storeType=default
     syncMasterFlushOffsetWhenStartup=false timerCheckMetricsWhen=05
     timerColdDataCheckIntervalMs=60000
     timerEnableCheckMetrics=true timerEnableDisruptor=false timerEnableRetryUntilSuccess=false
@@ -80,8 +80,9 @@ _TRUE: Final = ("true",)
 _REPLICATION: Final = "replication"
 _ROCKSDB: Final = "RocksDB"
 STORE_UNSERVED: Final = (
-    Unserved("brokerRole", ("SYNC_MASTER", "SLAVE"), _REPLICATION, "ASYNC_MASTER"),
+    Unserved("brokerRole", ("SLAVE",), "being a slave", "ASYNC_MASTER"),
     Unserved("duplicationEnable", _TRUE, _REPLICATION, "false"),
+    Unserved("allAckInSyncStateSet", _TRUE, "waiting for all replicas in sync", "false"),
     Unserved("enableDLegerCommitLog", _TRUE, "a log kept by DLedger", "false"),
     Unserved("storeType", ("defaultRocksDB",), _ROCKSDB, "default"),
     Unserved("rocksdbCQDoubleWriteEnable", _TRUE, _ROCKSDB, "false"),

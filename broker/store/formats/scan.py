@@ -88,11 +88,15 @@ class RecordWalk:
     """The records of one file, or of a part of one, from a position on; to be iterated once.
 
     During and after the iteration, `position` is where the next record would start;
-    `ended_by_blank` tells that the file was ended on purpose.
+    `ended_by_blank` tells that the file was ended on purpose. What is behind the position `end`
+    counts as missing, as do records that are not complete there; without it, all of the file is
+    examined.
     """
 
-    def __init__(self, file: LogExtent, position: int, *, check_crc: bool) -> None:
-        self._view = file.view
+    def __init__(
+        self, file: LogExtent, position: int, *, check_crc: bool, end: int | None = None
+    ) -> None:
+        self._view = file.view if end is None else file.view[:end]
         self._from_offset = file.from_offset
         self._check_crc = check_crc
         self.position = position

@@ -17,6 +17,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.disk.in_memory import Chunk, ColdRead
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
@@ -88,6 +89,21 @@ class StoredMessages:
             stats.got_missed += 1
         stats.get_max_ms = max(stats.get_max_ms, (perf_counter_ns() - started_ns) // _NS_PER_MS)
         return result
+
+    def cold_raw(self, offset: int, needed_bytes: int, ahead_bytes: int) -> ColdRead | None:
+        """The read that loads the log from an offset on, for a replica; None if so much as is
+        needed now is in memory. If it is not, more is read at once.
+        """
+        records = self._records
+        file = self._log.files.find(offset) if offset < records.asked_before else None
+        if file is None:
+            return None
+        start, memory = offset - file.from_offset, records.memory
+        if not memory.missing(file, start, min(start + needed_bytes, file.wrote_bytes)):
+            return None
+        chunks = memory.missing(file, start, min(start + ahead_bytes, file.wrote_bytes))
+        # Without a log offset: the bodies are examined when somebody consumes them.
+        return ColdRead(self._files, memory, [Chunk(*each[:3]) for each in chunks])
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """The offset after the queue's last message; 0 when there is no such queue."""

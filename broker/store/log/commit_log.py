@@ -273,15 +273,21 @@ class CommitLog:
             return properties
         return Usable(queue, layout, sys_flag & ~MULTI_DISPATCH, properties)
 
-    def append_raw(self, offset: int, data: bytes) -> None:
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends bytes of another log, which lie at this offset there and belong into one file.
 
-        Reput dispatches their records. Raises ValueError when the bytes do not begin at the end of
-        the log, or cross files; OSError when the disk has no room.
+        Reput dispatches their records. A log without files may begin where any of its files would:
+        older files of the other log have perhaps expired. Raises ValueError when the bytes do not
+        begin there, or at the end of the log, or cross files; OSError when the disk has no room.
         """
-        if offset != self.max_offset:
-            raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
         file = self.files.last
+        if file is None and offset % self.files.file_bytes:
+            raise ValueError(
+                f"the log is empty: its first bytes must be those of a file of"
+                f" {self.files.file_bytes} bytes, and at {offset} none begins"
+            )
+        if file is not None and offset != self.max_offset:
+            raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
         if file is None or file.is_full:
             file = self._prepare_first(len(data), offset)
         if offset - file.from_offset + len(data) > file.size_bytes:

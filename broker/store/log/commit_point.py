@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the log has been written and synced, and what counts as confirmed.
+"""How far the log has been written, synced and copied, and what counts as confirmed.
 
-The log has three marks: `written`, `durable` (its bytes survive a crash of the machine) and
-`replicated` (the replicas have them). A `Policy` says which of them senders wait for and which of
-them consumers may see; this is the only place where ASYNC_FLUSH differs from SYNC_FLUSH, and where
-waiting for replicas belongs. A waiting sender has a `Ticket`; all tickets that a mark passes are
-resolved at once.
+The log has marks: `written`, `durable` (its bytes survive a crash of the machine) and
+`acknowledged` (the slaves that are connected have them). A `Policy` says which of them senders wait
+for and which of them consumers may see; this is the only place where ASYNC_FLUSH differs from
+SYNC_FLUSH, and ASYNC_MASTER from SYNC_MASTER. A waiting sender has a `Ticket`; all tickets that a
+mark passes are resolved at once.
 
-Java: CommitLog.handleDiskFlushAndHA, GroupCommitService, MessageStore.getConfirmOffset.
+Java: CommitLog.handleDiskFlushAndHA, GroupCommitService, GroupTransferService,
+MessageStore.getConfirmOffset.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
-from txrocketmq.broker.store.formats.config import SYNC_FLUSH, StoreConfig
+from txrocketmq.broker.store.formats.config import SYNC_FLUSH, SYNC_MASTER, StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.remoting.primitives.listeners import tell_all
+
+_OK: Final = PutStatus.PUT_OK
 
 
 class Marks(Protocol):
@@ -34,8 +37,8 @@ class Marks(Protocol):
         """The offset up to which the log survives a loss of power."""
 
     @property
-    def replicated(self) -> int:
-        """The offset up to which the required replicas have the log."""
+    def acknowledged(self) -> Sequence[int]:
+        """The offsets up to which the connected slaves have the log, the highest one first."""
 
 
 class Policy(Protocol):
@@ -45,16 +48,25 @@ class Policy(Protocol):
     def timeout_ms(self) -> int:
         """How long a sender waits, in ms."""
 
+    @property
+    def syncs(self) -> bool:
+        """Whether senders wait for the disk."""
+
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
         """The status for a sender whose messages end at this offset; None when it has to wait.
 
         This is only called for senders that wait (the property WAIT).
         """
 
-    def reached(self, marks: Marks) -> int:
-        """The offset up to which waiting senders are told PUT_OK."""
+    def promised(self, marks: Marks, end_offset: int) -> PutStatus:
+        """What a sender that begins to wait is told when it has waited successfully: PUT_OK, or
+        what is missing already, so that it only waits for the rest.
+        """
 
-    def late(self, marks: Marks, end_offset: int) -> PutStatus:
+    def reached(self, marks: Marks, promised: PutStatus) -> int:
+        """The offset up to which waiting senders are told what they were promised."""
+
+    def late(self, marks: Marks, end_offset: int, promised: PutStatus) -> PutStatus:
         """The status for a sender whose time is up."""
 
     def visible(self, marks: Marks) -> int:
@@ -65,15 +77,19 @@ class AsyncFlush:
     """Confirms what is written."""
 
     timeout_ms = 0
+    syncs = False
 
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
-        return PutStatus.PUT_OK
+        return _OK
 
-    def reached(self, marks: Marks) -> int:
+    def promised(self, marks: Marks, end_offset: int) -> PutStatus:
+        return _OK
+
+    def reached(self, marks: Marks, promised: PutStatus) -> int:
         return marks.written
 
-    def late(self, marks: Marks, end_offset: int) -> PutStatus:
-        return PutStatus.PUT_OK
+    def late(self, marks: Marks, end_offset: int, promised: PutStatus) -> PutStatus:
+        return _OK
 
     def visible(self, marks: Marks) -> int:
         return marks.written
@@ -81,6 +97,8 @@ class AsyncFlush:
 
 class SyncFlush:
     """Confirms what is durable; with readUnCommitted, consumers see all that is written."""
+
+    syncs = True
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -90,23 +108,80 @@ class SyncFlush:
         return self._config.sync_flush_timeout
 
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
-        return PutStatus.PUT_OK if end_offset <= marks.durable else None
+        return _OK if end_offset <= marks.durable else None
 
-    def reached(self, marks: Marks) -> int:
+    def promised(self, marks: Marks, end_offset: int) -> PutStatus:
+        return _OK
+
+    def reached(self, marks: Marks, promised: PutStatus) -> int:
         return marks.durable
 
-    def late(self, marks: Marks, end_offset: int) -> PutStatus:
+    def late(self, marks: Marks, end_offset: int, promised: PutStatus) -> PutStatus:
         return PutStatus.FLUSH_DISK_TIMEOUT
 
     def visible(self, marks: Marks) -> int:
         return marks.written if self._config.read_un_committed else marks.durable
 
 
+class SyncMaster:
+    """Confirms what another policy confirms here, as soon as slaves have it as well.
+
+    With inSyncReplicas it is 5.x's meaning: so many brokers, counting this one, or
+    FLUSH_SLAVE_TIMEOUT. Without it, it is that of 4.9: any slave, or SLAVE_NOT_AVAILABLE if there
+    is none near enough. What consumers see does not depend on slaves. If the disk and the slaves
+    are both late, the slaves count.
+    """
+
+    def __init__(self, config: StoreConfig, here: Policy) -> None:
+        self._config = config
+        self._here = here
+        self.syncs = here.syncs
+
+    @property
+    def timeout_ms(self) -> int:
+        return max(self._config.slave_timeout, self._here.timeout_ms)
+
+    def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
+        here = self._here.waits(marks, end_offset)
+        if here is None or self._replicated(marks) >= end_offset:
+            return here
+        promised = self.promised(marks, end_offset)
+        return here if here is not _OK else None if promised is _OK else promised
+
+    def promised(self, marks: Marks, end_offset: int) -> PutStatus:
+        acknowledged = marks.acknowledged
+        if self._config.in_sync_replicas or (
+            acknowledged and end_offset - acknowledged[0] < self._config.ha_slave_fallbehind_max
+        ):
+            return _OK
+        return PutStatus.SLAVE_NOT_AVAILABLE
+
+    def reached(self, marks: Marks, promised: PutStatus) -> int:
+        here = self._here.reached(marks, promised)
+        return here if promised is not _OK else min(here, self._replicated(marks))
+
+    def late(self, marks: Marks, end_offset: int, promised: PutStatus) -> PutStatus:
+        if promised is not _OK:
+            return promised
+        if self._replicated(marks) < end_offset:
+            return PutStatus.FLUSH_SLAVE_TIMEOUT
+        return self._here.late(marks, end_offset, promised)
+
+    def visible(self, marks: Marks) -> int:
+        return self._here.visible(marks)
+
+    def _replicated(self, marks: Marks) -> int:
+        """The offset up to which enough slaves have the log."""
+        slaves = (self._config.in_sync_replicas or 2) - 1
+        if not slaves:
+            return marks.written
+        return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
+
+
 def policy_of(config: StoreConfig) -> Policy:
     """The policy for these settings."""
-    if config.flush_disk_type == SYNC_FLUSH:
-        return SyncFlush(config)
-    return AsyncFlush()
+    here = SyncFlush(config) if config.flush_disk_type == SYNC_FLUSH else AsyncFlush()
+    return SyncMaster(config, here) if config.broker_role == SYNC_MASTER else here
 
 
 class Ticket:
@@ -137,8 +212,8 @@ class Ticket:
 class CommitPoint:
     """The marks of a log and the senders that wait for them; see the module docstring.
 
-    The functions in `on_demand` are called when a sender begins to wait and none was waiting
-    before: one of them has to see to it that the marks move.
+    The functions in `on_demand` are called when a sender begins to wait for the disk and none was
+    waiting for it before: one of them has to see to it that the log is synced.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -146,9 +221,13 @@ class CommitPoint:
         self.written = 0
         """The offset up to which the log is written."""
         self.durable = 0
-        self.replicated = 0
+        self.acknowledged: Sequence[int] = ()
         self.on_demand: list[Callable[[], None]] = []
-        self._waiting: deque[Ticket] = deque()
+        self._waiting: dict[PutStatus, deque[Ticket]] = {
+            _OK: deque(),
+            PutStatus.SLAVE_NOT_AVAILABLE: deque(),
+        }
+        """Those who wait, by what they were promised."""
 
     @property
     def visible(self) -> int:
@@ -158,7 +237,14 @@ class CommitPoint:
     @property
     def is_wanted(self) -> bool:
         """Whether any sender is waiting."""
-        return bool(self._waiting)
+        return any(self._waiting.values())
+
+    @property
+    def is_sync_wanted(self) -> bool:
+        """Whether any sender is waiting for the disk."""
+        return self.policy.syncs and any(
+            row and row[-1].end_offset > self.durable for row in self._waiting.values()
+        )
 
     def outcome(self, end_offset: int) -> PutStatus | Ticket:
         """The status of messages that end at this offset, or a ticket for who has to wait."""
@@ -166,31 +252,38 @@ class CommitPoint:
         if status is not None:
             return status
         ticket = Ticket(end_offset)
-        was_wanted = bool(self._waiting)
-        self._waiting.append(ticket)
-        if not was_wanted:
+        was_wanted = self.is_sync_wanted
+        self._waiting[self.policy.promised(self, end_offset)].append(ticket)
+        if not was_wanted and self.is_sync_wanted:
             for heard in self.on_demand:
                 heard()
         return ticket
 
     def moved(self) -> None:
         """Tells senders that waited for a mark which has moved."""
-        tell_all(self._confirmed(), PutStatus.PUT_OK)
-
-    def _confirmed(self) -> Iterator[Callable[[PutStatus], None]]:
-        reached = self.policy.reached(self)
-        while self._waiting and self._waiting[0].end_offset <= reached:
-            yield self._waiting.popleft().resolve
+        for promised, row in self._waiting.items():
+            if row:
+                reached = self.policy.reached(self, promised)
+                tell_all(_confirmed(row, reached), promised)
 
     def expire(self, steady_ms: int) -> None:
-        """Tells senders whose time is up; to be called about every second, with a steady clock."""
-        for ticket in reversed(self._waiting):
-            if ticket.deadline_ms is not None:
-                break
-            ticket.deadline_ms = steady_ms + self.policy.timeout_ms
-        tell_all(self._late(steady_ms))
+        """Tells senders whose time is up; to be called often, with a steady clock."""
+        for promised, row in self._waiting.items():
+            for ticket in reversed(row):
+                if ticket.deadline_ms is not None:
+                    break
+                ticket.deadline_ms = steady_ms + self.policy.timeout_ms
+            tell_all(self._late(promised, row, steady_ms))
 
-    def _late(self, steady_ms: int) -> Iterator[Callable[[], None]]:
-        while self._waiting and (self._waiting[0].deadline_ms or steady_ms) <= steady_ms:
-            ticket = self._waiting.popleft()
-            yield partial(ticket.resolve, self.policy.late(self, ticket.end_offset))
+    def _late(
+        self, promised: PutStatus, row: deque[Ticket], steady_ms: int
+    ) -> Iterator[Callable[[], None]]:
+        while row and (row[0].deadline_ms or steady_ms) <= steady_ms:
+            ticket = row.popleft()
+            status = self.policy.late(self, ticket.end_offset, promised)
+            yield partial(ticket.resolve, status)
+
+
+def _confirmed(row: deque[Ticket], reached: int) -> Iterator[Callable[[PutStatus], None]]:
+    while row and row[0].end_offset <= reached:
+        yield row.popleft().resolve

@@ -39,9 +39,23 @@ class Confirmed:
         self._unseen: deque[Following] = deque()
         """What follows from records that are not confirmed yet."""
         self._unseen_entries = 0
+        self.add: Callable[[Following], None] = self._add
+        """Dispatches what follows from records just written, as soon as they are confirmed."""
 
-    def add(self, following: Following) -> None:
-        """Dispatches what follows from written records, as soon as they are confirmed."""
+    def tell(self, listener: Callable[[], None] | None) -> None:
+        """Has a function called whenever records were written; without one nothing is paid."""
+        if listener is None:
+            self.add = self._add
+            return
+        heard = listener
+
+        def add(following: Following) -> None:
+            self._add(following)
+            heard()
+
+        self.add = add
+
+    def _add(self, following: Following) -> None:
         commit = self._commit
         if self._unseen or self._reput.offset < following.start_offset:
             self._keep(following)

@@ -111,7 +111,8 @@ class Reput:
         return unit is not None and unit[:2] == (record.physical_offset, record.size_bytes)
 
     def run(self, end_offset: int) -> list[ConsumeQueue]:
-        """Dispatches the log up to this offset; that part is written and known to be sound.
+        """Dispatches the log up to this offset, or up to the last record that is complete there;
+        that part is written and known to be sound.
 
         Returns the queues that have new units. Raises OSError when the disk has no room; the next
         run does what is left.
@@ -123,14 +124,13 @@ class Reput:
             file = self._log.files.find(self.offset)
             if file is None:
                 break
-            walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False)
+            # A replica has the first part of a record before it has the rest.
+            end = end_offset - file.from_offset
+            walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False, end=end)
             records: list[Record] = []
             for record in walk:
                 records.append(record)
-                if (
-                    len(records) == _RECORDS_AT_ONCE
-                    or walk.position >= end_offset - file.from_offset
-                ):
+                if len(records) == _RECORDS_AT_ONCE or walk.position >= end:
                     self._dispatch_records(records, touched)
                     records = []
                     if self.offset >= end_offset:

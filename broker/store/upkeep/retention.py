@@ -5,9 +5,10 @@ A log file is old when nothing was written to it for fileReservedTime. Old files
 hours of deleteWhen, or at any hour when the disk is fuller than diskMaxUsedSpaceRatio; when it is
 fuller than diskSpaceCleanForciblyRatio, younger ones as well. Above diskSpaceWarningLevelRatio the
 store takes no more messages. If diskSpaceMinFreeBytes is set, the free room decides instead of
-these ratios. The last file is never deleted, and none is skipped. Queues and index follow, in the
-steps of `follow_log`: files that refer only to lost messages are deleted, and queues then begin
-where the log does.
+these ratios. Files that a connected slave still needs are deleted only when room is scarce. The
+last file is never deleted, and none is skipped. Queues and index follow, in the steps of
+`follow_log`: files that refer only to lost messages are deleted, and queues then begin where the
+log does.
 
 Deleting a large file takes time. Here it only leaves its row, one file of the log with each `tick`;
 a job of removals.py unlinks it. While such jobs are waiting no new round begins, since the disk
@@ -67,6 +68,8 @@ class Retention:
         self._is_following = False
         self.before_removal: Callable[[int], None] = lambda _: None
         """Called with the new beginning of the log before one of its files is removed."""
+        self.needed_from: Callable[[], int | None] = lambda: None
+        """Returns from which offset on slaves still need the log; None if they need none of it."""
         self.log_disk_ratio = -1.0
         self.queue_disk_ratio = -1.0
         """How full the disks were when last examined; -1.0 when unknown."""
@@ -221,9 +224,12 @@ class Retention:
             return 0
         self._manual_rounds = max(self._manual_rounds - 1, 0)
         at_once = config.clean_file_forcibly_enable and self._is_scarce(2, self.forcible_ratio)
+        needed_from = None if is_full or at_once else self.needed_from()
         count = 0
         for file in self._log.files.mapped_files[:-1]:
             if count == config.delete_file_batch_max:
+                break
+            if needed_from is not None and needed_from < file.from_offset + file.size_bytes:
                 break
             expires_ms = self._files.modified_ms(file.path) + config.file_reserved_time * _HOUR_MS
             if not at_once and now_ms < expires_ms:

@@ -26,6 +26,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "settings"
 OTHER_DEFAULTS = {
     # What is ours to choose.
     "listenPort", "brokerName", "brokerIP1", "brokerIP2", "haListenPort", "storePathRootDir",
+    "inSyncReplicas",
     # Where the releases differ, 5.4.0 counts.
     "autoDeleteUnusedStats", "registerBrokerTimeoutMills", "transactionCheckInterval",
     # What a broker that runs has made of them.
@@ -124,7 +125,7 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
     )
     for text in (
         b"enableControllerMode=true\n",
-        b"brokerRole=SYNC_MASTER\nlongPollingEnable=false\n",
+        b"brokerRole=SLAVE\nlongPollingEnable=false\n",
     ):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))

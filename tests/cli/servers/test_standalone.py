@@ -195,8 +195,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
     "line",
     [
         "brokerRole=SLAVE",
-        "brokerRole=SYNC_MASTER",
-        "brokerRole=SYNC_MASTER\ninSyncReplicas=1",
         "enableDLegerCommitLog=true",
         "enableControllerMode=true",
         "storeType=defaultRocksDB",

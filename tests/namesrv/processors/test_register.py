@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.fakes import NOW_MS, FakePeer, refused
@@ -128,6 +130,13 @@ def test_a_slave_is_told_its_master(names: Names) -> None:
     assert reply.header == RegisterBrokerResponseHeader(
         master_addr=ADDRESS, ha_server_addr=f"{ADDRESS}-ha"
     )
+
+
+def test_a_slave_is_told_no_address_where_nobody_listens(names: Names) -> None:
+    silent = dataclasses.replace(header(), ha_server_addr="")
+    names.ask(route.REGISTER_BROKER, silent, BODY.encode())
+    reply = names.ask(route.REGISTER_BROKER, header(1, "10.0.0.2:10911"), BODY.encode())
+    assert reply.header == RegisterBrokerResponseHeader(master_addr=ADDRESS)
 
 
 def test_a_zone_comes_with_the_request(names: Names) -> None:

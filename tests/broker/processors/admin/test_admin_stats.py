@@ -26,7 +26,6 @@ from txrocketmq.remoting.protocol.body.client import (
     ProducerInfo,
     ProducerTableInfo,
 )
-from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData
 from txrocketmq.remoting.protocol.operations.admin import (
@@ -34,7 +33,6 @@ from txrocketmq.remoting.protocol.operations.admin import (
     GetProducerConnectionListRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
-from txrocketmq.remoting.protocol.operations.ha import ResetMasterFlushOffsetHeader
 
 OF_BEHAVIOURS = """
 brokerVersion brokerVersionDesc brokerActive msgPutTotalYesterdayMorning msgPutTotalTodayMorning
@@ -54,16 +52,6 @@ putMessageFailedTimes putMessageSizeTotal putMessageDistributeTime putMessageAve
 dispatchMaxBuffer getMessageEntireTimeMax putTps getFoundTps getMissTps getTotalTps
 getTransferredTps getTransferedTps putLatency99 putLatency999
 """.split()
-
-
-def test_a_master_without_slaves(parts: Parts, admin: AdminStatsProcessor) -> None:
-    parts.put("T")
-    shown = HARuntimeInfo.decode(admin.ha_status(request(NoHeader())).body_bytes)
-    assert shown == HARuntimeInfo(
-        master=True, master_commit_log_max_offset=parts.store.max_physical_offset
-    )
-    header = ResetMasterFlushOffsetHeader(master_flush_offset=0)
-    assert admin.reset_flush_offset(request(header)).code == ResponseCode.SUCCESS
 
 
 @pytest.fixture

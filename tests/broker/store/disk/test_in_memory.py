@@ -290,3 +290,17 @@ def test_what_the_system_has_read_ahead_is_scrubbed(
     monkeypatch.setattr(files, "read_ahead", generous)
     assert drained(old)[0] == wanted(None)
     assert old.wrong_bodies.count == len(expected)
+
+
+def test_a_replica_reads_ahead_of_what_it_needs(old: MessageStore, files: Any) -> None:
+    needed, ahead = CHUNK_BYTES, 2 * CHUNK_BYTES
+    read = old.cold_raw(10, needed, ahead)
+    assert read is not None
+    assert len(read.chunks) == 3, "what begins at 10 ends in the third"
+    assert files.read_ahead_of == []
+    read.run()
+    read.finish()
+    assert old.cold_raw(10, needed, ahead) is None
+    assert old.cold_raw(CHUNK_BYTES, needed, ahead) is None
+    assert old.cold_raw(3 * CHUNK_BYTES, needed, ahead) is not None
+    assert old.cold_raw(old.max_physical_offset, needed, ahead) is None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from txrocketmq.broker.store.log.commit_point import Marks, Ticket
+from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 
 NOW_MS = 1_700_000_000_000
@@ -92,70 +92,129 @@ def test_who_waits_first_asks_for_a_sync(open_store: OpenStore, message: Build) 
     assert store.commit.is_wanted, "for whoever comes with the next sync"
 
 
-class SyncMaster:
-    """What SYNC_MASTER is: durable here, and with a replica that is not too far behind."""
-
-    timeout_ms = 3_000
-
-    def __init__(self) -> None:
-        self.has_replica = True
-
-    def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
-        return None if self.has_replica else PutStatus.SLAVE_NOT_AVAILABLE
-
-    def reached(self, marks: Marks) -> int:
-        return min(marks.durable, marks.replicated)
-
-    def late(self, marks: Marks, end_offset: int) -> PutStatus:
-        if marks.durable < end_offset:
-            return PutStatus.FLUSH_DISK_TIMEOUT
-        return PutStatus.FLUSH_SLAVE_TIMEOUT
-
-    def visible(self, marks: Marks) -> int:
-        return min(marks.durable, marks.replicated)
-
-
-def replicated(store: MessageStore, offset: int) -> None:
-    store.commit.replicated = offset
+def acknowledged(store: MessageStore, *offsets: int) -> None:
+    store.commit.acknowledged = offsets
     store.confirmed()
 
 
-def test_replicas_need_nothing_but_a_policy(open_store: OpenStore, message: Build) -> None:
-    store = open_store(policy=SyncMaster())
-    arrived: list[int] = []
-    store.on_arrival.append(lambda topic, queue_id, end: arrived.append(end))
-    store.put([message()], NOW_MS)
-    first_end = store.max_physical_offset
-    first = ticket(store)
-    store.put([message()], NOW_MS)
-    second = ticket(store)
-    synced(store)
-    assert (first.outcome, store.max_offset("Topic", 0), arrived) == (None, 0, [])
-    replicated(store, first_end)
-    assert (first.outcome, second.outcome) == (OK, None)
-    assert (store.max_offset("Topic", 0), arrived) == (1, [1])
+def late(store: MessageStore, timeout_ms: int = 3000) -> None:
     store.commit.expire(NOW_MS)
-    store.commit.expire(NOW_MS + 3_000)
-    assert second.outcome is PutStatus.FLUSH_SLAVE_TIMEOUT
+    store.commit.expire(NOW_MS + timeout_ms)
+
+
+def put(store: MessageStore, message: Build) -> PutStatus | Ticket:
     store.put([message()], NOW_MS)
-    third = ticket(store)
-    store.commit.expire(NOW_MS + 3_000)
-    store.commit.expire(NOW_MS + 6_000)
-    assert third.outcome is PutStatus.FLUSH_DISK_TIMEOUT
-    replicated(store, 1 << 40)
-    synced(store)
-    assert store.max_offset("Topic", 0) == 3
+    return store.commit.outcome(store.max_physical_offset)
 
 
-def test_a_sender_is_told_at_once_that_there_is_no_replica(
+def test_a_sync_master_waits_for_any_slave(open_store: OpenStore, message: Build) -> None:
+    store = open_store(broker_role="SYNC_MASTER")
+    acknowledged(store, 0)
+    first, first_end = put(store, message), store.max_physical_offset
+    second = put(store, message)
+    assert isinstance(first, Ticket)
+    assert isinstance(second, Ticket)
+    assert store.max_offset("Topic", 0) == 2, "seen all the same"
+    acknowledged(store, first_end, 0)
+    assert (first.outcome, second.outcome) == (OK, None)
+    late(store)
+    assert second.outcome is PutStatus.FLUSH_SLAVE_TIMEOUT
+    acknowledged(store, store.max_physical_offset)
+    assert store.commit.outcome(store.max_physical_offset) is OK
+
+
+def test_a_sender_is_told_at_once_that_no_slave_is_near(
     open_store: OpenStore, message: Build
 ) -> None:
-    policy = SyncMaster()
-    policy.has_replica = False
-    store = open_store(policy=policy)
-    store.put([message()], NOW_MS)
-    outcome = store.commit.outcome(store.max_physical_offset)
+    store = open_store(broker_role="SYNC_MASTER", ha_slave_fallbehind_max=1000)
+    assert put(store, message) is PutStatus.SLAVE_NOT_AVAILABLE
+    acknowledged(store, store.max_physical_offset)
+    assert isinstance(put(store, message), Ticket)
+    for _ in range(20):
+        outcome = put(store, message)
     assert outcome is PutStatus.SLAVE_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("needed", [1, 2, 3])
+@pytest.mark.parametrize("slaves", [0, 1, 2])
+def test_so_many_brokers_are_needed(
+    open_store: OpenStore, message: Build, needed: int, slaves: int
+) -> None:
+    store = open_store(broker_role="SYNC_MASTER", in_sync_replicas=needed)
+    outcome = put(store, message)
+    if needed == 1:
+        assert outcome is OK
+        return
+    assert isinstance(outcome, Ticket)
+    acknowledged(store, *([store.max_physical_offset] * slaves + [0]))
+    assert outcome.outcome is (OK if slaves + 1 >= needed else None)
+    late(store)
+    assert outcome.outcome is (OK if slaves + 1 >= needed else PutStatus.FLUSH_SLAVE_TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("is_durable", "has_slave", "is_replicated", "told"),
+    [
+        (True, True, True, OK),
+        (True, True, False, PutStatus.FLUSH_SLAVE_TIMEOUT),
+        (False, True, True, PutStatus.FLUSH_DISK_TIMEOUT),
+        (False, True, False, PutStatus.FLUSH_SLAVE_TIMEOUT),
+        (True, False, False, PutStatus.SLAVE_NOT_AVAILABLE),
+        (False, False, False, PutStatus.SLAVE_NOT_AVAILABLE),
+    ],
+)
+def test_disk_and_slaves_are_waited_for_together(
+    open_store: OpenStore, message: Build, is_durable: bool, has_slave: bool,
+    is_replicated: bool, told: PutStatus,
+) -> None:  # fmt: skip
+    store = open_store(
+        broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH", sync_flush_timeout=5000
+    )
+    if has_slave:
+        acknowledged(store, 0)
+    outcome = put(store, message)
+    assert isinstance(outcome, Ticket)
+    if is_replicated:
+        acknowledged(store, store.max_physical_offset)
+    assert outcome.outcome is None
+    if is_durable:
+        synced(store)
+        waits = has_slave and not is_replicated
+        assert outcome.outcome is (None if waits else told)
+    late(store, 4999)
+    if not is_durable:
+        assert outcome.outcome is None
+    store.commit.expire(NOW_MS + 5000)
+    assert outcome.outcome is told
+
+
+def test_who_waits_for_slaves_keeps_nobody_from_the_disk(
+    open_store: OpenStore, message: Build
+) -> None:
+    asked: list[int] = []
+    store = open_store(broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH")
+    store.commit.on_demand.append(lambda: asked.append(1))
+    acknowledged(store, 0)
+    put(store, message)
+    synced(store)
+    assert (asked, store.commit.is_wanted, store.commit.is_sync_wanted) == ([1], True, False)
+    put(store, message)
+    assert asked == [1, 1], "the first one has what it wants of the disk"
+    acknowledged(store)
+    alone = put(store, message)
+    synced(store)
+    assert isinstance(alone, Ticket)
+    assert alone.outcome is PutStatus.SLAVE_NOT_AVAILABLE, "without waiting for the others"
+
+
+def test_slaves_alone_need_no_sync(open_store: OpenStore, message: Build) -> None:
+    store = open_store(broker_role="SYNC_MASTER")
+    asked: list[int] = []
+    store.commit.on_demand.append(lambda: asked.append(1))
+    acknowledged(store, 0)
+    put(store, message)
+    assert store.commit.is_wanted
+    assert (asked, store.commit.is_sync_wanted) == ([], False)
 
 
 @pytest.mark.parametrize("is_late", [False, True])

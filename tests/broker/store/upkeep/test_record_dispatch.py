@@ -16,6 +16,7 @@ from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.upkeep import record_dispatch as module
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.tags import tags_code
 
 NOW_MS = 1_700_000_000_000
 OpenStore = Callable[..., MessageStore]
@@ -185,3 +186,60 @@ def test_bytes_of_another_log_are_shown_when_they_are_confirmed(
     with pytest.raises(ValueError, match="do not fit into one file"):
         replica.append_raw(replica.max_physical_offset, bytes(8192))
     assert not isinstance(replica.commit.outcome(replica.max_physical_offset), Ticket)
+
+
+def test_a_record_is_dispatched_when_all_of_it_is_there(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    master = open_store(type(files)())
+    code = tags_code("TagA")
+    master.put([message(tags="TagA", keys="key1 key2", uniq_key="U" * 32, tags_code=code)], NOW_MS)
+    size = master.max_physical_offset
+    data = bytes(master.read_raw(0, size) or b"")
+    for cut in range(1, size):
+        replica = open_store(type(files)())
+        replica.append_raw(0, data[:cut])
+        replica.confirmed()
+        assert replica.max_offset("Topic", 0) == 0
+        replica.append_raw(cut, data[cut:])
+        replica.confirmed()
+        assert list(replica.queue_units("Topic", 0, 0, 9)) == list(
+            master.queue_units("Topic", 0, 0, 9)
+        )
+        for key in ("U" * 32, "key1", "key2"):
+            assert len(finished(replica.query("Topic", key, 9, 0, NOW_MS * 2)).buffers) == 1
+
+
+def test_the_end_of_a_file_is_one_when_all_of_it_is_there(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    master = open_store(type(files)())
+    master.put([message(body=bytes(5000))], NOW_MS)
+    end = master.max_physical_offset
+    master.put([message(body=bytes(5000))], NOW_MS)
+    replica = open_store(type(files)())
+    for at, until in ((0, end), (end, end + 7), (end + 7, 8192), (8192, 8192 + end)):
+        replica.append_raw(at, bytes(master.read_raw(at, until - at) or b""))
+        replica.confirmed()
+        assert replica.dispatch_behind_bytes == (7 if until == end + 7 else 0)
+    assert replica.max_offset("Topic", 0) == 2
+
+
+def test_an_empty_log_begins_with_any_file_of_another(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    master = open_store(type(files)())
+    for number in range(9):
+        master.put([message(body=bytes(3000), uniq_key=f"{number:032}")], NOW_MS)
+    start = 8192 * 2
+    own = type(files)()
+    replica = open_store(own)
+    with pytest.raises(ValueError, match="at 16389 none begins"):
+        replica.append_raw(start + 5, b"cut")
+    while replica.max_physical_offset < master.max_physical_offset:
+        at = max(replica.max_physical_offset, start)
+        replica.append_raw(at, bytes(master.read_raw(at, 700) or b""))
+        replica.confirmed()
+    assert (replica.min_offset("Topic", 0), replica.max_offset("Topic", 0)) == (4, 9)
+    again = MessageStore(replica.config, files=own.after_kill())
+    assert again.load(NOW_MS).warnings == []

@@ -107,6 +107,19 @@ def test_a_file_that_is_not_durable_stays(
     assert store.min_physical_offset == 5 * 8192
 
 
+def test_what_a_slave_needs_stays_as_long_as_there_is_room(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(3)
+    needed: list[int | None] = [2 * 8192 - 1]
+    store.keep(lambda: needed[0])
+    ticks(store, FOUR_MS)
+    assert store.min_physical_offset == 8192
+    files.ratio = 0.80
+    ticks(store, FOUR_MS + 60_000)
+    assert store.min_physical_offset == 3 * 8192
+
+
 def test_none_is_skipped(filled: Callable[..., MessageStore], files: Any) -> None:
     store = filled(3)
     files.modified[logs(files)[1]] = YOUNG_MS

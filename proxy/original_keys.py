@@ -29,6 +29,7 @@ PROXY_KEYS: Final = original_keys(
     topicRouteServiceThreadPoolNums topicRouteServiceThreadPoolQueueCapacity
     topicRouteServiceCacheMaxNum topicConfigCacheMaxNum
     subscriptionGroupConfigCacheMaxNum userCacheMaxNum aclCacheMaxNum
+    userCacheExpiredSeconds userCacheRefreshSeconds aclCacheExpiredSeconds aclCacheRefreshSeconds
     metadataThreadPoolNums metadataThreadPoolQueueCapacity
     transactionHeartbeatThreadPoolNums transactionHeartbeatThreadPoolQueueCapacity
     transactionDataExpireScanPeriodMillis transactionDataMaxWaitClearMillis
@@ -48,6 +49,7 @@ PROXY_KEYS: Final = original_keys(
     remotingWaitTimeMillsInSendQueue remotingWaitTimeMillsInPullQueue
     remotingWaitTimeMillsInHeartbeatQueue remotingWaitTimeMillsInUpdateOffsetQueue
     remotingWaitTimeMillsInTopicRouteQueue remotingWaitTimeMillsInDefaultQueue
+    authenticationEnabled authorizationEnabled enableAclRpcHookForClusterMode useDelayLevel
     """
 )
 
@@ -56,7 +58,8 @@ _TRUE: Final = ("true",)
 PROXY_UNSERVED: Final = (
     Unserved("authenticationEnabled", _TRUE, "access control at the proxy", "false"),
     Unserved("authorizationEnabled", _TRUE, "access control at the proxy", "false"),
+    Unserved("enableAclRpcHookForClusterMode", _TRUE, "signing of requests to brokers", "false"),
     Unserved("proxyMode", ("local",), "a broker in the process of the proxy", "CLUSTER"),
-    Unserved("useDelayLevel", ("true",), "delays by levels", "false"),
+    Unserved("useDelayLevel", _TRUE, "delays by levels", "false"),
 )
 """Settings that promise what is not served."""

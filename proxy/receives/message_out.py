@@ -2,8 +2,8 @@
 """A stored message as clients of gRPC get it.
 
 Its body is whole: what remoting clients have compressed, with zlib, LZ4 or Zstandard, is plain
-here, whereas the original passes it on and calls all of it GZIP. The topic is named whole, so that
-what a client was given fits what it sends.
+here (popped.py), whereas the original passes it on and calls all of it GZIP. The topic is named
+whole, so that what a client was given fits what it sends.
 
 Java: GrpcConverter.
 """
@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from txrocketmq.proxy.schema.enums import DigestType, Encoding, MessageType
 from txrocketmq.proxy.schema.messages import message_type
-from txrocketmq.proxy.sends.message_in import gunzipped
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageExt
@@ -28,10 +27,12 @@ _HIDDEN: Final = names.SYSTEM_PROPERTIES | {names.SHARDING_KEY, names.TRACE_CONT
 _LAST_MS: Final = 253_402_300_799_000
 
 
-def received_message(stored: MessageExt, topic: str, now_ms: int) -> Any:
-    """Returns the answer of a receive with a message."""
+def received_message(
+    stored: MessageExt, topic: str, now_ms: int, plain: bytes | None = None
+) -> Any:
+    """Returns the answer of a receive with a message; `plain` is its body without compression."""
     answer = _RECEIVED()
-    fill_message(answer.message, stored, topic, now_ms)
+    fill_message(answer.message, stored, topic, now_ms, plain)
     return answer
 
 
@@ -42,23 +43,23 @@ def plain_message(stored: MessageExt, topic: str, now_ms: int) -> Any:
     return message
 
 
-def fill_message(message: Any, stored: MessageExt, topic: str, now_ms: int) -> None:
-    """Fills a message of gRPC with a stored one."""
+def fill_message(
+    message: Any, stored: MessageExt, topic: str, now_ms: int, plain: bytes | None = None
+) -> None:
+    """Fills a message of gRPC with a stored one.
+
+    Without a `plain` body, one that is still compressed is passed on so.
+    """
     own = stored.properties
     message.topic.name = topic
     user = message.user_properties
     for name, value in own.items():
         if name not in _HIDDEN:
             user[name] = value
-    body = stored.body
+    body = stored.body if plain is None else plain
     system = message.system_properties
-    system.body_encoding = Encoding.IDENTITY
-    if stored.sys_flag & MessageSysFlag.COMPRESSED:  # so it is damaged, or of gzip
-        plain = gunzipped(body)
-        if plain is None:
-            system.body_encoding = Encoding.GZIP
-        else:
-            body = plain
+    is_plain = plain is not None or not stored.sys_flag & MessageSysFlag.COMPRESSED
+    system.body_encoding = Encoding.IDENTITY if is_plain else Encoding.GZIP
     message.body = body
     system.body_digest.type = DigestType.MD5
     system.body_digest.checksum = md5(body, usedforsecurity=False).hexdigest().upper()

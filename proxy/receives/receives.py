@@ -22,7 +22,6 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.base.errors import MQClientError
-from txrocketmq.client.consumer.popping.pop_result import popped_messages
 from txrocketmq.proxy.base.names import group_of, topic_of
 from txrocketmq.proxy.base.statuses import Refused, code_of_broker, set_status, told
 from txrocketmq.proxy.cluster.cluster import Cluster
@@ -33,6 +32,7 @@ from txrocketmq.proxy.grpc.service import Kind, rpc
 from txrocketmq.proxy.receives.filters import filter_of
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.receives.message_out import received_message
+from txrocketmq.proxy.receives.popped import plain_body, popped_in_turns
 from txrocketmq.proxy.receives.renewals import Hidden, Renewals
 from txrocketmq.proxy.receives.settlements import Settlements
 from txrocketmq.proxy.routes.queues import ANY_QUEUE, readable_brokers
@@ -172,7 +172,8 @@ class Receives:
         its.broker_name = name if name in readable else random.choice(readable)
         client = self._clients.get(client_id)
         if client is None:
-            wait_ms = min(SETTINGS_MS, (left_ms(call) or 0) // 4)
+            left = left_ms(call)
+            wait_ms = SETTINGS_MS if left is None else min(SETTINGS_MS, left // 4)
             client = await self._clients.wait(client_id, wait_ms)
         if client is None:
             kind = ClientType.PUSH_CONSUMER if request.auto_renew else ClientType.SIMPLE_CONSUMER
@@ -225,7 +226,8 @@ class Receives:
             raise Refused(Code.MESSAGE_NOT_FOUND, "no new message")
         if outcome.code != ResponseCode.SUCCESS or outcome.header is None:
             raise Refused(code_of_broker(outcome.code), outcome.remark or "the broker refuses it")
-        popped = popped_messages(
+        popped = await popped_in_turns(
+            self._clock,
             outcome.header,
             outcome.body_bytes,
             its.broker_name,
@@ -263,8 +265,11 @@ class Receives:
             own[names.POP_CK] = f"{own[names.POP_CK]} {message.commit_log_offset}"
             if its.is_renewed:
                 self._keep_hidden(its, message)
-            has_room = call.write(received_message(message, its.topic, clock.now_ms()))
-            done_bytes += len(message.body)
+            plain = await plain_body(clock, message)
+            answer = received_message(message, its.topic, clock.now_ms(), plain)
+            done_bytes += answer.ByteSize()
+            has_room = call.write(answer)
+            plain = answer = None  # it may be long, and there may be no room for it for a while
             if not has_room and not call.is_over:
                 room.append(Deferred())
                 await room[0]

@@ -89,11 +89,11 @@ class MessageIn:
         self.body = plain
 
 
-def gunzipped(body: bytes) -> bytes | None:
+def gunzipped(body: bytes, most_bytes: int = DEFAULT_MAX_BYTES) -> bytes | None:
     """Returns what a gzip contains, or None if it is none, or of too much."""
     stream = zlib.decompressobj(_GZIP_BITS)
     try:
-        plain = stream.decompress(body, DEFAULT_MAX_BYTES)
+        plain = stream.decompress(body, most_bytes)
     except zlib.error:
         return None
     return plain if stream.eof else None

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue, RecordBytes
 from txrocketmq.remoting.message.pop import (
     ReceiptHandle,
     ReceiptHandleError,
@@ -59,9 +59,28 @@ def popped_messages(
     is_orderly: bool,
 ) -> Popped:
     """Decodes the messages of a pop and gives each its handle. Raises MessageDecodeError."""
-    everything = SubscriptionData(subscription.topic, SUB_ALL)
-    queue = MessageQueue(subscription.topic, broker_name, 0)  # the id matters to light queues only
-    messages = wanted_messages(body, queue, everything)
+    messages = all_messages(body, broker_name, subscription.topic)
+    return with_handles(header, messages, broker_name, subscription, is_orderly=is_orderly)
+
+
+def all_messages(
+    body: RecordBytes, broker_name: str, topic: str, *, decompress_bodies: bool = True
+) -> list[MessageExt]:
+    """Decodes messages of a pop, which may be a part of them. Raises MessageDecodeError."""
+    everything = SubscriptionData(topic, SUB_ALL)
+    queue = MessageQueue(topic, broker_name, 0)  # the id matters to light queues only
+    return wanted_messages(body, queue, everything, decompress_bodies=decompress_bodies)
+
+
+def with_handles(
+    header: PopMessageResponseHeader,
+    messages: list[MessageExt],
+    broker_name: str,
+    subscription: SubscriptionData,
+    *,
+    is_orderly: bool,
+) -> Popped:
+    """Gives each of all messages of a pop its handle."""
     starts = _parsed(header.start_offset_info, int)
     taken = _parsed(header.msg_offset_info, _offsets)
     places = [(retry_flag(each.topic), str(each.queue_id)) for each in messages]

@@ -23,6 +23,7 @@ from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,
     MessageQueue,
+    RecordBytes,
     decode_message,
     unwrap_inner_batch,
 )
@@ -35,19 +36,27 @@ log = Logger()
 
 
 def wanted_messages(
-    body: bytes, queue: MessageQueue, subscription: SubscriptionData
+    body: RecordBytes,
+    queue: MessageQueue,
+    subscription: SubscriptionData,
+    *,
+    decompress_bodies: bool = True,
 ) -> list[MessageExt]:
     """Returns the messages in the body of a pull of a queue that the subscription accepts.
 
+    Without `decompress_bodies`, bodies stay as they are, with their flag, but for inner batches.
     Raises MessageDecodeError for bytes that are no messages.
     """
     found: list[MessageExt] = []
     offset, end = 0, len(body)
     while offset < end:
+        begin = offset
         try:
-            message, offset = decode_message(body, offset)
+            message, offset = decode_message(body, begin, decompress_body=decompress_bodies)
+            if not decompress_bodies and message.sys_flag & _INNER_BATCH == _INNER_BATCH:
+                message, offset = decode_message(body, begin)
         except MessageDecodeError as error:
-            message, offset = _with_damaged_body(body, offset, error)
+            message, offset = _with_damaged_body(body, begin, error)
         message.broker_name = queue.broker_name
         if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
             found += unwrap_inner_batch(message)
@@ -77,7 +86,7 @@ def restore_topic(message: MessageExt) -> None:
 
 
 def _with_damaged_body(
-    body: bytes, offset: int, error: MessageDecodeError
+    body: RecordBytes, offset: int, error: MessageDecodeError
 ) -> tuple[MessageExt, int]:
     """Decodes a message whose body cannot be decompressed: it keeps it as it is, with its flag."""
     message, end = decode_message(body, offset, decompress_body=False)

@@ -112,9 +112,12 @@ def test_how_long_the_broker_waits(
     assert [header.poll_time for header in scene.asked(pop.POP_MESSAGE)] == [expected_ms]
 
 
-def test_a_client_that_is_not_known_is_waited_for_and_then_served(scene: ProxyScene) -> None:
+@pytest.mark.parametrize("deadline_ms", [30_000, None])
+def test_a_client_that_is_not_known_is_waited_for_and_then_served(
+    scene: ProxyScene, deadline_ms: int | None
+) -> None:
     scene.on(pop.POP_MESSAGE, scene.popped(a_message()))
-    outcome = scene.receive()
+    outcome = scene.receive(deadline_ms=deadline_ms)
     assert not outcome.answers
     scene.advance(1_000)
     assert written(outcome)[0] is Code.OK

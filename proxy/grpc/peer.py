@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
@@ -134,7 +135,10 @@ class GrpcPeer(TcpPeer):
 
     def _open(self, number: int, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         """Opens a call, or refuses it."""
-        headers = {name.decode("latin-1"): _text(value) for name, value in pairs}
+        if len(self.streams) >= self._service.most_calls:  # it does not know the limit yet
+            self.connection.reset(number, ErrorCodes.REFUSED_STREAM)
+            return
+        headers = {str(name, "latin-1"): str(value, "utf-8", "replace") for name, value in pairs}
         service = self._service
         counts = service.counts.of(OTHER)
         try:
@@ -217,6 +221,13 @@ class GrpcPeer(TcpPeer):
         if self.connection.waiting_bytes > _MOST_WAITING_BYTES:
             self._flush()
         return self.connection.room(number) if self.reads else 0
+
+    def answer(self, number: int, data: bytes) -> bool:
+        """Sends a message and the end of a call, if there is room; returns whether there was."""
+        connection = self.connection
+        if not self.reads or connection.waiting_bytes > _MOST_WAITING_BYTES:
+            return False
+        return connection.answer(number, data)
 
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
@@ -352,7 +363,3 @@ class GrpcPeer(TcpPeer):
                 self._waiting[stream] = None
         if self._waiting and self.reads:
             self._send_on_soon()
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

@@ -45,6 +45,9 @@ class Carrier(Protocol):
     def room(self, number: int) -> int:
         """Returns how many bytes can be sent now of a stream, in one frame."""
 
+    def answer(self, number: int, data: bytes) -> bool:
+        """Sends a message and the end of a call, if there is room; returns whether there was."""
+
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
 
@@ -287,7 +290,13 @@ class Stream:
         if self._is_over:
             return
         if self.served.rpc.kind is Kind.UNARY:
-            self.send(answer.SerializeToString())
+            data = answer.SerializeToString()
+            if self._peer.answer(self.number, framed(data)):
+                self.counts.sent += 1
+                self._is_over = self.call.is_over = True
+                self._finish(GrpcStatus.OK)
+                return
+            self.send(data)
         self.end()
 
     def _fail(self, failure: Failure) -> None:

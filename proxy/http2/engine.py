@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from h2.config import H2Configuration
-from h2.connection import ConnectionState, H2Connection
+from h2.connection import ConnectionState
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated
 from h2.exceptions import H2Error
@@ -21,30 +21,23 @@ from hyperframe.exceptions import HyperframeError
 
 from txrocketmq.proxy.http2.floods import Floods
 from txrocketmq.proxy.http2.frames import MAX_FRAME_BYTES, Frames
+from txrocketmq.proxy.http2.shortcuts import MAX_HEADER_LIST_BYTES, ServerConnection
 from txrocketmq.remoting.errors import FrameError, RemotingError
 
 Header = tuple[str, str]
-MAX_HEADER_LIST_BYTES: Final = 16 * 1024
-"""How many bytes the headers of a call may have, each counted with 32 more, as HTTP/2 does."""
 STREAM_WINDOW_BYTES: Final = 1024 * 1024
 CONNECTION_WINDOW_BYTES: Final = 4 * 1024 * 1024
 """How many bytes may be on their way to one call, and to all of a connection."""
 _FIRST_WINDOW_BYTES: Final = 65_535
 _MOST_SENT_BYTES: Final = 64 * 1024
 """How long the frames are that are sent, if the peer allows longer ones."""
-_REMEMBERED_STREAMS: Final = 512
-"""Of how many streams that have ended it is known how they did."""
 _PING: Final = b"txrocket"
 
 
-class _Connection(H2Connection):
-    DEFAULT_MAX_HEADER_LIST_SIZE = MAX_HEADER_LIST_BYTES
-    MAX_CLOSED_STREAMS = _REMEMBERED_STREAMS
-
-
 class Http2Connection:
-    """The server's half of a connection with at most `most_streams` streams at a time.
+    """The server's half of a connection, whose peer is told to open `most_streams` at a time.
 
+    Whoever takes its events refuses those that are too many.
     `dirty` is called when there is something to be sent; `data_to_send` returns it.
     """
 
@@ -54,7 +47,7 @@ class Http2Connection:
         self.in_flight = 0
         """How many requests of ours wait for an answer: a peer of gRPC is asked nothing."""
         self._dirty = dirty
-        self._h2: Any = _Connection(
+        self._h2: Any = ServerConnection(
             H2Configuration(
                 client_side=False,
                 header_encoding=None,
@@ -127,6 +120,16 @@ class Http2Connection:
     def data(self, stream: int, data: bytes) -> None:
         """Sends data of a stream, no longer than there is room."""
         self._try(self._h2.send_data, stream, data)
+
+    def answer(self, stream: int, data: bytes) -> bool:
+        """Answers a whole request with a message, and ends its stream with OK.
+
+        Returns False, and does nothing, if there is no room for it now.
+        """
+        if not self._h2.answer(stream, data):
+            return False
+        self._dirty()
+        return True
 
     def reset(self, stream: int, code: int = ErrorCodes.NO_ERROR) -> None:
         """Ends a stream; nothing that comes for it counts any more."""

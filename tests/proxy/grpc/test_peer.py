@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, PingReceived
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs, formatEvent
@@ -107,6 +108,18 @@ def test_headers_that_cannot_be_obeyed(
     answer = client.call("Echo", **headers)
     assert answer.status == status
     assert why in answer.message
+
+
+def test_calls_beyond_the_limit_are_refused_and_the_others_go_on(client: Client) -> None:
+    """A client may open many calls before it has read how many there may be."""
+    client.service.most_calls = 3
+    opened = [client.open("Wait") for _ in range(5)]
+    client.exchange()
+    refused = [client.answers[each].reset for each in opened]
+    assert refused == [None] * 3 + [ErrorCodes.REFUSED_STREAM] * 2
+    client.h2.reset_stream(opened[0])
+    client.exchange()
+    assert client.call("Echo", "there is room").status == 0
 
 
 def test_a_deadline_cancels(client: Client) -> None:

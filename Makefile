@@ -16,7 +16,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all fuzz lint unit spark tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-spark check docs map dist release image clean run-environment unit-environment environment
+.PHONY: help run test test-all fuzz lint unit spark tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-proxy bench-spark check docs map dist release image clean run-environment unit-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ bench: environment ## the same load on our broker and on the original, in turn; 
 bench-client: environment ## our Python client beside the Java one and librocketmq, on our broker; ARGS="--quick"
 	@echo "bench-client: table here; about ten minutes, two with ARGS=--quick"
 	@$(BIN)/python -m benchmarks.clients $(ARGS)
+
+bench-proxy: environment ## gRPC calls on our proxy and on the original's, in turn, on our broker; ARGS="--quick"
+	@echo "bench-proxy: table here; about eight minutes, two with ARGS=--quick"
+	@$(BIN)/python -m benchmarks.proxies $(ARGS)
 
 bench-spark: environment ## what reading stores with Spark costs, beside its floors; ARGS="--gib 1"
 	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"

@@ -81,6 +81,11 @@ def peak_resident_bytes(pid: int) -> int:
     return _status_bytes(pid, "VmHWM")
 
 
+def resident_bytes(pid: int) -> int:
+    """Returns the resident memory (VmRSS), including shared pages."""
+    return _status_bytes(pid, "VmRSS")
+
+
 def anonymous_bytes(pid: int) -> int:
     """Returns the resident anonymous memory (RssAnon): heap and stacks without mapped files."""
     return _status_bytes(pid, "RssAnon")

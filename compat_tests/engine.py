@@ -165,6 +165,7 @@ class LocalProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+        self.pid = self._process.pid
 
     def alive(self) -> bool:
         return self._process.poll() is None

@@ -321,6 +321,8 @@ class Proxy(Server):
         port = probe.free_ports([0, 1])  # gRPC, remoting
         settings = {"rocketMQClusterName": BROKER_SETTINGS["brokerClusterName"]}
         self._own = own or {}
+        self.profile: Path | None = None
+        """If given, ours runs under cProfile and leaves its statistics in this file."""
         super().__init__(origin, folder, port, settings)
         self._engine = engine
         self._name_server = name_server
@@ -339,6 +341,8 @@ class Proxy(Server):
         options = ("-n", self._name_server.address, "-pc", str(self.configuration()))
         if self._engine is None:
             command = [_command("txrocketmq"), "proxy", *options]
+            if self.profile is not None:
+                command = [sys.executable, "-m", "cProfile", "-o", str(self.profile), *command]
             process: JavaProcess = LocalProcess("txrocketmq-proxy", command, home, self.folder)
             says = "the proxy listens on"
         else:

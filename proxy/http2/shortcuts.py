@@ -41,13 +41,13 @@ def _head(length: int, kind: int, flags: int, stream: int) -> bytes:
     return _HEAD.pack(length >> 8, length & 0xFF, kind, flags, stream)
 
 
-class HeaderDecoder(Decoder):  # type: ignore[misc]
+class HeaderDecoder(Decoder):
     """hpack's decoder, which is quicker with headers that the client has sent before."""
 
     def decode(self, data: bytes, raw: bool = False) -> Iterable[Any]:  # noqa: FBT001, FBT002 - hpack's
         """Returns names and values. Raises HPACKError."""
         if not raw:
-            return super().decode(data, raw)  # type: ignore[no-any-return]
+            return super().decode(data, raw)
         headers: list[Any] = []
         at = size = 0
         end = len(data)
@@ -76,7 +76,7 @@ class HeaderDecoder(Decoder):  # type: ignore[misc]
         return headers
 
 
-class ServerConnection(H2Connection):  # type: ignore[misc]
+class ServerConnection(H2Connection):
     """The server's half of a connection, which does not limit the number of streams."""
 
     DEFAULT_MAX_HEADER_LIST_SIZE = MAX_HEADER_LIST_BYTES

@@ -130,6 +130,8 @@ async def send(proxy: Proxy, options: dict[str, int]) -> None:
     is_over = True
     await asyncio.gather(*senders)
     stream.cancel()
+    if not messages:
+        raise RuntimeError("no send has got through")
     taken = sorted(times_ms[:messages])
     p50_ms, p99_ms = taken[messages // 2], taken[messages * 99 // 100]
     say(event="result", messages=messages, seconds=seconds, p50_ms=p50_ms, p99_ms=p99_ms)

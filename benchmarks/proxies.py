@@ -126,24 +126,8 @@ def measure(
     pid = proxy.process.pid
     overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
     overdue.start()
-    edges: dict[str, tuple[float, float, float, float]] = {}
-    result: dict[str, Any] | None = None
-    resident_bytes = 0
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["event"] == "result":
-                result = event
-                continue
-            known = (process.pid, pair.broker_pid, pair.namesrv_pid)
-            edges[event["event"]] = (
-                time.perf_counter(),
-                proc.cpu_seconds(pid),
-                sum(map(proc.cpu_seconds, known)),
-                proc.machine_cpu_seconds(),
-            )
-            resident_bytes = proc.resident_bytes(pid)
+        edges, result, resident_bytes = _metered(process, pid, pair)
     finally:
         overdue.cancel()
         process.kill()
@@ -164,6 +148,34 @@ def measure(
         ready_s,
         max(0.0, machine - own - known_s) / seconds,
     )
+
+
+Edge = tuple[float, float, float, float]
+"""The time, and the CPU seconds of the proxy, of the client and the servers, and of all."""
+
+
+def _metered(
+    process: "subprocess.Popen[str]", pid: int, pair: servers.Servers
+) -> tuple[dict[str, Edge], dict[str, Any] | None, int]:
+    """Returns the edges of the window, the result, and the resident memory at the end."""
+    edges: dict[str, Edge] = {}
+    result: dict[str, Any] | None = None
+    resident_bytes = 0
+    known = (process.pid, pair.broker_pid, pair.namesrv_pid)
+    assert process.stdout is not None
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["event"] == "result":
+            result = event
+            continue
+        edges[event["event"]] = (
+            time.perf_counter(),
+            proc.cpu_seconds(pid),
+            sum(map(proc.cpu_seconds, known)),
+            proc.machine_cpu_seconds(),
+        )
+        resident_bytes = proc.resident_bytes(pid)
+    return edges, result, resident_bytes
 
 
 def one_round(

@@ -179,7 +179,7 @@ def test_any_frames_are_heard_as_by_h2(frames: list[bytes]) -> None:
         connection.initiate_connection()
         connection.receive_data(PREFACE + frame(SETTINGS))
         connection.data_to_send()  # the settings are others
-        said = []
+        said: list[Any] = []
         try:
             for each in frames:
                 said.append(list(map(type, connection.receive_data(each))))

@@ -23,7 +23,9 @@ from twisted.internet.task import Clock as ReactorClock
 from tests.client.fakes import result_of
 from tests.examples import examples
 from txrocketmq.client import aio, blocking, compat, tx
+from txrocketmq.client.admin.accounts import Account, Policy
 from txrocketmq.client.admin.config import AdminConfig
+from txrocketmq.client.admin.plain_accounts import PlainAccount
 from txrocketmq.client.base.config import ClientConfig, ProducerConfig
 from txrocketmq.client.consumer.config import (
     LitePullConsumerConfig,
@@ -98,6 +100,9 @@ SAMPLES: Final[tuple[tuple[str, Any], ...]] = (
     ("int", 1),
     ("bool", True),
     ("F", lambda *_: None),
+    ("Account", Account(name="a")),
+    ("[Policy", [Policy(account="a", resource="*", actions=["GET"])]),
+    ("PlainAccount", PlainAccount(access_key="abcdef")),
 )
 """Valid arguments, by a part of the declared type; the first that fits best counts."""
 

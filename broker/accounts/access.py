@@ -17,7 +17,7 @@ from txrocketmq.access.acl.table import PlainAccounts
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
-from txrocketmq.access.auth.migration import migrated
+from txrocketmq.access.auth.migration import migrated, not_migrated
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
 from txrocketmq.access.needs import Action, need_of_topic
@@ -167,6 +167,7 @@ class Access:
             if self.accounts.ensure(user):
                 if acl is not None:
                     self.accounts.add_acl(acl)
+                self._warnings += not_migrated(account.config)
                 notices.account_changed(f"took over the account {user.name} of RocketMQ 4")
 
     def _open(self, _: Opening) -> Iterator[str]:

@@ -18,10 +18,14 @@ from txrocketmq.access.auth.policies import acl_of
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.authority import Refusal
 from txrocketmq.access.guard import AccessGuard
+from txrocketmq.access.needs import MOST_NEEDS, TOO_LONG
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import Signer
+from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from txrocketmq.remoting.protocol.body.base import MOST_BYTES
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData
 
 HOST = "10.1.2.3"
 
@@ -256,3 +260,27 @@ FIELDS = st.dictionaries(
 def test_without_a_signature_nothing_passes(code: int, fields: dict[str, str], body: bytes) -> None:
     scene = Scene(authorization_enabled=True)
     assert scene.authority.refusal(RemotingCommand(code, fields, body), HOST) is not None
+
+
+def test_a_body_that_is_too_long_is_neither_read_nor_remembered_by_itself(scene: Scene) -> None:
+    scene.allow(("Topic:*", "All", "Allow"), ("Group:*", "All", "Allow"))
+    for length in (1, 2):
+        assert scene.ask(34, b"[" * (MOST_BYTES + length)) == TOO_LONG
+    assert len(scene.authority._decisions) == 1
+
+
+def test_the_largest_heartbeat_holds_nobody_up(scene: Scene) -> None:
+    scene.allow(("Topic:T*", "Sub", "Allow"), ("Group:*", "Sub", "Allow"))
+    consumers = [
+        ConsumerData(
+            group_name=f"g{number}", subscription_data_set=[SubscriptionData(f"T{number}")]
+        )
+        for number in range(MOST_NEEDS // 2 - 1)
+    ]
+    beat = HeartbeatData(client_id="c", consumer_data_set=consumers).encode()
+    assert scene.ask(34, HeartbeatData(client_id="c").encode()) is None
+    found: list[str | None] = []
+    lines = lines_of(lambda: found.append(scene.ask(34, beat)))
+    assert found == [None]
+    assert lines < 100_000, f"{lines} lines of Python in one turn"
+    assert lines_of(lambda: found.append(scene.ask(34, beat))) < 500, "it is remembered"

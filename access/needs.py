@@ -7,7 +7,8 @@ but an account, so that every account may change the settings of a broker. A req
 and not in the table is refused to all but the accounts that may do everything.
 
 Names are read as the handlers read them: where a header may write a topic as `b` or as `topic`, the
-letter counts. `%RETRY%g` as a topic is the group g.
+letter counts. `%RETRY%g` as a topic is the group g. What a request finds by something else than a
+name is judged by whoever finds it (`need_of_topic`).
 Counterpart of DefaultAuthorizationContextBuilder and of the annotations of request headers.
 """
 

@@ -8,6 +8,7 @@ pipelines of BrokerController, and of the initialization of AuthenticationMetada
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +28,18 @@ from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life, Opening
-from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
 from txrocketmq.remoting.frame.credentials import seal_of
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"
+CheckFound = Callable[[Peer, RemotingCommand, str], None]
+"""Raises ResponseError unless who has sent a command may do with messages of a topic what it does.
+
+It is for requests that find messages by something else than their topic."""
 
 
 def _life_of(name: str, table: UserTable | AclTable) -> Life:
@@ -96,15 +102,15 @@ class Access:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
         return [AccessGuard(self._authority, self.audit)] if self.is_guarded else []
 
-    def check_seen(self, request: Request[Any], topic: str) -> None:
-        """Raises ResponseError unless who has sent a request may see messages of this topic.
+    def found_check(self, action: Action) -> CheckFound | None:
+        """What asks for this action on topics that requests find; None where nobody is asked."""
+        return partial(self._check_found, action) if self.is_guarded else None
 
-        It is for requests that find messages by something else than their topic.
-        """
-        if not self.is_guarded:
-            return
-        command, host = request.command, host_of(request.peer.remote_address)
-        need = need_of_topic(topic, Action.GET)
+    def _check_found(
+        self, action: Action, peer: Peer, command: RemotingCommand, topic: str
+    ) -> None:
+        host = host_of(peer.remote_address)
+        need = need_of_topic(topic, action)
         refusal = self._authority.refusal_of_found(command, host, need)
         if refusal is not None:
             self.audit.refusal(command.code, host, refusal)

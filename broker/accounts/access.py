@@ -174,7 +174,9 @@ class Access:
                 if acl is not None:
                     self.accounts.add_acl(acl)
                 self._warnings += not_migrated(account.config)
-                notices.account_changed(f"took over the account {user.name} of RocketMQ 4")
+                notices.account_changed(
+                    f"the broker created the user {user.name} from an account of RocketMQ 4"
+                )
 
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
@@ -190,7 +192,9 @@ class Access:
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)
-                notices.account_changed(f"created the Super user {user.name} of {key}")
+                notices.account_changed(
+                    f"the broker created the Super user {user.name}, which {key} names"
+                )
             elif known.password != user.password:
                 warnings.append(
                     f"{key} has another password than the user {user.name}, which keeps its own:"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from txrocketmq.remoting.codes import RequestCode as C
 from txrocketmq.remoting.errors import RemotingError
@@ -96,8 +96,8 @@ class UnclearNeed(RemotingError):
 
 
 MOST_NEEDS: Final = 1_000
-"""How many resources a request may name, since all of them are looked up before it is served, in
-one turn. A body that has to be looked at may have as many objects of JSON."""
+"""How many resources a request may name, and how many objects of JSON a body that is looked at may
+have, since all of them are looked up in one turn."""
 MOST_VALUES: Final = 16_000
 """How many commas such a body may have, which separate the values that have to be read."""
 TOO_LONG: Final = f"the body has more than the limit of {MOST_BYTES} bytes"
@@ -224,10 +224,7 @@ B = TypeVar("B", bound=Body)
 
 
 def _check_size(data: bytes) -> None:
-    """Raises UnclearNeed for a body that is too much to be read in one turn.
-
-    Its handler reads a body in steps, and a guard has no turn but this one.
-    """
+    """Raises UnclearNeed for too much for one turn; handlers read bodies in steps, guards do not."""
     if len(data) > MOST_BYTES:
         raise UnclearNeed(TOO_LONG)
     if data.count(b"{") > MOST_NEEDS or data.count(b",") > MOST_VALUES:
@@ -237,12 +234,11 @@ def _check_size(data: bytes) -> None:
 def _read(kind: type[B], data: bytes) -> B:
     """Reads a body as its handler does, so that both see the same names."""
     reading = kind.reading(data)
-    while True:
-        try:
+    try:
+        while True:
             next(reading)
-        except StopIteration as end:
-            content: B = end.value
-            return content
+    except StopIteration as end:
+        return cast(B, end.value)
 
 
 def _consumers(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:

@@ -224,7 +224,7 @@ B = TypeVar("B", bound=Body)
 
 
 def _check_size(data: bytes) -> None:
-    """Raises UnclearNeed for too much for one turn; handlers read bodies in steps, guards do not."""
+    """Raises UnclearNeed for too much in one turn; handlers read bodies in steps, guards do not."""
     if len(data) > MOST_BYTES:
         raise UnclearNeed(TOO_LONG)
     if data.count(b"{") > MOST_NEEDS or data.count(b",") > MOST_VALUES:

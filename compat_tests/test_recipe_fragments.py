@@ -82,9 +82,7 @@ def test_go(module: str, tmp_path: Path) -> None:
     go = shutil.which("go")
     if go is None:
         pytest.skip("there is no go on this machine")
-    (text,) = (
-        text for text in fragments("go") if ("rmq_client." in text) == (module == "grpc_go")
-    )
+    (text,) = (text for text in fragments("go") if ("rmq_client." in text) == (module == "grpc_go"))
     made = f"package main\n\n{_GO[module]}\nvar _, _ = {text}\nfunc main() {{}}\n"
     (tmp_path / "main.go").write_text(made, "utf-8")
     for name in ("go.mod", "go.sum"):

@@ -22,10 +22,9 @@ from txrocketmq.access.needs import MOST_NEEDS, TOO_LONG
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import Signer
-from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from txrocketmq.remoting.protocol.body.base import MOST_BYTES
-from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData
+from txrocketmq.remoting.protocol.body.pop import BatchAck, BatchAckMessageRequestBody
 
 HOST = "10.1.2.3"
 
@@ -269,18 +268,16 @@ def test_a_body_that_is_too_long_is_neither_read_nor_remembered_by_itself(scene:
     assert len(scene.authority._decisions) == 1
 
 
-def test_the_largest_heartbeat_holds_nobody_up(scene: Scene) -> None:
+def test_the_largest_request_holds_nobody_up(scene: Scene) -> None:
     scene.allow(("Topic:T*", "Sub", "Allow"), ("Group:*", "Sub", "Allow"))
-    consumers = [
-        ConsumerData(
-            group_name=f"g{number}", subscription_data_set=[SubscriptionData(f"T{number}")]
-        )
-        for number in range(MOST_NEEDS // 2 - 1)
+    acks = [
+        BatchAck(consumer_group=f"g{number // 2}", topic=f"T{number // 2}")
+        for number in range(MOST_NEEDS - 1)
     ]
-    beat = HeartbeatData(client_id="c", consumer_data_set=consumers).encode()
-    assert scene.ask(34, HeartbeatData(client_id="c").encode()) is None
+    assert scene.ask(200151, BatchAckMessageRequestBody(acks=acks[:1]).encode()) is None
     found: list[str | None] = []
-    lines = lines_of(lambda: found.append(scene.ask(34, beat)))
+    body = BatchAckMessageRequestBody(acks=acks).encode()
+    lines = lines_of(lambda: found.append(scene.ask(200151, body)))
     assert found == [None]
-    assert lines < 100_000, f"{lines} lines of Python in one turn"
-    assert lines_of(lambda: found.append(scene.ask(34, beat))) < 500, "it is remembered"
+    assert lines < 200_000, f"{lines} lines of Python in one turn"
+    assert lines_of(lambda: found.append(scene.ask(200151, body))) < 500, "it is remembered"

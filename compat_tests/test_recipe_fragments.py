@@ -22,10 +22,11 @@ pytestmark = pytest.mark.timeout(1200)
 
 _CLIENTS = Path(__file__).parent / "clients"
 _JAVA = """\
-import org.apache.rocketmq.acl.common.*;
-import org.apache.rocketmq.client.apis.*;
-import org.apache.rocketmq.client.producer.*;
-import org.apache.rocketmq.remoting.*;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.apis.ClientConfiguration;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.remoting.RPCHook;
 """
 _APACHE = "github.com/apache"
 _GO = {

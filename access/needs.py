@@ -7,7 +7,8 @@ but an account, so that every account may change the settings of a broker. A req
 and not in the table is refused to all but the accounts that may do everything.
 
 Names are read as the handlers read them: where a header may write a topic as `b` or as `topic`, the
-letter counts. `%RETRY%g` as a topic is the group g.
+letter counts. `%RETRY%g` as a topic is the group g. What a request finds by something else than a
+name is judged by whoever finds it (`need_of_topic`).
 Counterpart of DefaultAuthorizationContextBuilder and of the annotations of request headers.
 """
 
@@ -17,12 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from txrocketmq.remoting.codes import RequestCode as C
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
-from txrocketmq.remoting.protocol.body.base import Body
+from txrocketmq.remoting.protocol.body.base import MOST_BYTES, Body
 from txrocketmq.remoting.protocol.body.heartbeat import (
     CheckClientRequestBody,
     HeartbeatData,
@@ -94,8 +95,16 @@ class UnclearNeed(RemotingError):
     """It cannot be told what a request needs, so it is refused; the text is the remark."""
 
 
-MOST_NEEDS: Final = 10_000
-"""How many resources a request may name, since all of them are looked up before it is served."""
+MOST_NEEDS: Final = 1_000
+"""How many resources a request may name, and how many objects of JSON a body that is looked at may
+have, since all of them are looked up in one turn."""
+MOST_VALUES: Final = 16_000
+"""How many commas such a body may have, which separate the values that have to be read."""
+TOO_LONG: Final = f"the body has more than the limit of {MOST_BYTES} bytes"
+TOO_MUCH: Final = (
+    f"a request may name {MOST_NEEDS} topics, groups and queues with {MOST_VALUES} values at most:"
+    " name fewer at a time, or use an account that may do everything"
+)
 NOTHING_KNOWN: Final = "authorization context is empty."
 NOT_READABLE: Final = "parse authorization context error."
 _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -194,10 +203,12 @@ class Needs:
 
     def of(self, fields: Fields, body: bytes, cluster: str) -> tuple[Need, ...]:
         """Returns what one request needs, each once. Raises UnclearNeed."""
+        if self.reads_body:
+            _check_size(body)
         every = (need for part in self.parts for need in part.needs(fields, body, cluster))
-        needs = tuple(dict.fromkeys(islice(every, MOST_NEEDS)))
-        if next(every, None) is not None:
-            raise UnclearNeed(f"more than {MOST_NEEDS} topics and groups: ask for fewer at a time")
+        needs = tuple(dict.fromkeys(islice(every, 2 * MOST_NEEDS)))  # an object may name two
+        if len(needs) > MOST_NEEDS or next(every, None) is not None:
+            raise UnclearNeed(TOO_MUCH)
         if not needs and not self.may_be_nothing:
             raise UnclearNeed(NOTHING_KNOWN)
         if self.own_retry:
@@ -209,9 +220,29 @@ class Needs:
 
 # ----------------------------------------------------------------------------------- bodies
 
+B = TypeVar("B", bound=Body)
+
+
+def _check_size(data: bytes) -> None:
+    """Raises UnclearNeed for too much in one turn; handlers read bodies in steps, guards do not."""
+    if len(data) > MOST_BYTES:
+        raise UnclearNeed(TOO_LONG)
+    if data.count(b"{") > MOST_NEEDS or data.count(b",") > MOST_VALUES:
+        raise UnclearNeed(TOO_MUCH)
+
+
+def _read(kind: type[B], data: bytes) -> B:
+    """Reads a body as its handler does, so that both see the same names."""
+    reading = kind.reading(data)
+    try:
+        while True:
+            next(reading)
+    except StopIteration as end:
+        return cast(B, end.value)
+
 
 def _consumers(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-    for consumer in HeartbeatData.decode(data).consumer_data_set:
+    for consumer in _read(HeartbeatData, data).consumer_data_set:
         yield _GROUP, consumer.group_name
         for subscription in consumer.subscription_data_set:
             yield _TOPIC, subscription.topic
@@ -221,7 +252,7 @@ def _locks(
     kind: type[LockBatchRequestBody | UnlockBatchRequestBody],
 ) -> Callable[[bytes], Iterator[tuple[ResourceType, str | None]]]:
     def read(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-        content = kind.decode(data)
+        content = _read(kind, data)
         yield _GROUP, content.consumer_group
         for topic in sorted({queue.topic for queue in content.mq_set}):
             yield _TOPIC, topic
@@ -230,25 +261,25 @@ def _locks(
 
 
 def _check_client(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-    content = CheckClientRequestBody.decode(data)
+    content = _read(CheckClientRequestBody, data)
     yield _GROUP, content.group
     if content.subscription_data is not None:
         yield _TOPIC, content.subscription_data.topic
 
 
 def _acks(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-    for ack in BatchAckMessageRequestBody.decode(data).acks:
+    for ack in _read(BatchAckMessageRequestBody, data).acks:
         yield _GROUP, ack.consumer_group
         yield _TOPIC, ack.topic
 
 
 def _topics(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-    for topic in CreateTopicListRequestBody.decode(data).topic_config_list:
+    for topic in _read(CreateTopicListRequestBody, data).topic_config_list:
         yield _TOPIC, topic.topic_name
 
 
 def _groups(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-    for group in SubscriptionGroupList.decode(data).group_config_list:
+    for group in _read(SubscriptionGroupList, data).group_config_list:
         yield _GROUP, group.group_name
 
 
@@ -258,7 +289,7 @@ def _only(
     """Reads the members of a body that hold one topic and one group."""
 
     def read(data: bytes) -> Iterator[tuple[ResourceType, str | None]]:
-        content: Any = kind.decode(data)
+        content: Any = _read(kind, data)
         if group:
             yield _GROUP, getattr(content, group)
         if topic:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import official, proc
-from benchmarks.servers import Servers
+from benchmarks.servers import ACCOUNT, ACL_1, ACL_2, Servers
 
 DEADLINE_S: Final = 240.0
 MAX_FAILED_SHARE: Final = 0.01
@@ -76,6 +76,7 @@ _BINARY: Final = ("-Drocketmq.serialize.type=ROCKETMQ",)
 _SYNC_FLUSH: Final = (("flushDiskType", "SYNC_FLUSH"),)
 _THREADS: Final = {"threads": 64}
 _ASYNC: Final = {"threads": 2, "in-flight": 512}
+_ACCOUNT: Final = tuple(f"-Dbench.{name}={text}" for name, text in ACCOUNT.items())
 LOADS: Final = (
     Load("sync1", "sync", "sync, 1 thread", {"threads": 1}),
     Load(
@@ -90,6 +91,23 @@ LOADS: Final = (
     Load("sync64-props", "sync", "sync, 64 threads, 3 properties", {**_THREADS, **_PROPERTIES}),
     Load("sync64-binary", "sync", "sync, 64 threads, binary header", _THREADS, jvm=_BINARY),
     Load("sync64-flush", "sync", "sync, 64 threads, SYNC_FLUSH", _THREADS, broker=_SYNC_FLUSH),
+    Load(
+        "sync64-acl1",
+        "sync",
+        "sync, 64 threads, signed, with ACL 1",
+        _THREADS,
+        jvm=_ACCOUNT,
+        broker=ACL_1,
+    ),
+    Load(
+        "sync64-acl2",
+        "sync",
+        "sync, 64 threads, signed, with ACL 2",
+        _THREADS,
+        jvm=_ACCOUNT,
+        broker=ACL_2,
+        release=official.LATER_RELEASE,
+    ),
     Load("go64", "sync", "sync, 64 goroutines of the Go client", _THREADS, go=True),
     Load("async", "async", "async, 512 in flight", _ASYNC),
     Load("async-props", "async", "async, 512 in flight, 3 properties", {**_ASYNC, **_PROPERTIES}),

@@ -20,10 +20,14 @@ def accepts_connections(port: int) -> bool:
         return False
 
 
-def accepts_send(port: int) -> bool:
-    """Returns whether the broker answers a send with SUCCESS now."""
+def accepts_send(port: int, account: tuple[str, str] | None = None) -> bool:
+    """Returns whether the broker answers a send with SUCCESS now.
+
+    With an account it is signed, of which a broker without accounts takes no notice.
+    """
+    now_ms = time.time_ns() // 1_000_000
     message = frames.send_message_v2(
-        TOPIC, 0, b"probe", opaque=1, now_ms=time.time_ns() // 1_000_000, process=0
+        TOPIC, 0, b"probe", opaque=1, now_ms=now_ms, process=0, account=account
     )
     try:
         with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:

@@ -69,7 +69,7 @@ def _pair(
     with servers.running(
         side, OUTPUT, profile=profile, settings=dict(settings), release=release
     ) as running:
-        told = "".join(f", {name}={value}" for name, value in settings)
+        told = f" for {', '.join(load.name for load in chosen)}" if settings else ""
         told += f", {release}" if side == "original" else ""
         print(f"{side}{told}: {running}", flush=True)
         time.sleep(SETTLE_S)

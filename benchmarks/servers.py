@@ -49,6 +49,37 @@ storePathCommitLog={home}/store/commitlog
 autoCreateTopicEnable=true
 """
 _FLUSH: Final = {"flushDiskType": "ASYNC_FLUSH"}
+ACCOUNT: Final = {"accessKey": "bench-account", "secretKey": "bench-secret"}
+"""An account that may send to all topics, and no more; it is no administrator."""
+_PLAIN_ACL = """\
+accounts:
+- accessKey: {accessKey}
+  secretKey: {secretKey}
+  defaultTopicPerm: PUB
+"""
+_AUTH: Final = "org.apache.rocketmq.auth"
+ACL_1: Final = (("aclEnable", "true"),)
+ACL_2: Final = (
+    ("authenticationEnabled", "true"),
+    (
+        "authenticationProvider",
+        f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
+    ),
+    (
+        "authenticationMetadataProvider",
+        f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
+    ),
+    ("authorizationEnabled", "true"),
+    ("authorizationProvider", f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider"),
+    (
+        "authorizationMetadataProvider",
+        f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
+    ),
+    ("initAuthenticationUser", '{"username":"root","password":"root-secret"}'),
+    ("innerClientAuthenticationCredentials", '{"accessKey":"root","secretKey":"root-secret"}'),
+    ("migrateAuthFromV1Enabled", "true"),
+)
+"""Settings of brokers whose clients need an account: that of plain_acl.yml, in either version."""
 _NAMESRV_CONF = """\
 listenPort={namesrv_port}
 kvConfigPath={home}/kvConfig.json
@@ -159,6 +190,7 @@ def _write_configuration(
     (home / "namesrv.conf").write_text(_NAMESRV_CONF.format(**values))
     lines = [f"{name}={value}\n" for name, value in {**_FLUSH, **settings}.items()]
     (home / "broker.conf").write_text(_BROKER_CONF.format(**values) + "".join(lines))
+    (home / "conf" / "plain_acl.yml").write_text(_PLAIN_ACL.format(**ACCOUNT))
     for name in ("namesrv", "broker"):
         logback = _LOGBACK.format(file=home / f"{name}-app.log")
         (home / "conf" / f"logback_{name}.xml").write_text(logback)
@@ -201,7 +233,7 @@ def _wait_for_namesrv(process: subprocess.Popen[bytes], port: int, home: Path) -
 def _wait_for_broker(
     process: subprocess.Popen[bytes], port: int, home: Path, started: float
 ) -> float:
-    while not probe.accepts_send(port):
+    while not probe.accepts_send(port, (ACCOUNT["accessKey"], ACCOUNT["secretKey"])):
         _check_alive("broker", process, home, started + START_DEADLINE_S)
         time.sleep(0.005)
     return time.monotonic() - started

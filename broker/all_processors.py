@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from txrocketmq.access.needs import Action
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.processors.admin.admin_acl import AdminAclProcessor
 from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
@@ -108,7 +109,7 @@ def _reading_processors(parts: Parts) -> list[object]:
             parts.consumers,
             parts.walks,
             parts.patience,
-            parts.access.check_seen if parts.access.is_guarded else None,
+            parts.access.found_check(Action.GET),
         ),
     ]
 
@@ -149,6 +150,7 @@ def _writing_processors(
         parts.transaction_metrics,
         parts.clock,
         parts.patience,
+        parts.access.found_check(Action.PUB),
     )
     batches = Batches(
         send_checks, parts.intake, parts.walks, answers, config.broker_cluster_name, parts.clock

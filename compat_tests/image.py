@@ -113,7 +113,7 @@ def _wheels(engine: DockerEngine, wheel: Path, say: Say) -> Path:
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
         *("--python-version", release, "--only-binary", ":all:", "--find-links", str(folder)),
-        *("--dest", str(folder), str(wheel)),
+        *("--dest", str(folder), f"{wheel}[grpc]"),  # as the Dockerfile installs it
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
     if done.returncode != 0:

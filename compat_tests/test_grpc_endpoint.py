@@ -39,11 +39,12 @@ def channel(server: Server) -> Iterator[grpc.Channel]:
 
 
 def _method(channel: grpc.Channel, name: str) -> Callable[..., Any]:
-    return channel.unary_unary(
+    method: Callable[..., Any] = channel.unary_unary(
         f"/{SERVICE}/{name}",
         request_serializer=lambda message: message.SerializeToString(),
         response_deserializer=message_type(f"{name}Response").FromString,
     )
+    return method
 
 
 def _sends(body: bytes, number: int = 0) -> Any:
@@ -99,7 +100,7 @@ def test_tls_on_the_same_port(server: Server) -> None:
     host, _, port = server.grpc_endpoint.rpartition(":")
     pem = ssl.get_server_certificate((host, int(port)))
     names = ssl.create_default_context(cadata=pem).get_ca_certs()[0]["subject"]
-    name = dict(pair[0] for pair in names)["commonName"]  # type: ignore[index, misc]
+    name = dict(pair[0] for pair in names)["commonName"]  # type: ignore[misc]
     options = [("grpc.ssl_target_name_override", name)]
     credentials = grpc.ssl_channel_credentials(pem.encode())
     with grpc.secure_channel(server.grpc_endpoint, credentials, options=options) as channel:

@@ -25,11 +25,10 @@ READY_S = 240
 TIMEOUT_S = 300
 
 
-def block(language: str) -> str:
-    """The first block of this language."""
-    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+def block(language: str, having: str = "") -> str:
+    """The first block of this language with this text."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return next(each for each in found if having in each)
 
 
 def run(command: Sequence[str], folder: Path) -> str:
@@ -57,7 +56,7 @@ def test_the_page(origin: Origin, broker: Broker, engine: Engine, test_folder: P
 
     (folder / "pom.xml").write_text(block("xml"))
     (folder / "rmq-proxy.json").write_text(here(block("json")))
-    fetch, start = (shlex.split(here(line)) for line in block("sh").splitlines())
+    fetch, start = (shlex.split(here(line)) for line in block("sh", "ProxyStartup").splitlines())
     run(fetch, folder)
     start[1:1] = [f"-Duser.home={folder}"]
     proxy = LocalProcess("proxy", ["env", f"--chdir={folder}", *start], {}, folder)
@@ -67,7 +66,7 @@ def test_the_page(origin: Origin, broker: Broker, engine: Engine, test_folder: P
             assert proxy.alive(), proxy.log()
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        (sent,) = re.findall(r"^\$ txrocketmq (.*)$", block("console"), re.MULTILINE)
+        (sent,) = re.findall(r"^\$ txrocketmq (.*)$", block("console", "send"), re.MULTILINE)
         command = [*shlex.split(sent), "--namesrv", broker.name_server.address]
         assert "SEND_OK" in run([str(OURS), *command], folder)
 

@@ -34,8 +34,8 @@ PROG: Final = "txrocketmq proxy"
 CLASSES: Final = (ProxyConfig, MessagingConfig)
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parses the command line of the proxy."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command line of the proxy."""
     parser = OptionParser(
         PROG, "Run a proxy, which serves clients of RocketMQ 5.x that speak gRPC."
     )
@@ -67,7 +67,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "-p", "--printConfigItem", action="store_true", help="Print all settings and exit."
     )
     add_service_options(parser)
-    return parser.parse_args(arguments)
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parses the command line of the proxy."""
+    return make_parser().parse_args(arguments)
 
 
 def read_json(path: str | Path) -> dict[str, str]:

@@ -27,7 +27,7 @@ from txrocketmq.access.acl.files import AclFiles
 from txrocketmq.access.acl.permissions import PUB, SUB, is_enough
 from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS, PlainNeed, PlainNeeds
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.needs import Need, ResourceType, UnclearNeed
+from txrocketmq.access.needs import Action, Need, ResourceType, UnclearNeed
 from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -107,9 +107,10 @@ class PlainAcl:
             self._decisions[place] = refusal
 
     def refusal_of_found(self, command: RemotingCommand, host: str, need: Need) -> Refusal | None:
-        """Returns why a topic may not be seen that was found while an allowed request was served.
+        """Returns why this need is refused, which came out while an allowed request was served.
 
-        The original does not ask; by its id, every message could be read.
+        The original does not ask: by its id every message could be read, and every transaction
+        ended. To see a message needs SUB.
         """
         account = self._accounts.get((command.ext_fields or _NO_FIELDS).get(ACCESS_KEY) or "")
         if self.files.white.matches(plain(host)) or account is None or account.may_all:
@@ -117,7 +118,8 @@ class PlainAcl:
         if account.white.matches(plain(host)):
             return None
         name = need.name or ""
-        found = PlainNeed(RETRY_PREFIX + name if need.type == ResourceType.GROUP else name, SUB)
+        resource = RETRY_PREFIX + name if need.type == ResourceType.GROUP else name
+        found = PlainNeed(resource, PUB if Action.PUB in need.actions else SUB)
         return _first_refused(account, [found])
 
     def _is_white(self, host: str) -> bool:

@@ -26,6 +26,7 @@ from txrocketmq.access.needs import NEEDS, NOTHING_KNOWN, Need, UnclearNeed
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE
+from txrocketmq.remoting.protocol.body.base import MOST_BYTES
 
 MOST_DECISIONS: Final = 4_096
 """How many decisions are remembered; then all are forgotten, and made again when they are needed.
@@ -94,8 +95,8 @@ class UserAuthority:
             return None
         names, reads_body = _LOOKED_AT.get(code, _NOTHING)
         key: tuple[object, ...] = (name, code, host, *map(fields.get, names))
-        if reads_body:
-            key = (*key, sha256(command.body).digest())
+        if reads_body and len(command.body) <= MOST_BYTES:
+            key = (*key, sha256(command.body).digest())  # longer ones are refused, one like another
         refusal = self._decisions.get(key, _NEW)
         return self._decide(user, command, host, key) if refusal is _NEW else refusal
 

@@ -10,6 +10,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -28,6 +30,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * One load on the official client, then exit: {@code Load NAMESRV TOPIC MODE [name=value ...]}.
@@ -405,8 +408,15 @@ public final class Load {
         return ended;
     }
 
+    /** The account that signs, if the properties bench.accessKey and bench.secretKey name one. */
+    private static RPCHook account() {
+        String key = System.getProperty("bench.accessKey");
+        return key == null ? null
+            : new AclClientRPCHook(new SessionCredentials(key, System.getProperty("bench.secretKey")));
+    }
+
     private DefaultMQProducer producer() throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("bench-producer");
+        DefaultMQProducer producer = new DefaultMQProducer("bench-producer", account());
         producer.setNamesrvAddr(namesrv);
         producer.setDefaultTopicQueueNums(QUEUES);
         producer.start();

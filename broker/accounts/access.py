@@ -8,6 +8,7 @@ pipelines of BrokerController, and of the initialization of AuthenticationMetada
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from txrocketmq.access.acl.table import PlainAccounts
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
-from txrocketmq.access.auth.migration import migrated
+from txrocketmq.access.auth.migration import migrated, not_migrated
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
 from txrocketmq.access.needs import Action, need_of_topic
@@ -27,13 +28,18 @@ from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life, Opening
-from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
 from txrocketmq.remoting.frame.credentials import seal_of
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"
+CheckFound = Callable[[Peer, RemotingCommand, str], None]
+"""Raises ResponseError unless who has sent a command may do with messages of a topic what it does.
+
+It is for requests that find messages by something else than their topic."""
 
 
 def _life_of(name: str, table: UserTable | AclTable) -> Life:
@@ -96,15 +102,15 @@ class Access:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
         return [AccessGuard(self._authority, self.audit)] if self.is_guarded else []
 
-    def check_seen(self, request: Request[Any], topic: str) -> None:
-        """Raises ResponseError unless who has sent a request may see messages of this topic.
+    def found_check(self, action: Action) -> CheckFound | None:
+        """What asks for this action on topics that requests find; None where nobody is asked."""
+        return partial(self._check_found, action) if self.is_guarded else None
 
-        It is for requests that find messages by something else than their topic.
-        """
-        if not self.is_guarded:
-            return
-        command, host = request.command, host_of(request.peer.remote_address)
-        need = need_of_topic(topic, Action.GET)
+    def _check_found(
+        self, action: Action, peer: Peer, command: RemotingCommand, topic: str
+    ) -> None:
+        host = host_of(peer.remote_address)
+        need = need_of_topic(topic, action)
         refusal = self._authority.refusal_of_found(command, host, need)
         if refusal is not None:
             self.audit.refusal(command.code, host, refusal)
@@ -167,7 +173,10 @@ class Access:
             if self.accounts.ensure(user):
                 if acl is not None:
                     self.accounts.add_acl(acl)
-                notices.account_changed(f"took over the account {user.name} of RocketMQ 4")
+                self._warnings += not_migrated(account.config)
+                notices.account_changed(
+                    f"the broker created the user {user.name} from an account of RocketMQ 4"
+                )
 
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
@@ -183,7 +192,9 @@ class Access:
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)
-                notices.account_changed(f"created the Super user {user.name} of {key}")
+                notices.account_changed(
+                    f"the broker created the Super user {user.name}, which {key} names"
+                )
             elif known.password != user.password:
                 warnings.append(
                     f"{key} has another password than the user {user.name}, which keeps its own:"

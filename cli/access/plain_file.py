@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounts of RocketMQ 4, from a file like plain_acl.yml, as accounts and policies of RocketMQ 5.
+"""Accounts of RocketMQ 4, from a file like plain_acl.yml, as the admin client creates them.
 
-What the file cannot say in the same words there is told: addresses from which nobody needs an
-account. Java: AuthMigrator, which allows everything where a permission is misspelt; here that is
-denied, as ACL 1 does.
+What becomes of an account, access/auth/migration.py says for the start of a broker as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from txrocketmq.access.acl.errors import AclError
 from txrocketmq.access.acl.files import read_file, together
-from txrocketmq.access.acl.permissions import DENY, PUB, SUB, permission
-from txrocketmq.client.admin.accounts import Account, Policy
-from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.access.auth.migration import migrated, not_migrated
+from txrocketmq.client.admin.accounts import Account, Policy, account_of, policies_of
 from txrocketmq.remoting.protocol.body.auth import PlainAccessConfig
-
-_ALL: Final = "*"
 
 
 class Imported(NamedTuple):
@@ -46,49 +40,14 @@ def imported(path: str) -> tuple[list[Imported], list[str]]:
 
 
 def _of(config: PlainAccessConfig) -> Imported:
-    name = config.access_key or ""
     warnings = []
     if config.white_remote_address:
         warnings.append(
-            f"whiteRemoteAddress of {name} is not imported ({config.white_remote_address}): its"
-            " clients there have to sign"
+            f"whiteRemoteAddress of {config.access_key} is not imported"
+            f" ({config.white_remote_address}): its clients there have to sign"
         )
-    policies = [
-        *_entries(name, "Topic", config.topic_perms or ()),
-        *_entries(name, "Group", config.group_perms or ()),
-    ]
-    for kind, text in (("Topic", config.default_topic_perm), ("Group", config.default_group_perm)):
-        if text:
-            policies.append(_policy(name, f"{kind}:{_ALL}", text, is_default=True))
-    account = Account(name=name, is_super=config.admin, password=config.secret_key)
-    if config.admin and policies:
-        warnings.append(
-            f"{name} is an admin: as a Super account it may do everything, whatever its policies"
-        )
-    return Imported(account, policies, warnings)
-
-
-def _entries(account: str, kind: str, lines: Sequence[str]) -> Iterator[Policy]:
-    for line in lines:
-        name, _, perm = line.partition("=")
-        name = name.strip()
-        if _ALL in name:
-            raise AclError(
-                f"{line}: a name with * is no name of a {kind.lower()} (account {account})"
-            )
-        if kind == "Topic" and name.startswith(RETRY_PREFIX):  # the same as an entry of the group
-            yield _policy(account, f"Group:{name.removeprefix(RETRY_PREFIX)}", perm)
-        else:
-            yield _policy(account, f"{kind}:{name}", perm)
-
-
-def _policy(account: str, resource: str, perm: str, *, is_default: bool = False) -> Policy:
-    given = permission(perm)
-    actions = [name for name, bit in (("Pub", PUB), ("Sub", SUB)) if given & bit]
-    return Policy(
-        account=account,
-        resource=resource,
-        actions=tuple(actions or ("All",)),
-        allows=given != DENY,
-        is_default=is_default,
-    )
+    user, acl = migrated(config)
+    info = None if acl is None else acl.info()
+    policies = [] if info is None else policies_of(info)
+    account = account_of(user.info(with_password=True))
+    return Imported(account, policies, [*warnings, *not_migrated(config)])

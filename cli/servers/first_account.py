@@ -31,8 +31,12 @@ Account {name} was in the store already, and has the secret that it had.
 """
 
 
-ACCOUNT_KEYS: Final = ("authenticationEnabled", "aclEnable")
+_ACCOUNT_KEYS: Final = ("authenticationEnabled", "aclEnable")
 """The settings with which clients need an account."""
+NO_PROXY: Final = (
+    "the broker asks for accounts, and the proxy has none yet: use the original's proxy"
+)
+"""Why clients of gRPC are not served then."""
 
 
 class Known(Protocol):
@@ -41,6 +45,11 @@ class Known(Protocol):
     @property
     def password(self) -> str:
         """The secret of the account."""
+
+
+def has_accounts(settings: Mapping[str, str]) -> bool:
+    """Returns whether clients need an account at a broker with these settings."""
+    return any(settings.get(key) == "true" for key in _ACCOUNT_KEYS)
 
 
 def new_secret() -> str:

@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(arguments)
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Returns the options that were given."""
-    from txrocketmq.proxy.__main__ import parse_arguments as parse
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of its options."""
+    from txrocketmq.proxy.__main__ import make_parser as make
 
-    return parse(arguments)
+    return make()

@@ -28,9 +28,10 @@ from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.cli.servers.first_account import (
-    ACCOUNT_KEYS,
+    NO_PROXY,
     FirstAccount,
     check_open,
+    has_accounts,
     near_addresses,
 )
 from txrocketmq.cli.servers.welcome import welcome
@@ -120,7 +121,8 @@ class Standalone:
             **options.settings,
             "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
         }
-        if {settings.get(key) for key in ACCOUNT_KEYS} & {"true"}:  # which say who may do it
+        self._has_accounts = has_accounts(settings)
+        if self._has_accounts:  # which say who may do it
             settings["adminAddresses"] = options.settings.get("adminAddresses", "")
         self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
@@ -206,6 +208,9 @@ class Standalone:
         """Opens the port for gRPC, if there is to be one."""
         options, self._opens = self._options, "--grpc-port"
         if options.grpc_port is None:
+            return
+        if self._has_accounts:
+            log.info("clients of gRPC are not served: {why}", why=NO_PROXY)
             return
         try:
             self.door.open(options.grpc_port, options.host)
@@ -376,6 +381,8 @@ def options_of(arguments: argparse.Namespace, account: FirstAccount | None = Non
     if account is not None:
         settings |= account.settings()
     grpc_port, why = arguments.grpc_port, missing()
+    if has_accounts(settings):
+        why = NO_PROXY
     if grpc_port not in (None, OFF) and why:
         raise ConfigError(f"--grpc-port: {why}")
     if grpc_port is None and not why:

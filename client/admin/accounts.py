@@ -80,7 +80,7 @@ class Accounts:
             header = auth.ListUsersRequestHeader(filter=containing or None)
             body = await self._ask(server, auth.AUTH_LIST_USER, header, b"", "asking for accounts")
             return server, sorted(
-                (_account(UserInfo.from_json(each)) for each in _several(body)),
+                (account_of(UserInfo.from_json(each)) for each in _several(body)),
                 key=lambda account: account.name,
             )
 
@@ -102,7 +102,7 @@ class Accounts:
 
         servers = await self._servers.everyone(cluster, broker)
         answers = await self._servers.each(servers, doing, ask)
-        found = {server: _account(UserInfo.decode(body)) for server, body in answers if body}
+        found = {server: account_of(UserInfo.decode(body)) for server, body in answers if body}
         if not found:
             raise AccountNotFound(name)
         return found
@@ -301,7 +301,7 @@ class Accounts:
             header = auth.GetAclRequestHeader(subject=_SUBJECT + account)
             body = await self._ask(server, auth.AUTH_GET_ACL, header, b"", doing)
             found = [AclInfo.decode(body)] if body else []
-        return [policy for each in found for policy in _policies_of(each)]
+        return [policy for each in found for policy in policies_of(each)]
 
     async def _ask(
         self, server: BrokerInfo, call: Call[Any, Any], header: Header, body: bytes, doing: str
@@ -330,7 +330,8 @@ def _several(body: bytes) -> Sequence[Any]:
     return found if isinstance(found, list) else [found]
 
 
-def _account(its: UserInfo) -> Account:
+def account_of(its: UserInfo) -> Account:
+    """Returns an account as answers have it."""
     return Account(
         name=its.username or "",
         is_super=(its.user_type or "").lower() == "super",
@@ -339,7 +340,8 @@ def _account(its: UserInfo) -> Account:
     )
 
 
-def _policies_of(its: AclInfo) -> list[Policy]:
+def policies_of(its: AclInfo) -> list[Policy]:
+    """Returns the policies of one account as answers have them."""
     account = (its.subject or "").removeprefix(_SUBJECT)
     return [
         Policy(

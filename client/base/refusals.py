@@ -33,8 +33,8 @@ class Refusal:
 
 
 _SIGN: Final = (
-    "the server asks for an account: give access_key and secret_key, or set $ROCKETMQ_ACCESS_KEY and"
-    " $ROCKETMQ_SECRET_KEY"
+    "the server asks for an account: give access_key and secret_key, or set $ROCKETMQ_ACCESS_KEY"
+    " and $ROCKETMQ_SECRET_KEY"
 )
 _WRONG_KEY: Final = (
     "the secret key of {who} is not the one that the server has, or the request was"

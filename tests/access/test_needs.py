@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from twisted.internet import task
 
 from tests.broker.test_all_processors import SERVED
+from tests.counted import lines_of
 from txrocketmq.access.needs import (
     MOST_NEEDS,
     NEEDS,
@@ -29,6 +32,7 @@ from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SubscriptionData
+from txrocketmq.remoting.protocol.body.base import MOST_BYTES, SHORT_BYTES
 from txrocketmq.remoting.protocol.body.heartbeat import (
     CheckClientRequestBody,
     ConsumerData,
@@ -50,6 +54,8 @@ from txrocketmq.remoting.protocol.body.topic import (
 )
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+MOST_LINES = 150_000
+"""How many lines of Python may run to tell what one request needs: some 7 ms."""
 PUB, SUB, GET, CREATE, UPDATE = Action.PUB, Action.SUB, Action.GET, Action.CREATE, Action.UPDATE
 
 
@@ -183,8 +189,64 @@ def test_bodies_that_are_none(code: int, body: bytes) -> None:
         assert needs or NEEDS[code].may_be_nothing
 
 
+def topics(count: int) -> bytes:
+    names = [{"topicName": f"T{number}"} for number in range(count)]
+    return json.dumps({"topicConfigList": names}).encode()
+
+
 def test_a_request_that_names_too_much() -> None:
-    names = [{"topicName": f"T{number}"} for number in range(MOST_NEEDS + 1)]
-    with pytest.raises(UnclearNeed, match="ask for fewer"):
-        of(18, json.dumps({"topicConfigList": names}).encode())
-    assert len(of(18, json.dumps({"topicConfigList": names[1:]}).encode())) == MOST_NEEDS
+    assert len(of(18, topics(MOST_NEEDS - 1))) == MOST_NEEDS - 1
+    with pytest.raises(UnclearNeed, match="name fewer at a time"):
+        of(18, topics(MOST_NEEDS))
+    names = ";".join(f"T{number}" for number in range(MOST_NEEDS + 1))
+    with pytest.raises(UnclearNeed, match="name fewer at a time"):
+        of(208, consumerGroup="g", topicList=names)
+    acks = [BatchAck(consumer_group="g", topic="T")] * (MOST_NEEDS - 1)
+    assert len(of(200151, BatchAckMessageRequestBody(acks=acks).encode())) == 2
+
+
+def test_a_longer_body_is_refused_as_its_handler_would() -> None:
+    with pytest.raises(UnclearNeed, match="more than the limit of 1048576 bytes"):
+        of(34, b"[" * (MOST_BYTES + 1))
+    assert of(25, b"[" * (MOST_BYTES + 1)), "nobody looks at this one"
+
+
+def test_a_long_body_has_to_be_plain_json_as_its_handler_demands() -> None:
+    lenient = b"{topicConfigList:[{topicName:'T'}]}"
+    assert of(18, lenient) == (Need(TOPIC, "T", (CREATE,)),)
+    with pytest.raises(UnclearNeed, match=NOT_READABLE):
+        of(18, lenient + b" " * SHORT_BYTES)
+
+
+def named(count: int) -> SubscriptionData:
+    return SubscriptionData(f"T{count}", sub_version=1)
+
+
+def largest() -> Iterator[tuple[int, bytes]]:
+    """Bodies that are just not refused."""
+    most = MOST_NEEDS - 1
+    one = ConsumerData(group_name="g", subscription_data_set=[named(n) for n in range(most - 1)])
+    yield 34, HeartbeatData(client_id="c", consumer_data_set=[one]).encode()
+    alone = [
+        ConsumerData(group_name=f"g{n}", subscription_data_set=[named(n)]) for n in range(most // 2)
+    ]
+    yield 34, HeartbeatData(client_id="c", consumer_data_set=alone).encode()
+    tags = frozenset(f"{n}" for n in range(7_500))
+    much = SubscriptionData("T", tags_set=tags, code_set=frozenset(range(7_500)), sub_version=1)
+    one = ConsumerData(group_name="g", subscription_data_set=[much])
+    yield 34, HeartbeatData(client_id="c", consumer_data_set=[one]).encode()
+    queues = frozenset(MessageQueue(f"T{n}", "b", n) for n in range(most))
+    yield 41, LockBatchRequestBody(consumer_group="g", client_id="c", mq_set=queues).encode()
+    acks = [BatchAck(consumer_group=f"g{n // 2}", topic=f"T{n // 2}") for n in range(most)]
+    yield 200151, BatchAckMessageRequestBody(acks=acks).encode()
+    yield 18, topics(most)
+
+
+@pytest.mark.parametrize(("code", "body"), list(largest()))
+def test_little_runs_in_the_turn_of_the_guard(code: int, body: bytes) -> None:
+    with contextlib.suppress(UnclearNeed):
+        of(code, body[:100])  # codecs are derived when they are first used
+    found: list[tuple[Need, ...]] = []
+    lines = lines_of(lambda: found.append(of(code, body)))
+    assert found[0]
+    assert lines < MOST_LINES, f"{lines} lines of Python in one turn"

@@ -2,6 +2,7 @@
 """The generated frames are those of the Java client 4.9.7."""
 
 from benchmarks import frames
+from txrocketmq.remoting.frame.signer import Signer
 
 RECORDED_SEND_HEADER = (
     rb'{"code":310,"extFields":{"a":"bench-producer","b":"capsync","c":"TBW102","d":"8","e":"6",'
@@ -19,6 +20,16 @@ def test_send_is_the_recorded_frame_but_for_the_counter_of_its_key() -> None:
     )
     header = RECORDED_SEND_HEADER.replace(RECORDED_COUNTER, b"000000000006")
     assert made == b"\x00\x00\x05\x67\x00\x00\x01\x63" + header + b"x" * 1024
+
+
+def test_an_account_signs_a_send() -> None:
+    account = "alice", "secret"
+    made = frames.send_message_v2("T", 0, b"x", opaque=1, now_ms=1, process=0, account=account)
+    [(header, body)], _ = frames.split(made)
+    fields = header["extFields"]
+    given = fields.pop("Signature")
+    assert fields["AccessKey"] == "alice"
+    assert Signer("secret").accepts(fields, body, given)
 
 
 def test_batch_body_holds_size_body_and_properties_of_each_message() -> None:

@@ -76,8 +76,10 @@ def test_numbers_are_the_originals(code: int, number: int) -> None:
 
 
 def test_no_number_has_two_names() -> None:
+    of_4_9 = {209, 210, 211}  # have another meaning in answers about accounts
     for kind in (RequestCode, ResponseCode, LanguageCode, MQVersion):
-        assert len(kind) == len(kind.__members__), kind
+        names = [code for code in kind.__members__.values() if code not in of_4_9]
+        assert len(names) == len(set(names)), kind
 
 
 def test_the_version_told() -> None:

@@ -71,7 +71,7 @@ def test_it_has_what_the_server_has() -> None:
         "has_clients",
         "shut_down_clients",
     }
-    settings = {"client_settings", "consumer_settings"}
+    settings = {"client_settings", "consumer_settings", "grpc_endpoint"}
     missing = public - of_a_process - settings - set(dir(AioServer))
     assert missing == set()
 

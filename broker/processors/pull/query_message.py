@@ -9,10 +9,9 @@ QueryMessageProcessor, AdminBrokerProcessor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.store.disk.steps import when_in_memory
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.tables.clients import Consumers
@@ -34,9 +33,6 @@ from txrocketmq.remoting.protocol.query import (
 )
 from txrocketmq.remoting.serialize.json import HOLE
 
-CheckSeen = Callable[[Request[Any], str], None]
-"""Raises ResponseError unless who has sent the request may see messages of the topic."""
-
 UNIQUE = "U"
 KEY = "K"
 MAX_UNITS = 10_000
@@ -52,7 +48,7 @@ class QueryMessageProcessor:
         consumers: Consumers,
         walks: Walks,
         patience: Patience,
-        check_seen: CheckSeen | None = None,
+        check_seen: CheckFound | None = None,
     ) -> None:
         self._check_seen = check_seen
         self._store = store
@@ -105,7 +101,7 @@ class QueryMessageProcessor:
             )
         if self._check_seen is not None:
             # The request may name another topic than that of the message, or none.
-            self._check_seen(request, decode_message(record)[0].topic)
+            self._check_seen(request.peer, request.command, decode_message(record)[0].topic)
         return Reply(body=record)
 
     @serves(query.QUERY_CONSUME_QUEUE)

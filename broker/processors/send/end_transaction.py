@@ -7,7 +7,8 @@ one read go into one write, and the op messages into later ones, when what they 
 Until then the check knows of it in memory. An undecided end (0) is not answered and changes
 nothing: the check asks again. The half message is found by its offset in the log; producer group,
 queue offset and log offset have to be its own. An end that is no answer to a question comes too
-late when the producer itself has said when it is to be asked (604). A transaction ends once: a
+late when the producer itself has said when it is to be asked (604). Where there are accounts, an
+end needs Pub of the topic that the half message is for. A transaction ends once: a
 second end is refused (1) while the broker remembers the first. It remembers the latest 100,000, in
 memory only; after that, and in the original always, a second commit delivers the message again.
 
@@ -23,6 +24,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any, Final
 
+from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import NotTaken
@@ -37,7 +39,7 @@ from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.work.patience import Patience, attempt
-from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Run, serves
@@ -116,8 +118,10 @@ class EndTransactionProcessor:
         metrics: TransactionMetrics,
         clock: Callable[[], int],
         patience: Patience,
+        check_ended: CheckFound | None = None,
     ) -> None:
         self._config = config
+        self._check_ended = check_ended
         self._intake = intake
         self._store = intake.store
         self.checks = checks
@@ -148,7 +152,7 @@ class EndTransactionProcessor:
         # What was read before counts, too: an end that is refused may have had much to do.
         run.work = max(run.work, self._read_bytes // _BYTES_OF_WORK)
         try:
-            end = attempt(partial(self._read, command, run.now_ms))
+            end = attempt(partial(self._read, run.peer, command, run.now_ms))
         except NotTaken as reason:
             refusal = self.checks.refusal_of(reason.status)
             outcomes.append(Outcome(command, 0, 0, instead=refusal))
@@ -190,7 +194,7 @@ class EndTransactionProcessor:
         """
         self._patience.wait(self, read, lambda error: go_on(self._now_ms(), error))
 
-    def _read(self, command: RemotingCommand, now_ms: int) -> End | None:
+    def _read(self, peer: Peer, command: RemotingCommand, now_ms: int) -> End | None:
         """Checks an END_TRANSACTION; returns None when the producer is undecided.
 
         Raises ResponseError when it is refused, and NotInMemory when the half message has to be
@@ -219,6 +223,9 @@ class EndTransactionProcessor:
                 ResponseCode.SYSTEM_ERROR,
                 f"{_NOT_FOUND}: the message at {header.commit_log_offset} is not a half message",
             )
+        if self._check_ended is not None:
+            # The request may name another topic than that of the message, or none.
+            self._check_ended(peer, command, half.properties.get(names.REAL_TOPIC) or half.topic)
         if not header.from_transaction_check and self._is_late(half, now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,

@@ -155,6 +155,23 @@ def test_a_message_that_is_found_by_its_id_needs_sub_of_its_topic(
     assert (found is not None) == refused
 
 
+@pytest.mark.parametrize(
+    ("key", "topic", "refused"),
+    [
+        ("reader-key", "orders", True),
+        ("writer-key", "orders", False),
+        ("writer-key", "both", False),
+        ("admin-all", "orders", False),
+    ],
+)
+def test_a_transaction_that_is_found_needs_pub_of_its_topic(
+    key: str, topic: str, refused: bool
+) -> None:
+    found = acl_of(YML).refusal_of_found(signed(key, 37), HOST, need_of_topic(topic, Action.PUB))
+    assert (found is not None) == refused
+    assert found is None or found.action == "PUB"
+
+
 def test_what_is_kept_has_a_limit() -> None:
     acl = acl_of(YML)
     for at in range(5_000):

@@ -18,10 +18,13 @@ from txrocketmq.access.auth.policies import acl_of
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.authority import Refusal
 from txrocketmq.access.guard import AccessGuard
+from txrocketmq.access.needs import MOST_NEEDS, TOO_LONG
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import Signer
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from txrocketmq.remoting.protocol.body.base import MOST_BYTES
+from txrocketmq.remoting.protocol.body.pop import BatchAck, BatchAckMessageRequestBody
 
 HOST = "10.1.2.3"
 
@@ -256,3 +259,25 @@ FIELDS = st.dictionaries(
 def test_without_a_signature_nothing_passes(code: int, fields: dict[str, str], body: bytes) -> None:
     scene = Scene(authorization_enabled=True)
     assert scene.authority.refusal(RemotingCommand(code, fields, body), HOST) is not None
+
+
+def test_a_body_that_is_too_long_is_neither_read_nor_remembered_by_itself(scene: Scene) -> None:
+    scene.allow(("Topic:*", "All", "Allow"), ("Group:*", "All", "Allow"))
+    for length in (1, 2):
+        assert scene.ask(34, b"[" * (MOST_BYTES + length)) == TOO_LONG
+    assert len(scene.authority._decisions) == 1
+
+
+def test_the_largest_request_holds_nobody_up(scene: Scene) -> None:
+    scene.allow(("Topic:T*", "Sub", "Allow"), ("Group:*", "Sub", "Allow"))
+    acks = [
+        BatchAck(consumer_group=f"g{number // 2}", topic=f"T{number // 2}")
+        for number in range(MOST_NEEDS - 1)
+    ]
+    assert scene.ask(200151, BatchAckMessageRequestBody(acks=acks[:1]).encode()) is None
+    found: list[str | None] = []
+    body = BatchAckMessageRequestBody(acks=acks).encode()
+    lines = lines_of(lambda: found.append(scene.ask(200151, body)))
+    assert found == [None]
+    assert lines < 200_000, f"{lines} lines of Python in one turn"
+    assert lines_of(lambda: found.append(scene.ask(200151, body))) < 500, "it is remembered"

@@ -12,6 +12,7 @@ import pytest
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.work import notices
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.host.life import Opening
 from txrocketmq.remoting.settings.config_file import ConfigError
@@ -40,13 +41,25 @@ def opened(folder: Path, **settings: Any) -> tuple[Access, list[str]]:
     return access, warnings
 
 
-def test_the_first_users(tmp_path: Path) -> None:
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the audit is told of changes."""
+    lines: list[str] = []
+    monkeypatch.setattr(notices, "account_changed", lines.append)
+    return lines
+
+
+def test_the_first_users(tmp_path: Path, told: list[str]) -> None:
     named = {"init_authentication_user": ROOT, "inner_client_authentication_credentials": INNER}
     access, warnings = opened(tmp_path, **named)
     assert warnings == []
     users = access.accounts.users
     assert users.get("root") == User("root", "r", UserType.SUPER)
     assert users.get("inner") == User("inner", "i", UserType.SUPER)
+    assert told == [
+        "the broker created the Super user root, which initAuthenticationUser names",
+        "the broker created the Super user inner, which innerClientAuthenticationCredentials names",
+    ]
     access.users.saving.write_now()
     named["init_authentication_user"] = ROOT.replace('"r"', '"other"')
     access, (warning,) = opened(tmp_path, **named)
@@ -133,7 +146,7 @@ def test_a_file_that_cannot_be_written_is_said(access: Access, failing: int) -> 
     assert "could not be saved" in str(answer.outcome)
 
 
-def test_accounts_of_rocketmq_4_become_users(tmp_path: Path) -> None:
+def test_accounts_of_rocketmq_4_become_users(tmp_path: Path, told: list[str]) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "plain_acl.yml").write_text(PLAIN)
     migrates = {"rocketmq_home": str(tmp_path), "migrate_auth_from_v1_enabled": True}
@@ -141,6 +154,7 @@ def test_accounts_of_rocketmq_4_become_users(tmp_path: Path) -> None:
     assert "not taken over, those for everybody, rocketmq2" in warning
     users = access.accounts.users
     assert users.get("RocketMQ") == User("RocketMQ", "12345678")
+    assert told[0] == "the broker created the user RocketMQ from an account of RocketMQ 4"
     assert users.get("rocketmq2") == User("rocketmq2", "12345678", UserType.SUPER)
     acl = access.accounts.acl("RocketMQ")
     assert acl is not None

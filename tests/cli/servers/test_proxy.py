@@ -15,4 +15,4 @@ def test_it_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_its_options() -> None:
-    assert proxy.parse_arguments(["-n", "a:1"]).namesrvAddr == "a:1"
+    assert proxy.make_parser().parse_args(["-n", "a:1"]).namesrvAddr == "a:1"

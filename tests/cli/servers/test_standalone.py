@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,26 @@ def test_the_port_for_grpc_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None
     assert port() == (None, False)
     with pytest.raises(ConfigError, match="--grpc-port: the proxy needs h2"):
         port("--grpc-port", "8081")
+
+
+def test_a_broker_with_accounts_has_no_port_for_grpc(tmp_path: Path) -> None:
+    """The proxy does not sign its requests, so all calls would fail."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("authenticationEnabled=true\n")
+    files = ("--store", str(tmp_path / "store"), "-c", str(conf))
+    with pytest.raises(ConfigError, match="--grpc-port: the broker asks for accounts"):
+        options(*files, "--grpc-port", "8081")
+    reactor = Reactor()  # type: ignore[no-untyped-call]
+    service = Standalone(options(*files), Clock(reactor))
+    service.start()
+    assert service.grpc_endpoint == ""
+    service.stop()
+    given = replace(options("--store", str(tmp_path / "other")), grpc_port=8081)
+    settings = {**given.settings, "authenticationEnabled": "true"}
+    service = Standalone(replace(given, settings=settings), Clock(reactor))
+    service.start()
+    assert service.grpc_endpoint == ""
+    service.stop()
 
 
 def test_a_port_for_grpc_that_is_taken(tmp_path: Path) -> None:

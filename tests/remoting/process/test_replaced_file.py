@@ -142,7 +142,8 @@ def test_mode_and_owner_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_private_file_is_never_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
 ) -> None:
-    path, modes = tmp_path / "f", set()
+    path = tmp_path / "f"
+    modes: set[int] = set()
     sync = os.fsync
 
     def look(handle: int) -> None:

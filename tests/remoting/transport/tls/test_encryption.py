@@ -450,7 +450,7 @@ def _first_words(*protocols: str) -> bytes:
 
 @pytest.mark.parametrize("protocols", [("h2",), ("grpc-exp", "h2"), ("h2", "http/1.1")])
 def test_who_wants_grpc_is_told_of_its_port(protocols: tuple[str, ...]) -> None:
-    plain = TransportOutlet(StringTransport())  # type: ignore[no-untyped-call]
+    plain = TransportOutlet(StringTransport())
     with pytest.raises(TlsError, match="speaks HTTP/2 in TLS to the remoting port; .*8081"):
         Encryption(TlsConfig()).choose(plain, _first_words(*protocols))
     assert Encryption(TlsConfig(), ("h2",)).choose(plain, _first_words(*protocols)) is not plain
@@ -458,5 +458,5 @@ def test_who_wants_grpc_is_told_of_its_port(protocols: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("protocols", [(), ("http/1.1",)])
 def test_others_are_not(protocols: tuple[str, ...]) -> None:
-    plain = TransportOutlet(StringTransport())  # type: ignore[no-untyped-call]
+    plain = TransportOutlet(StringTransport())
     assert Encryption(TlsConfig()).choose(plain, _first_words(*protocols)) is not plain

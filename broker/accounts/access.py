@@ -141,11 +141,11 @@ class Access:
 
     def lives(self) -> list[Life]:
         """Users come before their policies, of which only those of users are kept."""
-        if self.plain is not None:
-            return [self.plain.life()]
+        plain = [] if self.plain is None else [self.plain.life()]
         if not self.is_served:
-            return [Life("accounts", opens=lambda _: self._without_effect())]
+            return plain or [Life("accounts", opens=lambda _: self._without_effect())]
         return [
+            *plain,
             _life_of("users", self.users),
             _life_of("policies", self.acls),
             Life("accounts", loads=self._migrate, opens=self._open),

@@ -4,7 +4,8 @@
 Without `authenticationEnabled` there is no guard. Users and policies are those of the files
 users.json and acls.json, which brokers write, beside the file of the key-values: copy them from a
 broker, or mount the same ones. They are only read here, at the start and whenever they change, and
-a broken one leaves the accounts as they were. The users that the settings name come on top of them.
+a broken one leaves the accounts as they were, as does an empty one. A .bak beside them is not read:
+it may have users that were removed since. The users that the settings name come on top of them.
 
 Whoever registers or unregisters a broker needs Update of the cluster, so a route cannot be taken
 over without an account. Brokers of 5.x sign what they send; those of 4.9 cannot, so their addresses
@@ -191,7 +192,9 @@ class NamesrvAccounts:
 
 def _decoded(path: Path, table: str, decode: Callable[[str, Any], T]) -> dict[str, T]:
     """Reads the entries of a file. Raises ValueError, whose text names the file."""
-    content = read_kept(path, is_private=True).content
+    _, content, why = read_kept(path, is_private=True, falls_back=False)
+    if why:
+        raise ValueError(why)
     try:
         entries = {} if content is None else content.get(table) or {}
         return {name: decode(name, value) for name, value in entries.items()}

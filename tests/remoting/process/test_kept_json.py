@@ -44,6 +44,16 @@ def test_a_backup_that_is_used_is_told(
     assert f"{backup} was read instead" in kept.warning
 
 
+def test_a_backup_that_is_not_wanted_is_not_read(path: Path, backup: Path) -> None:
+    backup.write_text('{"a":1}')
+    assert read_kept(path, falls_back=False) == KeptJson(path, None, "")
+    path.touch()
+    assert read_kept(path, falls_back=False) == KeptJson(path, None, f"{path} is empty")
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"a\.json: no JSON"):
+        read_kept(path, falls_back=False)
+
+
 def test_empty_ones_hold_nothing_and_are_told(path: Path, backup: Path) -> None:
     path.touch()
     backup.touch()

@@ -69,10 +69,10 @@ class AuthConfig(PeersConfig):
     """Codes of requests that need no signature, separated by commas. With authorizationEnabled they
     have to be in authorizationWhitelist as well, since nobody can be authorized whose name is not
     proven."""
-    init_authentication_user: str = setting("")
+    init_authentication_user: str = setting("", secret=True)
     """A user that may do everything, as `{"username":"...","password":"..."}`. It is created at the
     start if there is none of this name; one that there is does not change."""
-    inner_client_authentication_credentials: str = setting("")
+    inner_client_authentication_credentials: str = setting("", secret=True)
     """The user with which the server signs the requests that it sends to other servers, as
     `{"accessKey":"...","secretKey":"..."}`. It is created like that of initAuthenticationUser."""
     authorization_enabled: bool = setting(False)

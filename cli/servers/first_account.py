@@ -49,7 +49,7 @@ class Known(Protocol):
 
 def has_accounts(settings: Mapping[str, str]) -> bool:
     """Returns whether clients need an account at a broker with these settings."""
-    return any(settings.get(key) == "true" for key in _ACCOUNT_KEYS)
+    return any(settings.get(key, "").strip().lower() == "true" for key in _ACCOUNT_KEYS)
 
 
 def new_secret() -> str:

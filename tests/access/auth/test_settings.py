@@ -81,6 +81,9 @@ def test_what_stops_the_start(key: str, text: str, why: str) -> None:
 
 def test_credentials_are_not_shown() -> None:
     text = '{"accessKey":"inner","secretKey":"hunter2","securityToken":"hunter3"}'
-    credentials = loaded(innerClientAuthenticationCredentials=text).credentials()
+    user = '{"username":"root","password":"hunter4"}'
+    config = loaded(innerClientAuthenticationCredentials=text, initAuthenticationUser=user)
+    assert "hunter" not in f"{config!r}{config}"
+    credentials = config.credentials()
     assert credentials == ("inner", "hunter2", "hunter3")
     assert "hunter" not in f"{credentials!r}{credentials}"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.cli.servers.first_account import FirstAccount, check_open
+from txrocketmq.cli.servers.first_account import FirstAccount, check_open, has_accounts
 from txrocketmq.remoting.settings.config_file import ConfigError
 
 
@@ -24,6 +24,15 @@ def test_the_secret_is_told_once() -> None:
     assert "was in the store already" in later
     assert secret not in later + repr(account)
     assert FirstAccount("ops").settings() != account.settings()
+
+
+@pytest.mark.parametrize("key", ["authenticationEnabled", "aclEnable"])
+def test_accounts_are_seen_however_they_are_switched_on(key: str) -> None:
+    """As settings are read: in any case, and with blanks."""
+    assert has_accounts({key: "true"})
+    assert has_accounts({key: " TRUE "})
+    assert not has_accounts({key: "false"})
+    assert not has_accounts({})
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 256])

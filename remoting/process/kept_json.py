@@ -51,7 +51,9 @@ def read_kept(path: Path, *, is_private: bool = False, falls_back: bool = True) 
         except OSError as error:
             wrong.append(f"{each}: {error.strerror}")
         except JsonError as error:
-            wrong.append(f"{each}: {error}")
+            # The rest of the error repeats a part of the file, which may be a password.
+            told = f"no JSON at character {error.position}" if is_private else error
+            wrong.append(f"{each}: {told}")
         else:
             if each == path:
                 return KeptJson(each, content, "")

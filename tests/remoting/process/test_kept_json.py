@@ -60,6 +60,13 @@ def test_empty_ones_hold_nothing_and_are_told(path: Path, backup: Path) -> None:
     assert read_kept(path) == KeptJson(path, None, f"{path} is empty; {backup} is empty")
 
 
+def test_what_is_wrong_with_a_private_file_is_not_repeated(path: Path) -> None:
+    path.write_text('{"password": hunter2}')
+    path.chmod(0o600)
+    with pytest.raises(ValueError, match=r"a\.json: no JSON at character 13$"):
+        read_kept(path, is_private=True)
+
+
 def test_what_cannot_be_read_is_an_error(path: Path, backup: Path) -> None:
     path.mkdir()
     with pytest.raises(ValueError, match=r"a\.json: Is a directory$"):

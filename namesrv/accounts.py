@@ -23,7 +23,7 @@ from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.policies import Acl, acl_of
 from txrocketmq.access.auth.users import User, UserType
-from txrocketmq.access.authority import Refusal
+from txrocketmq.access.authority import Authority, Refusal
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import RequestCode
@@ -45,6 +45,7 @@ OF_BROKERS: Final = frozenset(
     (
         RequestCode.REGISTER_BROKER,
         RequestCode.UNREGISTER_BROKER,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV,
         RequestCode.QUERY_DATA_VERSION,
         RequestCode.BROKER_HEARTBEAT,
         RequestCode.GET_ROUTEINFO_BY_TOPIC,
@@ -60,7 +61,7 @@ _Stamps = tuple[tuple[int, int, int] | None, ...]
 class BrokerAuthority:
     """An authority that lets brokers at some addresses do what brokers do, without an account."""
 
-    def __init__(self, authority: UserAuthority, brokers: Networks) -> None:
+    def __init__(self, authority: Authority, brokers: Networks) -> None:
         self.code = authority.code
         self._refusal = authority.refusal
         self._brokers = brokers

@@ -64,9 +64,10 @@ class Access:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
-        self._authority: UserAuthority | PlainAcl = UserAuthority(
+        self.authority: UserAuthority | PlainAcl = UserAuthority(
             self.accounts, config, config.broker_cluster_name
         )
+        """Decides about requests; of ACL 1 with aclEnable."""
         self._warnings: list[str] = []
         """What the start has found."""
         self.audit = Audit(notices.access_refused, notices.account_changed, steady_ms)
@@ -77,7 +78,7 @@ class Access:
         if config.acl_enable:
             home = AclHome(config.rocketmq_home, config.acl_plain_file)
             self.plain = PlainAccounts(home, in_thread, now_ms, notices.account_changed)
-            self._authority = self.plain.acl
+            self.authority = self.plain.acl
 
     @property
     def is_served(self) -> bool:
@@ -100,7 +101,7 @@ class Access:
 
     def guards(self) -> list[Guard]:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
-        return [AccessGuard(self._authority, self.audit)] if self.is_guarded else []
+        return [AccessGuard(self.authority, self.audit)] if self.is_guarded else []
 
     def found_check(self, action: Action) -> CheckFound | None:
         """What asks for this action on topics that requests find; None where nobody is asked."""
@@ -111,10 +112,10 @@ class Access:
     ) -> None:
         host = host_of(peer.remote_address)
         need = need_of_topic(topic, action)
-        refusal = self._authority.refusal_of_found(command, host, need)
+        refusal = self.authority.refusal_of_found(command, host, need)
         if refusal is not None:
             self.audit.refusal(command.code, host, refusal)
-            raise AccessRefused(self._authority.code, refusal.remark)
+            raise AccessRefused(self.authority.code, refusal.remark)
 
     def seal(self) -> Seal | None:
         """What signs the requests that the broker sends itself, if there is an account for it."""

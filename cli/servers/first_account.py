@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from ipaddress import ip_address
+from socket import SOCK_STREAM, getaddrinfo
 from typing import Final, Protocol
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.primitives.networks import is_loopback
-from txrocketmq.remoting.settings.config_file import ConfigError
+from txrocketmq.remoting.settings.config_file import LIST_SEPARATOR, ConfigError
 
 _BYTES: Final = 24
 _LOOPBACK: Final = ("127.0.0.0/8", "::1")
@@ -91,11 +91,15 @@ def near_addresses(told: str) -> str:
 
     Without accounts, whoever is elsewhere cannot delete topics or change settings.
     """
-    try:
-        ip_address(told)
-    except ValueError:
-        return ";".join(_LOOPBACK)
-    return ";".join(_LOOPBACK if is_loopback(told) else (*_LOOPBACK, told))
+    if is_loopback(told):
+        return LIST_SEPARATOR.join(_LOOPBACK)
+    try:  # a name stands for all its addresses
+        found = {
+            str(each[4][0]).partition("%")[0] for each in getaddrinfo(told, None, type=SOCK_STREAM)
+        }
+    except OSError:
+        found = set()
+    return LIST_SEPARATOR.join((*_LOOPBACK, *sorted(found)))
 
 
 def check_open(host: str, config: BrokerConfig, *, is_open: bool) -> None:

@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 import json
+import socket
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.cli.servers.first_account import FirstAccount, check_open, has_accounts
+from txrocketmq.cli.servers import first_account
+from txrocketmq.cli.servers.first_account import (
+    FirstAccount,
+    check_open,
+    has_accounts,
+    near_addresses,
+)
 from txrocketmq.remoting.settings.config_file import ConfigError
 
 
@@ -61,3 +69,14 @@ def test_addresses_for_others(host: str, bind_address: str, refused: str) -> Non
     check_open(host, config, is_open=True)
     guarded = BrokerConfig(bind_address=bind_address, authentication_enabled=True)
     check_open(host, guarded, is_open=False)
+
+
+def test_a_host_by_name_is_near_at_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def addresses(host: str, *_: Any, **__: Any) -> list[Any]:
+        if host != "here.example":
+            raise socket.gaierror(host)
+        return [(2, 1, 6, "", ("10.1.2.3", 0)), (10, 1, 6, "", ("fe80::1%eth0", 0, 0, 2))]
+
+    monkeypatch.setattr(first_account, "getaddrinfo", addresses)
+    assert near_addresses("here.example") == "127.0.0.0/8;::1;10.1.2.3;fe80::1"
+    assert near_addresses("nowhere.example") == near_addresses("localhost") == "127.0.0.0/8;::1"

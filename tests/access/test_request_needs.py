@@ -16,7 +16,6 @@ from tests.broker.test_all_processors import SERVED
 from tests.counted import lines_of
 from txrocketmq.access.needs import (
     MOST_NEEDS,
-    NEEDS,
     NOT_READABLE,
     NOTHING_KNOWN,
     Action,
@@ -24,6 +23,7 @@ from txrocketmq.access.needs import (
     ResourceType,
     UnclearNeed,
 )
+from txrocketmq.access.request_needs import NEEDS
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting.call import CALLS
@@ -122,6 +122,16 @@ def test_a_pull_of_a_retry_topic() -> None:
     assert of(11, topic="%RETRY%g", consumerGroup="g") == (Need(GROUP, "g", (SUB,)),)
     with pytest.raises(UnclearNeed, match="retry topic does not match consumer group"):
         of(361, topic="%RETRY%other", consumerGroup="g")
+
+
+@pytest.mark.parametrize(
+    "code", [RequestCode.ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME]
+)
+def test_a_message_that_is_popped_again_is_settled_by_its_group(code: int) -> None:
+    """Clients name the retry topic, which begins like that of another group."""
+    both = (Need(GROUP, "g", (SUB,)), Need(TOPIC, "T", (SUB,)))
+    assert of(code, topic="T", consumerGroup="g") == both
+    assert of(code, topic="%RETRY%g_T", consumerGroup="g") == both
 
 
 def test_several_names_in_a_field() -> None:

@@ -22,7 +22,7 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.policies import Acl, acl_of
-from txrocketmq.access.auth.users import User, UserType
+from txrocketmq.access.auth.users import User
 from txrocketmq.access.authority import Authority, Refusal
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.namesrv.config import NamesrvConfig
@@ -31,7 +31,6 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import RemotingError, ResponseError
 from txrocketmq.remoting.frame.connection import Seal
-from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.host.life import Beat, Done, InThread, Life
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.kept_json import read_kept
@@ -106,8 +105,7 @@ class NamesrvAccounts:
 
     def seal(self) -> Seal | None:
         """What signs the requests that the server sends itself, if there is an account for it."""
-        credentials = self._config.credentials()
-        return None if credentials is None else seal_of(*credentials)
+        return self._config.seal()
 
     def life(self) -> Life:
         """The files are looked at every five seconds."""
@@ -164,12 +162,8 @@ class NamesrvAccounts:
         return users, acls
 
     def _hold(self, users: dict[str, User], acls: dict[str, Acl]) -> None:
-        config = self._config
-        credentials = config.credentials()
-        inner = credentials and User(*credentials[:2], UserType.SUPER)
-        for user in (config.first_user(), inner):
-            if user is not None:
-                users.setdefault(user.name, user)
+        for user in self._config.named_users().values():
+            users.setdefault(user.name, user)
         self.accounts.hold_users(users)
         self.accounts.hold_acls({name: acl for name, acl in acls.items() if name in users})
 

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.frame.connection import Seal
+from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.settings.config_file import ConfigError, setting
 from txrocketmq.remoting.settings.peers_config import PeersConfig
 
@@ -148,6 +150,20 @@ class AuthConfig(PeersConfig):
         if not access_key:
             return None
         return Credentials(access_key, secret_key, _texts(key, text).get("securityToken") or "")
+
+    def named_users(self) -> dict[str, User]:
+        """Returns the Super users that settings name, by the key of the setting."""
+        inner = self.credentials()
+        users = {
+            "initAuthenticationUser": self.first_user(),
+            "innerClientAuthenticationCredentials": inner and User(*inner[:2], UserType.SUPER),
+        }
+        return {key: user for key, user in users.items() if user is not None}
+
+    def seal(self) -> Seal | None:
+        """Returns what signs the requests that the server sends itself, if it has an account."""
+        credentials = self.credentials()
+        return None if credentials is None else seal_of(*credentials)
 
 
 _FIELDS: Final = {

@@ -19,7 +19,6 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.migration import migrated, not_migrated
-from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
 from txrocketmq.access.needs import Action, need_of_topic
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
@@ -32,7 +31,6 @@ from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
-from txrocketmq.remoting.frame.credentials import seal_of
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"
@@ -119,8 +117,7 @@ class Access:
 
     def seal(self) -> Seal | None:
         """What signs the requests that the broker sends itself, if there is an account for it."""
-        credentials = self._config.credentials()
-        return None if credentials is None else seal_of(*credentials)
+        return self._config.seal()
 
     def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
         """Returns the reply, or a promise of it for when all changes are in both files."""
@@ -182,14 +179,7 @@ class Access:
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
         config, warnings = self._config, self._warnings
-        credentials = config.credentials()
-        inner = credentials and User(*credentials[:2], UserType.SUPER)
-        for key, user in (
-            ("initAuthenticationUser", config.first_user()),
-            ("innerClientAuthenticationCredentials", inner),
-        ):
-            if user is None:
-                continue
+        for key, user in config.named_users().items():
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)

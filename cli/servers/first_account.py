@@ -11,8 +11,9 @@ import json
 import secrets
 from collections.abc import Mapping
 from socket import SOCK_STREAM, getaddrinfo
-from typing import Final, Protocol
+from typing import Final
 
+from txrocketmq.access.auth.users import User
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.primitives.networks import is_loopback
 from txrocketmq.remoting.settings.config_file import LIST_SEPARATOR, ConfigError
@@ -37,14 +38,6 @@ NO_PROXY: Final = (
     "the broker asks for accounts, and the proxy has none yet: use the original's proxy"
 )
 """Why clients of gRPC are not served then."""
-
-
-class Known(Protocol):
-    """What is asked about a broker's account."""
-
-    @property
-    def password(self) -> str:
-        """The secret of the account."""
 
 
 def has_accounts(settings: Mapping[str, str]) -> bool:
@@ -80,7 +73,7 @@ class FirstAccount:
             "initAuthenticationUser": json.dumps(user, separators=(",", ":")),
         }
 
-    def told(self, known: Known | None) -> str:
+    def told(self, known: User | None) -> str:
         """Returns what is printed when the broker runs; `known` is the account that it has."""
         is_new = known is not None and known.password == self._secret
         return (_SHOWN if is_new else _KNOWN).format(name=self.name, secret=self._secret)

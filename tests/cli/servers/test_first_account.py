@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import socket
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from txrocketmq.access.auth.users import User
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.cli.servers import first_account
 from txrocketmq.cli.servers.first_account import (
@@ -27,8 +27,8 @@ def test_the_secret_is_told_once() -> None:
     assert made["username"] == "ops"
     secret = made["password"]
     assert len(secret) == 32
-    assert f"ROCKETMQ_SECRET_KEY={secret}" in account.told(SimpleNamespace(password=secret))
-    later = account.told(SimpleNamespace(password=secret[::-1]))
+    assert f"ROCKETMQ_SECRET_KEY={secret}" in account.told(User("ops", secret))
+    later = account.told(User("ops", secret[::-1]))
     assert "was in the store already" in later
     assert secret not in later + repr(account)
     assert FirstAccount("ops").settings() != account.settings()

@@ -27,12 +27,22 @@ DANGEROUS: Final = frozenset(
         C.DELETE_SUBSCRIPTIONGROUP,
         C.DELETE_TOPIC_IN_BROKER,
         C.INVOKE_BROKER_TO_RESET_OFFSET,
+        C.CLONE_GROUP_OFFSET,
         C.CLEAN_EXPIRED_CONSUMEQUEUE,
         C.CLEAN_UNUSED_TOPIC,
         C.DELETE_EXPIRED_COMMITLOG,
         C.SWITCH_TIMER_ENGINE,
         C.RESET_MASTER_FLUSH_OFFSET,
         C.POP_ROLLBACK,
+        C.AUTH_CREATE_USER,
+        C.AUTH_UPDATE_USER,
+        C.AUTH_DELETE_USER,
+        C.AUTH_CREATE_ACL,
+        C.AUTH_UPDATE_ACL,
+        C.AUTH_DELETE_ACL,
+        C.UPDATE_AND_CREATE_ACL_CONFIG,
+        C.DELETE_ACL_CONFIG,
+        C.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
         C.PUT_KV_CONFIG,
         C.DELETE_KV_CONFIG,
         C.UNREGISTER_BROKER,
@@ -43,7 +53,8 @@ DANGEROUS: Final = frozenset(
         C.UPDATE_NAMESRV_CONFIG,
     )
 )
-"""Requests by which messages, offsets, settings or routes of others are lost."""
+"""Requests by which messages, offsets, settings or routes of others are lost, or by which somebody
+gets an account: users can be made before authenticationEnabled asks for them."""
 _PORT_BYTES: Final = 4
 
 

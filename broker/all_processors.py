@@ -74,7 +74,14 @@ def all_processors(
             parts.walks,
         ),
         CallClientProcessor(
-            config, topics, groups, parts.consumers, store, parts.patience, parts.walks
+            config,
+            topics,
+            groups,
+            parts.consumers,
+            store,
+            parts.patience,
+            parts.walks,
+            parts.access.found_check(Action.SUB),
         ),
         *_pop_processors(parts, pop_checks),
         *_admin_processors(parts),
@@ -150,7 +157,7 @@ def _writing_processors(
         parts.transaction_metrics,
         parts.clock,
         parts.patience,
-        parts.access.found_check(Action.PUB),
+        parts.access.found_check,
     )
     batches = Batches(
         send_checks, parts.intake, parts.walks, answers, config.broker_cluster_name, parts.clock
@@ -191,6 +198,7 @@ def _send_processors(parts: Parts, send_checks: SendChecks) -> list[object]:
             parts.known_as.store_host,
             parts.clock,
             parts.patience,
+            parts.access.found_check(Action.SUB),
         ),
     ]
 

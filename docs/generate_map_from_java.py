@@ -17,13 +17,15 @@ ROOT = PAGE.parent.parent
 PROTOCOL = Path("remoting/protocol")
 """Its modules name processors whose requests they declare; they come last."""
 
-PARTS = ("remoting", "namesrv", "broker", "client", "cli")
+PARTS = ("remoting", "access", "namesrv", "broker", "client", "proxy", "cli")
 SECTIONS = {
     "Remoting and common": "remoting/",
+    "Accounts": "access/",
     "Name server": "namesrv/",
     "Broker": "broker/",
     "Store": "broker/store/",
     "Client": "client/",
+    "Proxy": "proxy/",
     "Tools": "cli/",
 }
 """Headings, and the beginning of the places that belong below them; the longest one counts."""
@@ -31,7 +33,6 @@ SECTIONS = {
 MISSING = {
     "broker/": (
         "SlaveSynchronize, ReplicasManager",
-        "PlainAccessValidator, the auth module",
         "PopConsumerService, PopConsumerCache",
         "RequestTask, BrokerFastFailure, thread pools",
     ),

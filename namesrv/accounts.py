@@ -4,7 +4,8 @@
 Without `authenticationEnabled` there is no guard. Users and policies are those of the files
 users.json and acls.json, which brokers write, beside the file of the key-values: copy them from a
 broker, or mount the same ones. They are only read here, at the start and whenever they change, and
-a broken one leaves the accounts as they were. The users that the settings name come on top of them.
+a broken one leaves the accounts as they were, as does an empty one. A .bak beside them is not read:
+it may have users that were removed since. The users that the settings name come on top of them.
 
 Whoever registers or unregisters a broker needs Update of the cluster, so a route cannot be taken
 over without an account. Brokers of 5.x sign what they send; those of 4.9 cannot, so their addresses
@@ -21,8 +22,8 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.policies import Acl, acl_of
-from txrocketmq.access.auth.users import User, UserType
-from txrocketmq.access.authority import Refusal
+from txrocketmq.access.auth.users import User
+from txrocketmq.access.authority import Authority, Refusal
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import RequestCode
@@ -30,7 +31,6 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import RemotingError, ResponseError
 from txrocketmq.remoting.frame.connection import Seal
-from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.host.life import Beat, Done, InThread, Life
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.kept_json import read_kept
@@ -44,6 +44,7 @@ OF_BROKERS: Final = frozenset(
     (
         RequestCode.REGISTER_BROKER,
         RequestCode.UNREGISTER_BROKER,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV,
         RequestCode.QUERY_DATA_VERSION,
         RequestCode.BROKER_HEARTBEAT,
         RequestCode.GET_ROUTEINFO_BY_TOPIC,
@@ -59,7 +60,7 @@ _Stamps = tuple[tuple[int, int, int] | None, ...]
 class BrokerAuthority:
     """An authority that lets brokers at some addresses do what brokers do, without an account."""
 
-    def __init__(self, authority: UserAuthority, brokers: Networks) -> None:
+    def __init__(self, authority: Authority, brokers: Networks) -> None:
         self.code = authority.code
         self._refusal = authority.refusal
         self._brokers = brokers
@@ -104,8 +105,7 @@ class NamesrvAccounts:
 
     def seal(self) -> Seal | None:
         """What signs the requests that the server sends itself, if there is an account for it."""
-        credentials = self._config.credentials()
-        return None if credentials is None else seal_of(*credentials)
+        return self._config.seal()
 
     def life(self) -> Life:
         """The files are looked at every five seconds."""
@@ -162,12 +162,8 @@ class NamesrvAccounts:
         return users, acls
 
     def _hold(self, users: dict[str, User], acls: dict[str, Acl]) -> None:
-        config = self._config
-        credentials = config.credentials()
-        inner = credentials and User(*credentials[:2], UserType.SUPER)
-        for user in (config.first_user(), inner):
-            if user is not None:
-                users.setdefault(user.name, user)
+        for user in self._config.named_users().values():
+            users.setdefault(user.name, user)
         self.accounts.hold_users(users)
         self.accounts.hold_acls({name: acl for name, acl in acls.items() if name in users})
 
@@ -191,7 +187,9 @@ class NamesrvAccounts:
 
 def _decoded(path: Path, table: str, decode: Callable[[str, Any], T]) -> dict[str, T]:
     """Reads the entries of a file. Raises ValueError, whose text names the file."""
-    content = read_kept(path, is_private=True).content
+    _, content, why = read_kept(path, is_private=True, falls_back=False)
+    if why:
+        raise ValueError(why)
     try:
         entries = {} if content is None else content.get(table) or {}
         return {name: decode(name, value) for name, value in entries.items()}

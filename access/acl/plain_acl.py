@@ -112,10 +112,13 @@ class PlainAcl:
         The original does not ask: by its id every message could be read, and every transaction
         ended. To see a message needs SUB.
         """
-        account = self._accounts.get((command.ext_fields or _NO_FIELDS).get(ACCESS_KEY) or "")
-        if self.files.white.matches(plain(host)) or account is None or account.may_all:
+        if self.files.white.matches(plain(host)):
             return None
-        if account.white.matches(plain(host)):
+        key = (command.ext_fields or _NO_FIELDS).get(ACCESS_KEY)
+        account = None if key is None else self._accounts.get(key)
+        if account is None:  # it was deleted while the message was read from the disk
+            return _nobody(key)
+        if account.may_all or account.white.matches(plain(host)):
             return None
         name = need.name or ""
         resource = RETRY_PREFIX + name if need.type == ResourceType.GROUP else name

@@ -3,8 +3,8 @@
 
 Versions 4.9.7 and 5.2 ask for permissions with some ten requests, and leave all others to everybody
 who has an account: by others one could read a topic that may not be read, or make oneself an
-administrator. Here the table of ACL 2 (needs.py) says what a request does, and that is asked for in
-the words of ACL 1:
+administrator. Here the table of ACL 2 (request_needs.py) says what a request does, and that is
+asked for in the words of ACL 1:
 
     of a cluster, whatever is done with it           an administrator
     to create or to delete topics and groups         an administrator
@@ -24,7 +24,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from txrocketmq.access.acl.permissions import PUB, SUB
-from txrocketmq.access.needs import NEEDS, Action, Needs, ResourceType
+from txrocketmq.access.needs import Action, Needs, ResourceType
+from txrocketmq.access.request_needs import NEEDS
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 

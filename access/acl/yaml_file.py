@@ -8,6 +8,7 @@ Java: AclUtils.getYamlDataObject and writeDataObject.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,8 @@ from txrocketmq.remoting.process.replaced_file import write_replacing
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Larger files are not read: 10,000 accounts have some 3 MB."""
 _SECRET_MODE: Final = 0o600
+_QUOTED: Final = re.compile(r"'[^']{2,}'|\"[^\"]{2,}\"")
+"""What the library repeats of a file, such as a tag: a secret without quotes may begin with `!`."""
 
 
 def loaded(path: str, data: bytes) -> dict[Any, Any]:
@@ -32,7 +35,8 @@ def loaded(path: str, data: bytes) -> dict[Any, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}, line {mark.line + 1}" if mark is not None else path
-        raise AclError(f"{where}: this is no YAML: {error.problem or error.context}") from None
+        why = _QUOTED.sub("...", str(error.problem or error.context))
+        raise AclError(f"{where}: this is no YAML: {why}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise AclError(f"{path}: this is no YAML ({type(error).__name__})") from None
     if content is None:

@@ -22,7 +22,8 @@ from txrocketmq.access.auth.policies import Decision, decision
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.auth.users import User, UserStatus
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.needs import NEEDS, NOTHING_KNOWN, Need, UnclearNeed
+from txrocketmq.access.needs import NOTHING_KNOWN, Need, UnclearNeed
+from txrocketmq.access.request_needs import NEEDS
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE

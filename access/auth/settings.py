@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.frame.connection import Seal
+from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.settings.config_file import ConfigError, setting
 from txrocketmq.remoting.settings.peers_config import PeersConfig
 
@@ -69,10 +71,10 @@ class AuthConfig(PeersConfig):
     """Codes of requests that need no signature, separated by commas. With authorizationEnabled they
     have to be in authorizationWhitelist as well, since nobody can be authorized whose name is not
     proven."""
-    init_authentication_user: str = setting("")
+    init_authentication_user: str = setting("", secret=True)
     """A user that may do everything, as `{"username":"...","password":"..."}`. It is created at the
     start if there is none of this name; one that there is does not change."""
-    inner_client_authentication_credentials: str = setting("")
+    inner_client_authentication_credentials: str = setting("", secret=True)
     """The user with which the server signs the requests that it sends to other servers, as
     `{"accessKey":"...","secretKey":"..."}`. It is created like that of initAuthenticationUser."""
     authorization_enabled: bool = setting(False)
@@ -148,6 +150,20 @@ class AuthConfig(PeersConfig):
         if not access_key:
             return None
         return Credentials(access_key, secret_key, _texts(key, text).get("securityToken") or "")
+
+    def named_users(self) -> dict[str, User]:
+        """Returns the Super users that settings name, by the key of the setting."""
+        inner = self.credentials()
+        users = {
+            "initAuthenticationUser": self.first_user(),
+            "innerClientAuthenticationCredentials": inner and User(*inner[:2], UserType.SUPER),
+        }
+        return {key: user for key, user in users.items() if user is not None}
+
+    def seal(self) -> Seal | None:
+        """Returns what signs the requests that the server sends itself, if it has an account."""
+        credentials = self.credentials()
+        return None if credentials is None else seal_of(*credentials)
 
 
 _FIELDS: Final = {

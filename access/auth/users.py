@@ -18,6 +18,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame.signer import Signer
 from txrocketmq.remoting.protocol.body.auth import UserInfo
+from txrocketmq.remoting.protocol.body.base import BodyError
 
 
 class UserType(IntEnum):
@@ -74,8 +75,14 @@ class User:
 
     @classmethod
     def stored(cls, name: str, content: Any) -> Self:
-        """Reads a user of the file. Raises ValueError if something is missing or unknown."""
-        info = UserInfo.from_json(content)
+        """Reads a user of the file. Raises ValueError if something is missing or unknown.
+
+        Its text repeats nothing that stands where a password is expected.
+        """
+        try:
+            info = UserInfo.from_json(content)
+        except BodyError:
+            raise ValueError(f"the user {name} is no object of texts") from None
         if not info.password:
             raise ValueError(f"the user {name} has no password")
         return cls(

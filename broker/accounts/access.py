@@ -19,7 +19,6 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.migration import migrated, not_migrated
-from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
 from txrocketmq.access.needs import Action, need_of_topic
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
@@ -32,7 +31,6 @@ from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
-from txrocketmq.remoting.frame.credentials import seal_of
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"
@@ -64,9 +62,10 @@ class Access:
         self._config = config
         self._folder = folder
         self.accounts = Accounts()
-        self._authority: UserAuthority | PlainAcl = UserAuthority(
+        self.authority: UserAuthority | PlainAcl = UserAuthority(
             self.accounts, config, config.broker_cluster_name
         )
+        """Decides about requests; of ACL 1 with aclEnable."""
         self._warnings: list[str] = []
         """What the start has found."""
         self.audit = Audit(notices.access_refused, notices.account_changed, steady_ms)
@@ -77,7 +76,7 @@ class Access:
         if config.acl_enable:
             home = AclHome(config.rocketmq_home, config.acl_plain_file)
             self.plain = PlainAccounts(home, in_thread, now_ms, notices.account_changed)
-            self._authority = self.plain.acl
+            self.authority = self.plain.acl
 
     @property
     def is_served(self) -> bool:
@@ -100,7 +99,7 @@ class Access:
 
     def guards(self) -> list[Guard]:
         """The guards that requests need: none without accounts, so that nobody pays for them."""
-        return [AccessGuard(self._authority, self.audit)] if self.is_guarded else []
+        return [AccessGuard(self.authority, self.audit)] if self.is_guarded else []
 
     def found_check(self, action: Action) -> CheckFound | None:
         """What asks for this action on topics that requests find; None where nobody is asked."""
@@ -111,15 +110,14 @@ class Access:
     ) -> None:
         host = host_of(peer.remote_address)
         need = need_of_topic(topic, action)
-        refusal = self._authority.refusal_of_found(command, host, need)
+        refusal = self.authority.refusal_of_found(command, host, need)
         if refusal is not None:
             self.audit.refusal(command.code, host, refusal)
-            raise AccessRefused(self._authority.code, refusal.remark)
+            raise AccessRefused(self.authority.code, refusal.remark)
 
     def seal(self) -> Seal | None:
         """What signs the requests that the broker sends itself, if there is an account for it."""
-        credentials = self._config.credentials()
-        return None if credentials is None else seal_of(*credentials)
+        return self._config.seal()
 
     def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
         """Returns the reply, or a promise of it for when all changes are in both files."""
@@ -141,11 +139,11 @@ class Access:
 
     def lives(self) -> list[Life]:
         """Users come before their policies, of which only those of users are kept."""
-        if self.plain is not None:
-            return [self.plain.life()]
+        plain = [] if self.plain is None else [self.plain.life()]
         if not self.is_served:
-            return [Life("accounts", opens=lambda _: self._without_effect())]
+            return plain or [Life("accounts", opens=lambda _: self._without_effect())]
         return [
+            *plain,
             _life_of("users", self.users),
             _life_of("policies", self.acls),
             Life("accounts", loads=self._migrate, opens=self._open),
@@ -181,14 +179,7 @@ class Access:
     def _open(self, _: Opening) -> Iterator[str]:
         """Creates the users that the settings name; returns warnings."""
         config, warnings = self._config, self._warnings
-        credentials = config.credentials()
-        inner = credentials and User(*credentials[:2], UserType.SUPER)
-        for key, user in (
-            ("initAuthenticationUser", config.first_user()),
-            ("innerClientAuthenticationCredentials", inner),
-        ):
-            if user is None:
-                continue
+        for key, user in config.named_users().items():
             known = self.accounts.users.get(user.name)
             if known is None:
                 self.accounts.ensure(user)

@@ -246,7 +246,7 @@ def test(
         rows = []
         for broker, its in accounts.items():
             account = next((each for each in its if each.name == name), None)
-            verdict = question.answer(account, policies[broker])
+            verdict = question.answer(account, policies.get(broker, ()))
             if not verdict.is_allowed:
                 refused.append(broker.name)
             rows.append({"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why})

@@ -161,7 +161,7 @@ def prepared(
         words.append(ENCRYPTED)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(server.write(settings), "utf-8")
+        _write_private(file, server.write(settings))
         ports_file(home).write_text(" ".join(words), "utf-8")
     except OSError as error:
         raise ConfigError(
@@ -169,6 +169,14 @@ def prepared(
             " read-only, mount a tmpfs there"
         ) from error
     return [*server.options, *options, server.flag, str(file)]
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Writes a file that its owner alone may read, since the settings of accounts are secrets."""
+    path.unlink(missing_ok=True)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from ipaddress import ip_address
-from typing import Final, Protocol
+from socket import SOCK_STREAM, getaddrinfo
+from typing import Final
 
+from txrocketmq.access.auth.users import User
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.primitives.networks import is_loopback
-from txrocketmq.remoting.settings.config_file import ConfigError
+from txrocketmq.remoting.settings.config_file import LIST_SEPARATOR, ConfigError
 
 _BYTES: Final = 24
 _LOOPBACK: Final = ("127.0.0.0/8", "::1")
@@ -39,17 +40,9 @@ NO_PROXY: Final = (
 """Why clients of gRPC are not served then."""
 
 
-class Known(Protocol):
-    """What is asked about a broker's account."""
-
-    @property
-    def password(self) -> str:
-        """The secret of the account."""
-
-
 def has_accounts(settings: Mapping[str, str]) -> bool:
     """Returns whether clients need an account at a broker with these settings."""
-    return any(settings.get(key) == "true" for key in _ACCOUNT_KEYS)
+    return any(settings.get(key, "").strip().lower() == "true" for key in _ACCOUNT_KEYS)
 
 
 def new_secret() -> str:
@@ -80,7 +73,7 @@ class FirstAccount:
             "initAuthenticationUser": json.dumps(user, separators=(",", ":")),
         }
 
-    def told(self, known: Known | None) -> str:
+    def told(self, known: User | None) -> str:
         """Returns what is printed when the broker runs; `known` is the account that it has."""
         is_new = known is not None and known.password == self._secret
         return (_SHOWN if is_new else _KNOWN).format(name=self.name, secret=self._secret)
@@ -91,11 +84,15 @@ def near_addresses(told: str) -> str:
 
     Without accounts, whoever is elsewhere cannot delete topics or change settings.
     """
-    try:
-        ip_address(told)
-    except ValueError:
-        return ";".join(_LOOPBACK)
-    return ";".join(_LOOPBACK if is_loopback(told) else (*_LOOPBACK, told))
+    if is_loopback(told):
+        return LIST_SEPARATOR.join(_LOOPBACK)
+    try:  # a name stands for all its addresses
+        found = {
+            str(each[4][0]).partition("%")[0] for each in getaddrinfo(told, None, type=SOCK_STREAM)
+        }
+    except OSError:
+        found = set()
+    return LIST_SEPARATOR.join((*_LOOPBACK, *sorted(found)))
 
 
 def check_open(host: str, config: BrokerConfig, *, is_open: bool) -> None:

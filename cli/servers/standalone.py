@@ -4,8 +4,9 @@
 The broker's settings come, each before the next, from the command line, the file given with -c,
 and the defaults here: broker-a of DefaultCluster, on loopback, with its store in the user's data
 folder. The name server keeps its files in `namesrv` inside the store. It starts before the broker
-and stops after it. What serves gRPC is a proxy in the same process, which reaches both over
-loopback; it is there if its packages are installed.
+and stops after it. If clients need an account, the name server asks for the broker's. What serves
+gRPC is a proxy in the same process, which reaches both over loopback; it is there if its packages
+are installed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
+from txrocketmq.access.guard import AccessGuard
+from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -35,13 +38,16 @@ from txrocketmq.cli.servers.first_account import (
     near_addresses,
 )
 from txrocketmq.cli.servers.welcome import welcome
+from txrocketmq.namesrv.accounts import BrokerAuthority
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.proxy.door import Door
 from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.primitives.unknown_key import UnknownKey
 from txrocketmq.remoting.settings.config_file import (
+    LIST_SEPARATOR,
     ConfigError,
     Configuration,
     ignored_keys,
@@ -199,10 +205,22 @@ class Standalone:
         configuration = Configuration((config, store_config), given)
         self._opens = "--broker-port"
         self.broker = Broker(config, store_config, self._clock, configuration, self._tls)
+        if self._has_accounts:
+            self._guard_name_server(self.broker.parts.access)
         self.broker.start()
         self._open_door()
         self._deadline_ms = self._unhurried.steady_ms() + READY_TIMEOUT_MS
         self._look()
+
+    def _guard_name_server(self, access: Access) -> None:
+        """Has the name server ask the accounts of the broker, lest strangers change its routes.
+
+        The broker itself registers from an address of this machine, and has no account for that.
+        """
+        assert self.name_server is not None
+        near = Networks(near_addresses(self._host).split(LIST_SEPARATOR))
+        guard = AccessGuard(BrokerAuthority(access.authority, near), access.audit)
+        self.name_server.guards.append(guard)
 
     def _open_door(self) -> None:
         """Opens the port for gRPC, if there is to be one."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from txrocketmq.client.admin.destinations import Destinations
 from txrocketmq.client.admin.results import BrokerInfo
-from txrocketmq.client.base.errors import AccountNotFound
+from txrocketmq.client.base.errors import AccountNotFound, AdminRefused
 from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
@@ -27,6 +27,8 @@ ACTIONS: Final = ("Pub", "Sub", "Create", "Update", "Delete", "Get", "List", "Al
 """What a policy may be about; the last one stands for all others."""
 _ACTIONS: Final = {each.lower(): each for each in ACTIONS}
 _SUBJECT: Final = "User:"
+_NO_SUCH_ACCOUNT: Final = "The subject is not exist."
+"""The remark of a broker that is asked for the policies of an account that it does not have."""
 _CUSTOM: Final = "Custom"
 _DEFAULT: Final = "Default"
 _TYPES: Final = {True: "Super", False: "Normal", None: None}
@@ -172,18 +174,27 @@ class Accounts:
         cluster: str | None = None,
         broker: str | None = None,
     ) -> dict[BrokerInfo, list[Policy]]:
-        """Returns the policies of each broker: of one account, or of all.
+        """Returns the policies of each broker, or of one account at each broker that has it.
 
-        With `resource`, those whose resources contain this text. Raises AdminRefused, PartlyFailed,
-        BrokerNotExist and NoNameServer.
+        With `resource`, those whose resources contain this text. Raises AccountNotFound,
+        AdminRefused, PartlyFailed, BrokerNotExist and NoNameServer.
         """
         servers = await self._servers.everyone(cluster, broker)
 
-        async def ask(server: BrokerInfo) -> tuple[BrokerInfo, list[Policy]]:
-            found = await self._policies(server, account)
-            return server, [each for each in found if resource in each.resource]
+        async def ask(server: BrokerInfo) -> list[tuple[BrokerInfo, list[Policy]]]:
+            try:
+                found = await self._policies(server, account)
+            except AdminRefused as error:
+                if account is None or error.remark != _NO_SUCH_ACCOUNT:
+                    raise
+                return []
+            return [(server, [each for each in found if resource in each.resource])]
 
-        return dict(await self._servers.each(servers, "asking for policies", ask))
+        answers = await self._servers.each(servers, "asking for policies", ask)
+        result = {server: its for each in answers for server, its in each}
+        if account is not None and not result:
+            raise AccountNotFound(account)
+        return result
 
     async def set_policies(
         self,

@@ -24,9 +24,10 @@ class KeptJson(NamedTuple):
     """What was wrong with the file, as a sentence without its full stop; empty if nothing was."""
 
 
-def read_kept(path: Path, *, is_private: bool = False) -> KeptJson:
+def read_kept(path: Path, *, is_private: bool = False, falls_back: bool = True) -> KeptJson:
     """Returns the content of a file, or of its .bak where the file is missing, empty or damaged.
 
+    Unless it `falls_back`, the .bak is not read, as if there were none.
     Raises ValueError, whose text names the files, if there is something and nothing of it can be
     read; and if the file `is_private`, but others than its owner and group may read or write it.
     """
@@ -34,7 +35,7 @@ def read_kept(path: Path, *, is_private: bool = False) -> KeptJson:
         _check_private(path)
         _check_private(path.with_name(path.name + ".bak"))
     wrong: list[str] = []
-    for each in (path, path.with_name(path.name + ".bak")):
+    for each in (path, path.with_name(path.name + ".bak"))[: 1 + falls_back]:
         try:
             data = each.read_bytes()
             if not data.strip():
@@ -50,7 +51,9 @@ def read_kept(path: Path, *, is_private: bool = False) -> KeptJson:
         except OSError as error:
             wrong.append(f"{each}: {error.strerror}")
         except JsonError as error:
-            wrong.append(f"{each}: {error}")
+            # The rest of the error repeats a part of the file, which may be a password.
+            told = f"no JSON at character {error.position}" if is_private else error
+            wrong.append(f"{each}: {told}")
         else:
             if each == path:
                 return KeptJson(each, content, "")

@@ -204,6 +204,7 @@ def setting(
     live: bool = False,
     java: str | None = None,
     effect: bool = True,
+    secret: bool = False,
     least: int = 0,
     most: int = INT_MAX,
 ) -> Any:
@@ -212,13 +213,14 @@ def setting(
     `default` may be a function without arguments. `java` is the key if it is not the camel case of
     the field's name. A setting that is `live` may be changed while the server runs. One with
     `effect=False` is read and shown, as administrators' tools expect it, but changes nothing here.
+    A `secret` one is not in the text of the object that has the settings.
     `least` and `most` are the smallest and the largest number that may be set; by default, they are
     those of a Java int without sign.
     """
     metadata = {"java": java, "live": live, "effect": effect, "least": least, "most": most}
     if callable(default):
-        return dataclasses.field(default_factory=default, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+        return dataclasses.field(default_factory=default, repr=not secret, metadata=metadata)
+    return dataclasses.field(default=default, repr=not secret, metadata=metadata)
 
 
 def original_keys(text: str) -> dict[str, str | None]:

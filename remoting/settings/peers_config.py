@@ -43,8 +43,9 @@ class PeersConfig(PortsConfig):
     admin_addresses: tuple[str, ...] = setting(())
     """The addresses or networks that may send requests which destroy something, such as
     `127.0.0.1;::1;10.0.5.0/24`, separated by semicolons: those that delete topics and groups, reset
-    offsets, clean up, change settings, or change routes. Others are refused; only a broker may
-    always unregister itself. Empty means everybody, as in the original."""
+    or copy offsets, clean up, change settings or accounts, or take brokers and topics from routes.
+    Others are refused; only a broker may always unregister itself. Registering is open to all.
+    Empty means everybody, as in the original."""
     max_connections_per_address: int = setting(0)
     """How many connections one address may have; more are closed at once. 0 means any number."""
     server_channel_max_idle_time_seconds: int = setting(120)

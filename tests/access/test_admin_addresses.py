@@ -46,6 +46,16 @@ def test_dangerous_requests_are_served_to_these_networks_only() -> None:
         assert "is not served to 10.0.0.1" in str(raised.value)
 
 
+def test_accounts_are_changed_from_near() -> None:
+    """Else a stranger could make a user before users are asked for, and come back as it."""
+    changing = {
+        code for code in RequestCode if code.name.startswith(("AUTH_", "UPDATE_AND_CREATE_ACL"))
+    }
+    changing = {code for code in changing if not code.name.startswith(("AUTH_GET", "AUTH_LIST"))}
+    assert len(changing) == 7
+    assert changing <= DANGEROUS
+
+
 def test_others_do_not_pay_for_it() -> None:
     before = registry_of(RequestCode.GET_MAX_OFFSET, RequestCode.DELETE_TOPIC_IN_BROKER)
     after = near(before, NETWORKS)

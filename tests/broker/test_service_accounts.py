@@ -25,7 +25,6 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.frame.frame import encode_frame
-from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
@@ -88,20 +87,28 @@ def rules(name: str, *entries: tuple[str, str]) -> tuple[dict[str, str], bytes]:
     return {"subject": f"User:{name}"}, body
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    made = Scene(tmp_path, **ACCOUNTS).start()
+def guarded(folder: Path) -> Scene:
+    made = Scene(folder, **ACCOUNTS).start()
     made.broker.parts.topics.update(TopicConfig(topic_name="T"))
     return made
 
 
-@pytest.fixture
-def alice(scene: Scene) -> Account:
+def alice_of(scene: Scene) -> Account:
     """A user that may send to T, and consume it as g."""
     root = Account(Client(scene))
     assert root.ask(3001, *user("alice")).code == 0
     assert root.ask(3006, *rules("alice", ("Topic:T", "Pub|Sub"), ("Group:g", "Sub"))).code == 0
     return Account(Client(scene), "alice", "hunter2-alice")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return guarded(tmp_path)
+
+
+@pytest.fixture
+def alice(scene: Scene) -> Account:
+    return alice_of(scene)
 
 
 @pytest.fixture
@@ -165,54 +172,6 @@ def test_what_the_signature_does_not_cover_is_asked_anew(scene: Scene, alice: Ac
     (answer,) = alice.tell(pulled)
     assert answer.code == NO_PERMISSION
     assert scene.broker.parts.topics.get("T") is not None
-
-
-def test_a_message_that_is_found_by_its_id_is_seen_by_those_who_may(
-    scene: Scene, alice: Account
-) -> None:
-    """Whatever topic the request names: messages of all topics are in one log."""
-    root = Account(Client(scene))
-    scene.broker.parts.topics.update(TopicConfig(topic_name="Other"))
-    assert root.ask(310, send_fields("Other"), b"secret").code == 0
-    assert root.ask(3006, *rules("alice", ("Topic:T", "Get"))).code == 0
-    second = scene.broker.parts.store.max_physical_offset
-    assert root.ask(310, send_fields("T"), b"open").code == 0
-    for topic in ({"topic": "T"}, {}):
-        answer = alice.ask(33, {"offset": "0", **topic})
-        assert (answer.code, answer.body) == (NO_PERMISSION, b"")
-        assert "Topic:Other" in (answer.remark or "")
-        assert alice.ask(33, {"offset": str(second), **topic}).body.count(b"open") == 1
-    assert root.ask(33, {"offset": "0"}).body.count(b"secret") == 1
-
-
-def test_a_transaction_is_ended_by_those_who_may_send_to_its_topic(
-    scene: Scene, alice: Account
-) -> None:
-    """Whatever topic the request names; clients of 4.9 name none."""
-    root, store = Account(Client(scene)), scene.broker.parts.store
-    scene.broker.parts.topics.update(TopicConfig(topic_name="Other"))
-
-    def begin(topic: str, at: int) -> dict[str, str]:
-        """Sends a half message; returns the fields of what commits it."""
-        offset = store.max_physical_offset
-        half = {"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": f"U{at}"}
-        fields = {**send_fields(topic), "f": "4", "i": encode_properties(half)}
-        assert root.ask(310, fields, b"half").code == 0
-        return {
-            "producerGroup": "p", "tranStateTableOffset": str(at), "commitLogOffset": str(offset),
-            "commitOrRollback": "8", "fromTransactionCheck": "false", "msgId": f"U{at}",
-        }  # fmt: skip
-
-    other, own = begin("Other", 0), begin("T", 1)
-    for topic in ({"topic": "T"}, {}):
-        for how in ("8", "12"):
-            answer = alice.ask(37, {**other, **topic, "commitOrRollback": how})
-            assert answer.code == NO_PERMISSION
-            assert "Topic:Other" in (answer.remark or "")
-    assert scene.broker.parts.access.audit.refused[37, "no policy allows it"] == 4
-    assert alice.ask(37, own).code == 0
-    assert root.ask(37, other).code == 0, "nothing has ended it before"
-    assert store.max_offset("Other", 0) == store.max_offset("T", 0) == 1
 
 
 def test_users_change_while_messages_flow(scene: Scene, alice: Account) -> None:

@@ -150,6 +150,7 @@ def test_files_are_read_again_when_they_change(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("users.json", ""),
         ("users.json", "{"),
         ("users.json", {"userTable": {"x": {"username": "x"}}}),
         ("users.json", {"userTable": ["x"]}),
@@ -162,9 +163,12 @@ def test_files_are_read_again_when_they_change(scene: Scene) -> None:
 def test_a_broken_file_leaves_the_accounts_and_is_told_once(
     scene: Scene, name: str, content: object
 ) -> None:
+    removed = {"removed": {**USERS["userTable"]["operator"], "password": "removed-pass"}}
+    scene.write("users.json.bak", {"userTable": removed})
     scene.write(name, content)
     scene.accounts.look()
     scene.accounts.look()
+    assert not scene.may(C.REGISTER_BROKER, "removed")
     assert scene.may(C.GET_ROUTEINFO_BY_TOPIC, "reader", topic="orders")
     (error,) = scene.errors
     assert name in str(error)

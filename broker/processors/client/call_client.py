@@ -2,7 +2,8 @@
 """Questions to consumers that the broker passes on: 307, 309, 223.
 
 GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY go to one consumer, whose answer is handed on
-as it is; one that is not there or too old is SYSTEM_ERROR (1), one that does not answer in 10 s
+as it is. Where there are accounts, a message that is to be consumed needs Sub of its own topic. A
+consumer that is not there or too old is SYSTEM_ERROR (1), one that does not answer in 10 s
 CONSUME_MSG_TIMEOUT (207). INVOKE_BROKER_TO_GET_CONSUMER_STATUS asks all of a group and leaves out
 those that do not answer in 5 s. Java: AdminBrokerProcessor.callConsumer, Broker2Client.
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.message_store import MessageStore
@@ -28,7 +30,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import HeaderError, RequestTimeout, ResponseError
 from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
-from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.message import MessageQueue, decode_message
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.body.offset import GetConsumerStatusBody
 from txrocketmq.remoting.protocol.offset import GetConsumerStatusRequestHeader
@@ -55,7 +57,9 @@ class CallClientProcessor:
         store: MessageStore,
         patience: Patience,
         walks: Walks,
+        check_consumed: CheckFound | None = None,
     ) -> None:
+        self._check_consumed = check_consumed
         self._config = config
         self._topics = topics
         self._groups = groups
@@ -77,9 +81,10 @@ class CallClientProcessor:
         self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
     ) -> Reply[Any] | PendingReply:
         """Has a consumer consume a stored message now."""
-        return self._patience.answer(request.peer, partial(self._consume, request.header))
+        return self._patience.answer(request.peer, partial(self._consume, request))
 
-    def _consume(self, header: ConsumeMessageDirectlyResultRequestHeader) -> PendingReply:
+    def _consume(self, request: Request[ConsumeMessageDirectlyResultRequestHeader]) -> PendingReply:
+        header = request.header
         topic = self._topics.get(header.topic or "")
         group = self._groups.expected(header.consumer_group)
         told = dataclasses.replace(
@@ -91,12 +96,12 @@ class CallClientProcessor:
         return self._call(
             admin.CONSUME_MESSAGE_DIRECTLY,
             told,
-            self._record(header.msg_id or ""),
+            self._record(request, header.msg_id or ""),
             header.consumer_group,
             header.client_id or "",
         )
 
-    def _record(self, msg_id: str) -> bytes:
+    def _record(self, request: Request[Any], msg_id: str) -> bytes:
         try:
             at = decode_message_id(msg_id).commit_log_offset
         except MessageIdError as error:
@@ -106,6 +111,10 @@ class CallClientProcessor:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {at}"
             )
+        if self._check_consumed is not None:
+            # The request may name another topic than that of the message, or none.
+            topic = decode_message(record, decompress_body=False)[0].topic
+            self._check_consumed(request.peer, request.command, topic)
         return bytes(record)
 
     def _call(

@@ -7,13 +7,14 @@ one read go into one write, and the op messages into later ones, when what they 
 Until then the check knows of it in memory. An undecided end (0) is not answered and changes
 nothing: the check asks again. The half message is found by its offset in the log; producer group,
 queue offset and log offset have to be its own. An end that is no answer to a question comes too
-late when the producer itself has said when it is to be asked (604). Where there are accounts, an
-end needs Pub of the topic that the half message is for. A transaction ends once: a
+late when the producer itself has said when it is to be asked (604). A transaction ends once: a
 second end is refused (1) while the broker remembers the first. It remembers the latest 100,000, in
 memory only; after that, and in the original always, a second commit delivers the message again.
 
-RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Codes: 1;
-11 on a slave; 13, 14 when the store does not take the message; 604.
+RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Where
+there are accounts, the topic that a half message is for counts, whatever topic the request names:
+an end needs Pub of it, and to resume needs Update. Codes: 1; 11 on a slave; 13, 14 when the store
+does not take the message; 604.
 
 Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 """
@@ -24,6 +25,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any, Final
 
+from txrocketmq.access.needs import Action
 from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
@@ -118,10 +120,11 @@ class EndTransactionProcessor:
         metrics: TransactionMetrics,
         clock: Callable[[], int],
         patience: Patience,
-        check_ended: CheckFound | None = None,
+        found_check: Callable[[Action], CheckFound | None] = lambda _: None,
     ) -> None:
         self._config = config
-        self._check_ended = check_ended
+        self._check_ended = found_check(Action.PUB)
+        self._check_resumed = found_check(Action.UPDATE)
         self._intake = intake
         self._store = intake.store
         self.checks = checks
@@ -281,9 +284,9 @@ class EndTransactionProcessor:
             offset = decode_message_id(request.header.msg_id or "").commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return self._patience.answer(request.peer, partial(self._resume, offset))
+        return self._patience.answer(request.peer, partial(self._resume, request, offset))
 
-    def _resume(self, offset: int) -> Reply[NoHeader]:
+    def _resume(self, request: Request[Any], offset: int) -> Reply[NoHeader]:
         record = self._store.message_at(offset)
         try:
             stored = None if record is None else decode_message(record, decompress_body=False)[0]
@@ -295,6 +298,9 @@ class EndTransactionProcessor:
                 "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed: the message id names no"
                 f" message of {TRANS_CHECK_MAX_TIME_TOPIC}",
             )
+        topic = stored.properties.get(names.REAL_TOPIC) or stored.topic
+        if self._check_resumed is not None:
+            self._check_resumed(request.peer, request.command, topic)
         message = half_message.resumed(stored)
         refused = self._intake.put([message.to_put()], self._now_ms()).refused
         if refused:

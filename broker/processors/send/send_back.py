@@ -3,9 +3,9 @@
 
 A copy goes to %RETRY%group, by way of the schedule topic; with a negative delay level, or after too
 many attempts, it goes to %DLQ%group at once. With level 0 the broker chooses the level: 3 plus the
-number of attempts. A group without retry queues is answered success, and nothing is done. Codes: 0;
-1 when the message is not found or cannot be put; 16, 26. Java:
-AbstractSendMessageProcessor.consumerSendMsgBack.
+number of attempts. A group without retry queues is answered success, and nothing is done. Where
+there are accounts, the topic of the message needs Sub. Codes: 0; 1 when the message is not found or
+cannot be put; 16, 26. Java: AbstractSendMessageProcessor.consumerSendMsgBack.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+from txrocketmq.broker.accounts.access import CheckFound
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -53,7 +54,9 @@ class SendBackProcessor:
         store_host: bytes,
         clock: Callable[[], int],
         patience: Patience,
+        check_taken: CheckFound | None = None,
     ) -> None:
+        self._check_taken = check_taken
         self._config = config
         self._topics = topics
         self._groups = groups
@@ -84,6 +87,9 @@ class SendBackProcessor:
             sys_flag=TopicSysFlag.UNIT_SUB if header.unit_mode else 0,
         )
         stored = self._stored(header.offset)
+        if self._check_taken is not None:
+            # It is found by its place, and whoever may consume as a group would get any message.
+            self._check_taken(request.peer, request.command, stored.topic)
         origin = stored.properties.get(names.RETRY_TOPIC, stored.topic)
         message = self._copy(stored, origin)
         is_dead = header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group)

@@ -24,6 +24,10 @@ class CreateAccessConfigRequestHeader(Header):
     topic_perms: str | None = None
     group_perms: str | None = None
 
+    def __repr__(self) -> str:
+        """Leaves out the secret key, since this text may get into a log."""
+        return f"CreateAccessConfigRequestHeader({self.access_key!r}, admin={self.admin})"
+
 
 @header("org.apache.rocketmq.common.protocol.header.DeleteAccessConfigRequestHeader")
 class DeleteAccessConfigRequestHeader(Header):

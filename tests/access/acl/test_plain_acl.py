@@ -172,6 +172,18 @@ def test_a_transaction_that_is_found_needs_pub_of_its_topic(
     assert found is None or found.action == "PUB"
 
 
+def test_an_account_that_is_deleted_meanwhile_finds_nothing() -> None:
+    """A message may be read from the disk between the guard's question and this one."""
+    acl, need = acl_of(YML), need_of_topic("both", Action.GET)
+    command = signed("writer-key", 33)
+    assert acl.refusal(command, HOST) is acl.refusal_of_found(command, HOST, need) is None
+    acl.hold(AclFiles())
+    refusal = acl.refusal_of_found(command, HOST, need)
+    assert refusal is not None
+    assert (refusal.reason, refusal.user) == ("unknown account", "writer-key")
+    assert acl.refusal_of_found(RemotingCommand(33, {}), HOST, need) is not None
+
+
 def test_what_is_kept_has_a_limit() -> None:
     acl = acl_of(YML)
     for at in range(5_000):

@@ -5,7 +5,7 @@ import pytest
 
 from txrocketmq.access.acl.permissions import PUB, SUB
 from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS
-from txrocketmq.access.needs import NEEDS
+from txrocketmq.access.request_needs import NEEDS
 from txrocketmq.remoting.codes import RequestCode as C
 
 

@@ -45,6 +45,11 @@ def test_an_empty_file_has_no_members(data: bytes) -> None:
         b"[" * 100_000 + b"my-secret",
         b"a: &a [*a, my-secret",
         b"a: 1\n---\nb: my-secret",
+        b"secretKey: !my-secret",
+        b"secretKey: !my-secret!x y",
+        b"secretKey: !it's-my-secret x",
+        b"secretKey: *my-secret",
+        b"a: &my-secret 1\nb: &my-secret [",
     ],
 )
 def test_what_is_no_mapping_is_an_error_that_shows_nothing_of_it(data: bytes) -> None:

@@ -22,7 +22,8 @@ def test_there_are_no_accounts_by_default() -> None:
     config = loaded()
     assert not config.has_users
     assert config.first_user() is None
-    assert config.credentials() is None
+    assert config.credentials() is config.seal() is None
+    assert config.named_users() == {}
     assert config.open_codes(authorization=True) == set()
 
 
@@ -47,6 +48,11 @@ def test_a_file_of_the_original_is_taken() -> None:
     assert config.open_codes(authorization=False) == {105, 34}
     assert config.open_codes(authorization=True) == {12}
     assert config.first_user() == User("root", "12345678", UserType.SUPER)
+    assert config.named_users() == {
+        "initAuthenticationUser": config.first_user(),
+        "innerClientAuthenticationCredentials": User("inner", "s", UserType.SUPER),
+    }
+    assert config.seal() is not None
     assert config.credentials() == ("inner", "s", "")
 
 
@@ -81,6 +87,9 @@ def test_what_stops_the_start(key: str, text: str, why: str) -> None:
 
 def test_credentials_are_not_shown() -> None:
     text = '{"accessKey":"inner","secretKey":"hunter2","securityToken":"hunter3"}'
-    credentials = loaded(innerClientAuthenticationCredentials=text).credentials()
+    user = '{"username":"root","password":"hunter4"}'
+    config = loaded(innerClientAuthenticationCredentials=text, initAuthenticationUser=user)
+    assert "hunter" not in f"{config!r}{config}"
+    credentials = config.credentials()
     assert credentials == ("inner", "hunter2", "hunter3")
     assert "hunter" not in f"{credentials!r}{credentials}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from txrocketmq.access.auth.users import User, Users, UserStatus, UserType
@@ -72,6 +74,15 @@ def test_a_user_in_a_file() -> None:
     for broken in ({**content, "password": ""}, {**content, "userType": "King"}):
         with pytest.raises(ValueError, match=r"the user alice has no password|'King' is none of"):
             User.stored("alice", broken)
+
+
+@pytest.mark.parametrize(
+    "broken", ["hunter2", {"password": ["hunter2"]}, {"password": {"a": "hunter2"}}]
+)
+def test_a_broken_user_of_a_file_is_not_repeated(broken: object) -> None:
+    with pytest.raises(ValueError, match="the user alice is no object of texts") as raised:
+        User.stored("alice", broken)
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_passwords_are_not_shown() -> None:

@@ -18,6 +18,7 @@ from txrocketmq.remoting.host.life import Opening
 from txrocketmq.remoting.settings.config_file import ConfigError
 
 ROOT = json.dumps({"username": "root", "password": "r"})
+LOCAL = "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
 INNER = json.dumps({"accessKey": "inner", "secretKey": "i"})
 
 
@@ -144,6 +145,24 @@ def test_a_file_that_cannot_be_written_is_said(access: Access, failing: int) -> 
     if failing == 1:
         users.do(OSError("disk full"))
     assert "could not be saved" in str(answer.outcome)
+
+
+def test_users_are_kept_beside_accounts_of_rocketmq_4(tmp_path: Path) -> None:
+    """They may be made before authenticationEnabled takes the place of aclEnable."""
+    settings = {
+        "authentication_enabled": False,
+        "authentication_metadata_provider": LOCAL,
+        "acl_enable": True,
+        "rocketmq_home": str(tmp_path),
+    }
+    before, _ = opened(tmp_path, init_authentication_user=ROOT, **settings)
+    before.users.saving.write_now()
+    after, _ = opened(tmp_path, **settings)
+    assert after.accounts.users.get("root") == User("root", "r", UserType.SUPER)
+    assert after.plain is not None
+    after.accounts.ensure(User("alice", "a"))
+    after.users.saving.write_now()
+    assert list(json.loads((tmp_path / "users.json").read_text())["userTable"]) == ["alice", "root"]
 
 
 def test_accounts_of_rocketmq_4_become_users(tmp_path: Path, told: list[str]) -> None:

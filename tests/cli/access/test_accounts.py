@@ -120,6 +120,15 @@ def test_files_without_a_password(
     assert why in administered.err
 
 
+def test_an_account_is_shown_where_it_is(
+    administered: Administered, guarded: Guarded, key_file: str
+) -> None:
+    words = ["--password-file", key_file, "-b", "broker-a"]
+    assert administered.run(main, "add", "alice", *words) == 0
+    assert administered.run(main, "show", "alice", "--json") == 0
+    assert [json.loads(line)["broker"] for line in administered.out.splitlines()] == ["broker-a"]
+
+
 def test_accounts_are_copied_with_policies(
     administered: Administered, guarded: Guarded, key_file: str
 ) -> None:

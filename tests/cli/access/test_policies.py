@@ -4,21 +4,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.cli.administered import Administered
 from tests.client.admin.guarded_cluster import Guarded
 from tests.client.fakes import BROKER_A, BROKER_B
-from txrocketmq.cli.access import accounts
 from txrocketmq.cli.access.policies import main
-from txrocketmq.remoting.protocol.body.auth import AclInfo
+from txrocketmq.remoting.protocol.body.auth import AclInfo, UserInfo
+
+KEY = "12345678"
 
 
 @pytest.fixture
 def guarded(administered: Administered) -> Guarded:
     administered.cluster = cluster = Guarded()
+    for name in ("a", "alice"):
+        for users in cluster.users.values():
+            users[name] = UserInfo(username=name, password=KEY, user_type="Normal")
     return cluster
 
 
@@ -85,12 +88,7 @@ def test_a_removal_asks_first(administered: Administered, guarded: Guarded) -> N
     assert "User:a" in guarded.acls[BROKER_A]
 
 
-def test_a_test_says_why_at_each_broker(
-    administered: Administered, guarded: Guarded, tmp_path: Path
-) -> None:
-    key = tmp_path / "key"
-    key.write_text("12345678\n")
-    administered.run(accounts.main, "add", "alice", "--password-file", str(key))
+def test_a_test_says_why_at_each_broker(administered: Administered, guarded: Guarded) -> None:
     administered.run(main, "add", "alice", "Topic:T", "--allow", "Pub", "-b", "broker-a")
     words = ["test", "alice", "pub", "Topic:T"]
     assert administered.run(main, *words, "-b", "broker-a") == 0
@@ -98,3 +96,17 @@ def test_a_test_says_why_at_each_broker(
     assert administered.run(main, *words) == 1
     assert administered.lines[2] == "broker-b no the account has no policies".split()
     assert administered.run(main, "test", "alice", "Read", "Topic:T") == 2
+
+
+def test_a_broker_may_lack_the_account(administered: Administered, guarded: Guarded) -> None:
+    del guarded.users[BROKER_B]["alice"]
+    assert (
+        administered.run(main, "add", "alice", "Topic:T", "--allow", "Pub", "-b", "broker-a") == 0
+    )
+    assert administered.run(main, "list", "alice") == 0
+    assert administered.lines[1][-1] == "broker-a"
+    assert administered.run(main, "test", "alice", "pub", "Topic:T") == 1
+    assert administered.lines[1] == "broker-a yes the policy for Topic:T allows Pub".split()
+    assert administered.lines[2] == "broker-b no the broker has no such account".split()
+    assert administered.run(main, "list", "bob") == 1
+    assert "no broker has the account bob" in administered.err + administered.out

@@ -171,6 +171,15 @@ def test_it_is_not_waited_for_without_end(tmp_path: Path) -> None:
     assert "must be a whole number of seconds, not '1m'" in refusal(tmp_path, "mqbroker", **wait)
 
 
+def test_settings_are_for_the_owner_of_the_file(tmp_path: Path) -> None:
+    """The environment has the secrets of accounts."""
+    file = tmp_path / "conf" / "broker.conf"
+    for _ in range(2):
+        prepared("mqbroker", [], {"ROCKETMQ_BROKER_initAuthenticationUser": ""}, tmp_path)
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)
+
+
 def test_a_home_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     (tmp_path / "conf").write_text("a file")
     assert "cannot be written to" in refusal(tmp_path, "mqbroker")

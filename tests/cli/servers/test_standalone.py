@@ -7,6 +7,7 @@ That it runs is tested in tests/process.
 from __future__ import annotations
 
 import errno
+import json
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,10 @@ import pytest
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock
 
+from tests.fakes import FakePeer
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.cli.servers import standalone
+from txrocketmq.cli.servers.first_account import FirstAccount
 from txrocketmq.cli.servers.standalone import (
     Options,
     Standalone,
@@ -28,6 +31,10 @@ from txrocketmq.cli.servers.standalone import (
     own_address,
     parse_arguments,
 )
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.settings.config_file import ConfigError
 
@@ -351,6 +358,42 @@ def test_an_address_for_others_needs_an_account(
     assert config.authentication_enabled
     assert config.authorization_enabled
     assert config.first_user().name == "ops"
+
+
+def test_the_name_server_asks_for_the_accounts_of_the_broker(tmp_path: Path) -> None:
+    """Otherwise strangers could register a broker in the place of this one."""
+    account = FirstAccount("ops")
+    given = options_of(parse_arguments(["--store", str(tmp_path / "store")]), account)
+    service = Standalone(given, Clock(Reactor()))  # type: ignore[no-untyped-call]
+    service.start()
+    assert service.name_server is not None
+    (guard,) = service.name_server.guards
+    secret = json.loads(account.settings()["initAuthenticationUser"])["password"]
+
+    def may(code: int, host: str, secret: str = "") -> bool:
+        peer = FakePeer()
+        peer.remote_address = f"{host}:4711"
+        fields: dict[str, str] = {}
+        if secret:
+            seal_of("ops", secret)(fields, b"")  # type: ignore[misc]
+        try:
+            guard(peer, RemotingCommand(code, fields))
+        except ResponseError:
+            return False
+        return True
+
+    for code in (
+        RequestCode.REGISTER_BROKER,
+        RequestCode.UNREGISTER_BROKER,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+    ):
+        assert may(code, "127.0.0.1"), "the broker registers itself"
+        assert not may(code, "10.1.2.3")
+        assert may(code, "10.1.2.3", secret)
+    for code in (RequestCode.UPDATE_NAMESRV_CONFIG, RequestCode.WIPE_WRITE_PERM_OF_BROKER):
+        assert not may(code, "127.0.0.1")
+        assert may(code, "127.0.0.1", secret)
+    service.stop()
 
 
 def test_only_this_machine_administers_without_accounts(tmp_path: Path) -> None:

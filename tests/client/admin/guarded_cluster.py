@@ -99,6 +99,8 @@ class Guarded(Cluster):
         return Reply()
 
     def _get_acl(self, address: str, header: Any, body: bytes) -> Reply[Any]:
+        if header.subject.removeprefix("User:") not in self.users[address]:
+            return refused(16, "The subject is not exist.")
         found = self.acls[address].get(header.subject)
         return Reply(body=b"" if found is None else found.encode())
 

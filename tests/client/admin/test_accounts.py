@@ -77,8 +77,23 @@ def test_several_clusters_are_not_changed_at_once() -> None:
     assert cluster.asked(auth.AUTH_CREATE_USER) == [BROKER_A, SLAVE]
 
 
+def test_policies_of_an_account_are_asked_of_brokers_that_have_it() -> None:
+    cluster = Guarded()
+    result_of(cluster.admin.create_account("alice", KEY, broker="broker-b"))
+    ((broker, its),) = result_of(cluster.admin.policies("alice")).items()
+    assert (broker.name, its) == ("broker-b", [])
+    with pytest.raises(AccountNotFound, match="no broker has the account bob"):
+        result_of(cluster.admin.policies("bob"))
+    for address in ALL:
+        cluster.connections.on(address, auth.AUTH_GET_ACL, lambda *_: refused(16, "no"))
+    with pytest.raises(PartlyFailed):
+        result_of(cluster.admin.policies("alice"))
+
+
 def test_policies_are_sent_by_account_and_kind() -> None:
     cluster = Guarded()
+    for name in "ab":
+        result_of(cluster.admin.create_account(name, KEY, broker="broker-a"))
     policies = [
         Policy(account="a", resource="Topic:T*", actions=["pub", "SUB"], addresses=["10.0.0.0/8"]),
         Policy(account="a", resource="Group:*", actions=["All"], allows=False, is_default=True),

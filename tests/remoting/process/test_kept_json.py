@@ -44,10 +44,27 @@ def test_a_backup_that_is_used_is_told(
     assert f"{backup} was read instead" in kept.warning
 
 
+def test_a_backup_that_is_not_wanted_is_not_read(path: Path, backup: Path) -> None:
+    backup.write_text('{"a":1}')
+    assert read_kept(path, falls_back=False) == KeptJson(path, None, "")
+    path.touch()
+    assert read_kept(path, falls_back=False) == KeptJson(path, None, f"{path} is empty")
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"a\.json: no JSON"):
+        read_kept(path, falls_back=False)
+
+
 def test_empty_ones_hold_nothing_and_are_told(path: Path, backup: Path) -> None:
     path.touch()
     backup.touch()
     assert read_kept(path) == KeptJson(path, None, f"{path} is empty; {backup} is empty")
+
+
+def test_what_is_wrong_with_a_private_file_is_not_repeated(path: Path) -> None:
+    path.write_text('{"password": hunter2}')
+    path.chmod(0o600)
+    with pytest.raises(ValueError, match=r"a\.json: no JSON at character 13$"):
+        read_kept(path, is_private=True)
 
 
 def test_what_cannot_be_read_is_an_error(path: Path, backup: Path) -> None:

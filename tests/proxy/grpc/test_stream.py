@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from tests.proxy.grpc.clients import Client
+from tests.proxy.grpc.texts import Text
 from txrocketmq.proxy.grpc.framing import framed
 from txrocketmq.proxy.grpc.status import GrpcStatus
 
@@ -193,3 +196,37 @@ def test_nothing_is_held_for_calls_that_have_ended(client: Client) -> None:
     client.call("Fail")
     client.exchange(9)
     assert client.peer._parked_bytes == held
+
+
+def compressed(text: str) -> bytes:
+    """A message that gRPC has compressed, with its prefix."""
+    return b"\1" + framed(gzip.compress(text.encode()))[1:]
+
+
+def test_a_compressed_request_counts_as_long_as_it_is(client: Client) -> None:
+    held = client.peer._parked_bytes
+    number = client.open("Wait", grpc_encoding="gzip")
+    client.h2.send_data(number, compressed("x" * 500_000))
+    client.exchange()
+    assert client.peer._parked_bytes - held >= 500_000
+    client.h2.end_stream(number)
+    client.exchange()
+    client.methods.waiting[0].callback(Text("done"))
+    assert client.peer._parked_bytes == held
+
+
+@pytest.mark.parametrize(
+    "encoded", [framed(b"x" * 30_000), compressed("x" * 30_000)], ids=["plain", "gzip"]
+)
+def test_a_conversation_holds_nothing_of_messages_that_it_is_done_with(
+    client: Client, encoded: bytes
+) -> None:
+    number = client.open("Talk", grpc_encoding="gzip")
+    client.exchange()
+    held = client.peer._parked_bytes
+    for _ in range(3):
+        for at in range(0, len(encoded), 16_384):
+            client.h2.send_data(number, encoded[at : at + 16_384])
+        client.exchange()
+        assert client.peer._parked_bytes == held
+    assert len(client.answers[number].data) == 3 * 60_005

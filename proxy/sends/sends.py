@@ -34,13 +34,13 @@ from txrocketmq.proxy.grpc.service import rpc
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import ClientType, MessageType
 from txrocketmq.proxy.schema.messages import message_type
-from txrocketmq.proxy.sends.message_in import MessageIn, check_type
+from txrocketmq.proxy.sends.message_in import MessageIn, check_type, most_plain_bytes
 from txrocketmq.proxy.sends.send_places import SendPlaces
 from txrocketmq.proxy.sessions.clients import Clients
 from txrocketmq.proxy.sessions.metadata import client_id_of
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import STORED, ResponseCode
-from txrocketmq.remoting.errors import RemotingError, RequestTimeout
+from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.frame.form import Form
 from txrocketmq.remoting.message.ids import decode_message_id
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
@@ -110,15 +110,22 @@ class Sends:
         topic = topic_of(given[0].topic)
         now_ms, config = self._clock.now_ms(), self._config
         messages = []
+        inflated_bytes, most_bytes = 0, most_plain_bytes(config)
         for each in given:
             if each.topic.name != topic:
                 raise Refused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-            messages.append(MessageIn(each, call.peer, now_ms, config))
-        if len(messages) > 1 and {each.type for each in messages} - {
-            MessageType.NORMAL,
-            MessageType.FIFO,
-        }:
-            raise Refused(Code.MESSAGE_CORRUPTED, "only normal messages can be sent together")
+            message = MessageIn(each, call.peer, now_ms, config)
+            messages.append(message)
+            inflated_bytes += max(len(message.body) - len(each.body), 0)
+            if inflated_bytes > most_bytes:
+                raise Refused(
+                    Code.MESSAGE_BODY_TOO_LARGE,
+                    f"the bodies that are gzip have more than {most_bytes} bytes together",
+                )
+        if len(messages) > 1:
+            _check_together(messages)
+        if inflated_bytes:
+            call.hold(inflated_bytes)
         return topic, messages
 
     def _send(
@@ -139,17 +146,17 @@ class Sends:
             body = encode_batch(
                 Message(route.topic, each.body, 0, each.properties) for each in messages
             )
-            sys_flag, properties = 0, ""
+            properties = ""
         else:
-            body, sys_flag = first.body, first.sys_flag
-            properties = encode_properties(first.properties)
+            body, properties = first.body, encode_properties(first.properties)
         form = self._form(queue, is_batch=is_batch)
-        header = form.filled(sys_flag, self._clock.now_ms(), properties)
-        answer: Deferred[Any] = Deferred()
-        self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(
-            lambda outcome: answer.callback(self._answer(outcome, queue, messages))
-        )
-        return answer
+        header = form.filled(first.sys_flag, self._clock.now_ms(), properties)
+        replied: Deferred[Any] = Deferred()
+        replied.addCallback(self._answer, queue, messages).addErrback(refused, _ANSWER)
+        answered: Deferred[Any] = Deferred()  # which ends with the call, while the reply is awaited
+        replied.chainDeferred(answered)
+        self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(replied.callback)
+        return answered
 
     def _answer(
         self, outcome: Reply[Any] | Exception, queue: MessageQueue, messages: list[MessageIn]
@@ -159,8 +166,6 @@ class Sends:
             self._places.failed(queue.broker_name)
             self._cluster.ask_again(queue.topic)
             code, text = told(outcome) or (Code.INTERNAL_SERVER_ERROR, str(outcome))
-            if isinstance(outcome, RequestTimeout):
-                code = Code.PROXY_TIMEOUT
             return set_status(answer, code, text)
         if outcome.code not in STORED:
             if outcome.code in _BROKER_FAILS:
@@ -204,6 +209,17 @@ class Sends:
             form = Form(call, header, "sys_flag", "born_timestamp", "properties")
             self._forms[queue, is_batch] = form
         return form
+
+
+def _check_together(messages: list[MessageIn]) -> None:
+    """Raises Refused for messages that cannot be a batch, whose flags are those of all."""
+    if {each.type for each in messages} - {MessageType.NORMAL, MessageType.FIFO}:
+        raise Refused(Code.MESSAGE_CORRUPTED, "only normal messages can be sent together")
+    if len({each.sys_flag for each in messages}) > 1:
+        raise Refused(
+            Code.MESSAGE_CORRUPTED,
+            "messages can only be sent together if all bodies are compressed, or none is",
+        )
 
 
 def _transaction_id(stored: Any, queue: MessageQueue, message: MessageIn) -> str:

@@ -31,7 +31,7 @@ from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import Kind, rpc
 from txrocketmq.proxy.receives.filters import filter_of
 from txrocketmq.proxy.receives.handles import Handle
-from txrocketmq.proxy.receives.message_out import received_message
+from txrocketmq.proxy.receives.message_out import received_message, set_ms
 from txrocketmq.proxy.receives.popped import plain_body, popped_in_turns
 from txrocketmq.proxy.receives.renewals import Hidden, Renewals
 from txrocketmq.proxy.receives.settlements import Settlements
@@ -328,7 +328,7 @@ class Receives:
         Deferred.fromCoroutine(work).addErrback(failed)
 
     def _refuse(self, failure: Failure, call: Call) -> Any:
-        status = told(failure.value) if isinstance(failure.value, Exception) else None
+        status = told(failure.value)
         if status is None:
             return failure
         call.write(set_status(_ANSWER(), *status))
@@ -337,9 +337,7 @@ class Receives:
 
     def _end(self, call: Call) -> None:
         answer = _ANSWER()
-        now_ms = self._clock.now_ms()
-        answer.delivery_timestamp.seconds, rest_ms = divmod(now_ms, 1_000)
-        answer.delivery_timestamp.nanos = rest_ms * 1_000_000
+        set_ms(answer.delivery_timestamp, self._clock.now_ms())
         call.write(answer)
 
 

@@ -47,8 +47,8 @@ def code_of_broker(code: int) -> Code:
     return _OF_BROKERS.get(code, Code.INTERNAL_SERVER_ERROR)
 
 
-def told(error: Exception) -> tuple[Code, str] | None:
-    """Returns the code and the text for an error, or None for one that is a defect."""
+def told(error: BaseException | None) -> tuple[Code, str] | None:
+    """Returns the code and the text for an error; None for a defect, or a cancellation."""
     if isinstance(error, Refused):
         return error.code, error.text
     if isinstance(error, MQBrokerError):
@@ -80,8 +80,7 @@ def set_total(answer: Any, codes: Iterable[Code]) -> Any:
 
 def refused(failure: Failure, answer: Callable[[], Any]) -> Any:
     """Returns an answer with the status of an error; a defect, or a cancellation, stays one."""
-    error = failure.value
-    status = told(error) if isinstance(error, Exception) else None
+    status = told(failure.value)
     if status is None:
         return failure
     return set_status(answer(), *status)

@@ -16,7 +16,13 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from txrocketmq.client.base.errors import BrokerNotExist, MQBrokerError, MQClientError, NoRoute
+from txrocketmq.client.base.errors import (
+    BackpressureTimeout,
+    BrokerNotExist,
+    MQBrokerError,
+    MQClientError,
+    NoRoute,
+)
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import message_type
 from txrocketmq.remoting.codes import ResponseCode
@@ -57,7 +63,7 @@ def told(error: BaseException | None) -> tuple[Code, str] | None:
         return Code.TOPIC_NOT_FOUND, str(error)
     if isinstance(error, (RequestTimeout, BrokerNotExist)):
         return Code.PROXY_TIMEOUT, str(error)
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, (TooManyRequests, BackpressureTimeout)):
         return Code.TOO_MANY_REQUESTS, str(error)
     if isinstance(error, (RemotingError, MQClientError)):
         return Code.INTERNAL_SERVER_ERROR, str(error)

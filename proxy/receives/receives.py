@@ -226,6 +226,7 @@ class Receives:
             raise Refused(Code.MESSAGE_NOT_FOUND, "no new message")
         if outcome.code != ResponseCode.SUCCESS or outcome.header is None:
             raise Refused(code_of_broker(outcome.code), outcome.remark or "the broker refuses it")
+        its.call.hold(len(outcome.body_bytes))
         popped = await popped_in_turns(
             self._clock,
             outcome.header,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends messages to brokers: one, or several of a topic as a batch.
 
-A send waits for nothing but the broker if topic and route are known, and it is no coroutine then.
+A send waits for nothing but the broker, and the connection with it, if topic and route are known,
+and it is no coroutine then.
 Nothing is tried again here: clients do that, and choose how often.
 
 A transaction has an id that says where its half message is, so that any proxy can end it at any
@@ -12,6 +13,7 @@ Java: SendMessageActivity, ProducerProcessor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -34,6 +36,7 @@ from txrocketmq.proxy.grpc.service import rpc
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import ClientType, MessageType
 from txrocketmq.proxy.schema.messages import message_type
+from txrocketmq.proxy.sends.broker_room import BrokerRoom
 from txrocketmq.proxy.sends.message_in import MessageIn, check_type, most_plain_bytes
 from txrocketmq.proxy.sends.send_places import SendPlaces
 from txrocketmq.proxy.sessions.clients import Clients
@@ -74,6 +77,8 @@ class Sends:
         self._config = cluster.config
         self._places = SendPlaces(cluster.clock)
         self._forms: dict[tuple[MessageQueue, bool], Form] = {}
+        self._rooms: dict[str, BrokerRoom] = {}
+        """By the addresses of brokers, which name servers tell."""
 
     @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
     def send_message(self, call: Call, request: Any) -> Any:
@@ -153,9 +158,30 @@ class Sends:
         header = form.filled(first.sys_flag, self._clock.now_ms(), properties)
         replied: Deferred[Any] = Deferred()
         replied.addCallback(self._answer, queue, messages).addErrback(refused, _ANSWER)
-        answered: Deferred[Any] = Deferred()  # which ends with the call, while the reply is awaited
-        replied.chainDeferred(answered)
-        self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(replied.callback)
+
+        def leave(_: object) -> None:
+            reply = self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS)
+            reply.then(replied.callback)
+
+        return self._left(address, leave, replied)
+
+    def _left(
+        self, address: str, leave: Callable[[object], None], replied: Deferred[Any]
+    ) -> Deferred[Any]:
+        """Has a send leave, now or when the connection takes more; returns what ends with the call.
+
+        The reply is awaited all the same, since it says how the broker is.
+        """
+        room = self._rooms.get(address)
+        if room is None:
+            room = self._rooms[address] = BrokerRoom(self._cluster, address)
+        if room.takes_one:
+            leave(None)
+            answered: Deferred[Any] = Deferred()
+        else:
+            waiting = room.wait(replied.errback, leave)
+            answered = Deferred(lambda _: waiting.cancel())
+        replied.addBoth(_pass_on, answered)
         return answered
 
     def _answer(
@@ -209,6 +235,11 @@ class Sends:
             form = Form(call, header, "sys_flag", "born_timestamp", "properties")
             self._forms[queue, is_batch] = form
         return form
+
+
+def _pass_on(outcome: Any, answered: Deferred[Any]) -> None:
+    if not answered.called:  # otherwise its call has ended
+        answered.callback(outcome)
 
 
 def _check_together(messages: list[MessageIn]) -> None:

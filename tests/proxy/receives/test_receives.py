@@ -224,6 +224,12 @@ def test_a_reader_that_is_slow_is_waited_for_and_the_rest_given_back(scene: Prox
     assert outcome.answers
 
 
+def test_what_was_popped_is_held_for_the_caller(scene: ProxyScene) -> None:
+    scene.heartbeat()
+    scene.on(pop.POP_MESSAGE, scene.popped(a_message(bytes(5_000)), a_message(bytes(6_000), 1)))
+    assert scene.receive().sink.held_bytes > 11_000
+
+
 def test_a_broker_that_is_not_named_is_one_that_can_be_read(scene: ProxyScene) -> None:
     scene.heartbeat()
     scene.on(pop.POP_MESSAGE, refusal(ResponseCode.POLLING_TIMEOUT))

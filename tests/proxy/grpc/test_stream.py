@@ -21,14 +21,7 @@ def client() -> Client:
 def test_a_long_request_may_come_in_many_frames(client: Client) -> None:
     text = "y" * 3_000_000
     number = client.open("Echo")
-    data = framed(text.encode())
-    while data:
-        room = min(client.h2.local_flow_control_window(number), 16_384, len(data))
-        if room:
-            client.h2.send_data(number, data[:room], end_stream=room == len(data))
-            data = data[room:]
-        else:
-            client.exchange(1)
+    client.pour(number, framed(text.encode()))
     client.exchange(600)
     assert len(client.answers[number].data) == 3_000_005
     assert client.answers[number].status == 0
@@ -66,14 +59,7 @@ def test_a_long_request_of_tiny_fields_is_not_decoded(
     client: Client, text: str, status: int
 ) -> None:
     number = client.open("Bulk")
-    data = framed(text.encode())
-    while data:
-        room = min(client.h2.local_flow_control_window(number), 16_384, len(data))
-        if room:
-            client.h2.send_data(number, data[:room], end_stream=room == len(data))
-            data = data[room:]
-        else:
-            client.exchange(1)
+    client.pour(number, framed(text.encode()))
     client.exchange(200)
     assert client.answers[number].status == status
 

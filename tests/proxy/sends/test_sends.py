@@ -169,6 +169,17 @@ def test_small_bodies_of_gzip_that_become_long_are_refused() -> None:
     assert (outcome.code, outcome.sink.held_bytes) == (Code.MESSAGE_BODY_TOO_LARGE, 0)
 
 
+def given_up(scene: ProxyScene) -> PendingReply:
+    """Ends the call of a send that has left; returns the reply that it waits for."""
+    sent(scene)
+    pending = PendingReply()
+    scene.on(send.SEND_MESSAGE_V2, pending)
+    outcome = sent(scene)
+    assert outcome.deferred is not None
+    outcome.deferred.cancel()
+    return pending
+
+
 def test_an_answer_that_cannot_be_read_ends_the_call(scene: ProxyScene) -> None:
     scene.types["T"] = "TRANSACTION"
     sent(scene, {"message_type": MessageType.TRANSACTION})
@@ -180,12 +191,7 @@ def test_an_answer_that_cannot_be_read_ends_the_call(scene: ProxyScene) -> None:
 
 
 def test_a_broker_that_fails_after_the_call_has_ended_is_passed_over(scene: ProxyScene) -> None:
-    sent(scene)
-    pending = PendingReply()
-    scene.on(send.SEND_MESSAGE_V2, pending)
-    outcome = sent(scene)
-    assert outcome.deferred is not None
-    outcome.deferred.cancel()
+    pending = given_up(scene)
     failed = scene.asked(send.SEND_MESSAGE_V2)[-1].bname
     pending.resolve(RequestTimeout("late"))
     scene.on(send.SEND_MESSAGE_V2, stored())
@@ -258,10 +264,5 @@ def test_a_topic_without_writable_queues_is_forbidden(scene: ProxyScene) -> None
 
 
 def test_an_answer_after_the_call_has_ended_does_no_harm(scene: ProxyScene) -> None:
-    sent(scene)
-    pending = PendingReply()
-    scene.on(send.SEND_MESSAGE_V2, pending)
-    outcome = sent(scene)
-    assert outcome.deferred is not None
-    outcome.deferred.cancel()
+    pending = given_up(scene)
     pending.resolve(stored())

@@ -36,7 +36,7 @@ from txrocketmq.remoting.frame.connection import InFlight, Seal
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.primitives.listeners import tell_all
-from txrocketmq.remoting.transport.asking_peer import AskingPeer
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ class _PeerFactory(Factory):
 
     def buildProtocol(self, addr: IAddress | None) -> TcpPeer:
         return self._make()
+
+
+def _plain(*arguments: Any, **named: Any) -> TcpPeer:
+    return AskingPeer(*arguments, **named)
 
 
 def _secured(tls: Callable[[], ssl.SSLContext], host: str) -> Callable[..., TcpPeer]:
@@ -353,9 +357,7 @@ class Connections:
             self._connected(address, ConnectError(str(error)))
             return
         endpoint = _endpoint(self._clock.reactor, host, port)
-        kind: Callable[..., TcpPeer] = (
-            AskingPeer if self._tls is None else _secured(self._tls, host)
-        )
+        kind: Callable[..., TcpPeer] = _plain if self._tls is None else _secured(self._tls, host)
         factory = _PeerFactory(
             lambda: kind(
                 self._clock,

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.remoting.errors import RemotingError, SendError
-from txrocketmq.remoting.transport.asking_peer import AskingPeer
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.outlet import Outlet
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.tls.tls_outlet import TlsOutlet

@@ -17,7 +17,7 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ConnectError, SendError
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.settings.tls import TlsConfig, client_context, server_context
-from txrocketmq.remoting.transport.asking_peer import AskingPeer
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.client import CONNECT_TIMEOUT_MS
 
 

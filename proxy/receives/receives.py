@@ -128,6 +128,23 @@ class Receives:
         self._clients = clients
         self._settlements = settlements
         self._renewals = renewals
+        self._arriving = 0
+        """How many answers of brokers are being written, or given back."""
+        self._settled: list[Deferred[None]] = []
+
+    def settled(self) -> Deferred[None]:
+        """Fires when all that has come from brokers is written, or given back."""
+        settled: Deferred[None] = Deferred()
+        self._settled.append(settled)
+        self._tell_settled()
+        return settled
+
+    def _tell_settled(self) -> None:
+        if not self._arriving:
+            settled, self._settled = self._settled, []
+            for each in settled:
+                if not each.called:  # otherwise nobody waits any more
+                    each.callback(None)
 
     @rpc("ReceiveMessage", kind=Kind.STREAM)
     def receive_message(self, call: Call, request: Any) -> Deferred[None]:
@@ -145,12 +162,18 @@ class Receives:
 
         def answered(outcome: Reply[Any] | Exception) -> None:
             # The call may have ended: what came all the same is given back.
+            self._arriving += 1
             arrived = Deferred.fromCoroutine(self._arrived(its, outcome))
             arrived.addErrback(lambda failure: self._refuse(failure, call))
             arrived.addBoth(over.callback)
+            arrived.addBoth(self._has_arrived)
 
         self._cluster.invoke(address, pop.POP_MESSAGE, header, b"", its.timeout_ms).then(answered)
         await over
+
+    def _has_arrived(self, _: object) -> None:
+        self._arriving -= 1
+        self._tell_settled()
 
     async def _reception(self, call: Call, request: Any) -> Reception:
         its = Reception()

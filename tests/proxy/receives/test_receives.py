@@ -207,6 +207,22 @@ def test_what_comes_after_the_call_has_ended_is_given_back(scene: ProxyScene) ->
     ]
 
 
+def test_it_is_told_when_all_is_given_back(scene: ProxyScene) -> None:
+    assert scene.messaging.receives.settled().called
+    scene.heartbeat()
+    popped, hidden = PendingReply(), PendingReply()
+    scene.on(pop.POP_MESSAGE, popped)
+    scene.on(pop.CHANGE_MESSAGE_INVISIBLETIME, hidden)
+    outcome = scene.receive()
+    assert scene.messaging.receives.settled().called, "what is not there yet may take long"
+    outcome.call.cancel()
+    popped.resolve(scene.popped(a_message()))
+    settled = scene.messaging.receives.settled()
+    assert not settled.called
+    hidden.resolve(refusal(ResponseCode.SYSTEM_ERROR))
+    assert settled.called
+
+
 def test_a_reader_that_is_slow_is_waited_for_and_the_rest_given_back(scene: ProxyScene) -> None:
     scene.heartbeat()
     pending = PendingReply()

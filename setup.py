@@ -17,10 +17,11 @@ PARTS = (
     "broker",
     "client",
     "proxy",
-    "spark",
     "cli",
     "testing",
+    "spark",
 )
+"""The top folders that are packages; docs/file_map.py reads this list for all others."""
 ITSELF = "package"
 """The folder of the package that has the parts inside: its docstring, and `python -m`."""
 SPARK_FINDS = "pyspark_rocketmq"

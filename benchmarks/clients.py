@@ -8,34 +8,21 @@ servers are new; what counts are the medians. Prints a table, and leaves clients
     python -m benchmarks.clients --clients ours,java --only push,lite
 """
 
-import argparse
 import asyncio
-import json
-import os
-import signal
-import statistics
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from benchmarks import official, proc, servers
+from benchmarks import official, proc, rounds, servers
 from benchmarks.choices import some_of
+from benchmarks.rounds import MEDIAN, OUTPUT, ROOT
 from compat_tests import python_client
 from compat_tests.jars import JarsUnavailable
 from txrocketmq.client import aio
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-OUTPUT: Final = ROOT / "var" / "bench"
-DEADLINE_S: Final = 240.0
 CLIENTS: Final = ("ours", "java", "librocketmq")
 FILLED: Final = "bench-filled"
-MUCH: Final = 0.2
-"""In cores: if other processes took this many, the figures say little."""
 _BATCH: Final = 64
 
 
@@ -107,12 +94,8 @@ class Sample:
     """Cores that processes other than the client and the servers took."""
 
 
-class LoadError(Exception):
-    """The load ended without a result; the message has its output."""
-
-
 def measure(load: Load, client: str, running: servers.Servers, windows: Windows) -> Sample | None:
-    """Runs a load with a client; None if the client does not have it. Raises LoadError."""
+    """Runs a load with a client; None if the client does not have it. Raises rounds.LoadError."""
     how = getattr(load, client)
     if how is None:
         return None
@@ -120,50 +103,14 @@ def measure(load: Load, client: str, running: servers.Servers, windows: Windows)
     topic = f"{FILLED}-{load.name}" if load.drains else f"bench-{load.name}-{client}"
     command = _command(client, running, topic, how, windows, load)
     log = running.home / f"load-{load.name}-{client}.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=running.home,
-            env={**os.environ, "HOME": str(running.home), "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
-    overdue.start()
-    edges: dict[str, tuple[float, float, float, float]] = {}
-    result: dict[str, Any] | None = None
-    memory_bytes = 0
-    try:
-        for event in _events(process):
-            if event["event"] == "result":
-                result = event
-                continue
-            own = proc.cpu_seconds(process.pid)
-            theirs = proc.cpu_seconds(running.broker_pid) + proc.cpu_seconds(running.namesrv_pid)
-            edges[event["event"]] = (
-                time.perf_counter(),
-                own,
-                theirs,
-                proc.machine_cpu_seconds(),
-            )
-            if event["event"] == "end":
-                memory_bytes = proc.anonymous_bytes(process.pid)
-    finally:
-        overdue.cancel()
-        process.kill()
-        process.wait()
-    if result is None or not result["messages"]:
-        raise LoadError(
-            f"{load.name} of {client} failed: {log.read_text(errors='replace')[-2000:]}"
-        )
-    seconds, own, theirs, machine = (
-        end - start for start, end in zip(edges["start"], edges["end"], strict=True)
-    )
-    messages = result["messages"]
+    its = rounds.measured(command, log, running, proc.anonymous_bytes)
     return Sample(
         load.name,
         client,
-        messages / seconds,
-        own / messages * 1e6,
-        memory_bytes,
-        max(0.0, machine - own - theirs) / seconds,
+        its.messages / its.seconds,
+        its.cpu_us,
+        its.memory_bytes,
+        its.others_cores,
     )
 
 
@@ -191,14 +138,6 @@ def _command(
     return [sys.executable, "-m", "benchmarks.client_load", *words]
 
 
-def _events(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
-    """Yields the JSON lines of a process; the clients also print log lines among them."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("{") and "event" in (event := json.loads(line)):
-            yield event
-
-
 async def fill(namesrv: str, topic: str, messages: int) -> None:
     """Stores so many messages of 1 KiB."""
     body = b"x" * 1024
@@ -221,7 +160,7 @@ def one_round(loads: list[Load], clients: list[str], windows: Windows) -> list[S
             for client in clients:
                 try:
                     sample = measure(load, client, running, windows)
-                except LoadError as error:
+                except rounds.LoadError as error:
                     print(f"  {error}", flush=True)
                     continue
                 if sample is not None:
@@ -231,32 +170,16 @@ def one_round(loads: list[Load], clients: list[str], windows: Windows) -> list[S
 
 
 def _line(sample: Sample) -> str:
-    busy = f", others {sample.others_cores:.1f} cores" if sample.others_cores >= 0.1 else ""
     return (
         f"{sample.load:<8}{sample.client:<12}{sample.rate:>10,.0f} msg/s"
-        f"{sample.client_cpu_us:>8.1f} us CPU a message{busy}"
+        f"{sample.client_cpu_us:>8.1f} us CPU a message{rounds.busy(sample.others_cores)}"
     )
 
 
-def medians(samples: list[Sample]) -> list[dict[str, Any]]:
+def medians(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     """Returns a row of medians for each load and client."""
-    rows = []
-    for load in LOADS:
-        for client in CLIENTS:
-            its = [each for each in samples if (each.load, each.client) == (load.name, client)]
-            if its:
-                rows.append(
-                    {
-                        "load": load.name,
-                        "title": load.title,
-                        "client": client,
-                        "rate": statistics.median(each.rate for each in its),
-                        "client_cpu_us": statistics.median(each.client_cpu_us for each in its),
-                        "memory_bytes": max(each.memory_bytes for each in its),
-                        "runs": len(its),
-                    }
-                )
-    return rows
+    columns: rounds.Columns = {"rate": MEDIAN, "client_cpu_us": MEDIAN, "memory_bytes": max}
+    return rounds.medians(samples, LOADS, "client", CLIENTS, columns)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -272,44 +195,21 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str]) -> int:
     """Runs all rounds, prints the table, writes the file. Returns 1 if a load or server failed."""
-    names = [load.name for load in LOADS]
-    parser = argparse.ArgumentParser(prog="benchmarks.clients", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="short windows, one round")
-    parser.add_argument("--only", type=some_of(names), default=names, help="loads, comma-separated")
+    parser = rounds.parser("clients", __doc__, LOADS)
     parser.add_argument(
         "--clients", type=some_of(CLIENTS), default=list(CLIENTS), help="comma-separated too"
     )
     options = parser.parse_args(argv)
     loads = [load for load in LOADS if load.name in options.only]
     windows = QUICK if options.quick else FULL
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    samples: list[Sample] = []
-    try:
-        for _ in range(1 if options.quick else options.rounds):
-            samples += one_round(loads, options.clients, windows)
-    except (
-        servers.ServerError,
-        official.LoadNotCompiled,
-        JarsUnavailable,
-        python_client.PythonClientUnavailable,
-    ) as error:
-        print(f"benchmarks.clients: {error}", file=sys.stderr)
-        return 1
-    others = max((each.others_cores for each in samples), default=0.0)
-    content = {
-        "date": time.strftime("%Y-%m-%d"),
-        "quick": options.quick,
-        "machine": official.machine(),
-        "others_cores": others,
-        "rows": medians(samples),
-        "samples": [asdict(each) for each in samples],
-    }
-    written = json.dumps(content, indent=1) + "\n"
-    (OUTPUT / "clients.json").write_text(written)
-    print(f"\n{table(content['rows'])}\n\nWritten: {OUTPUT / 'clients.json'}")
-    if others >= MUCH:
-        print(f"Other processes used up to {others:.1f} cores meanwhile: run again when quiet.")
+    samples = rounds.run(
+        "clients",
+        options,
+        lambda: one_round(loads, options.clients, windows),
+        medians,
+        table,
+        (official.LoadNotCompiled, JarsUnavailable, python_client.PythonClientUnavailable),
+    )
     return 0 if samples else 1
 
 

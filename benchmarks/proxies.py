@@ -8,34 +8,25 @@ table, and leaves proxies.json in var/bench.
     python -m benchmarks.proxies --sides ours --only send16 --profile var/bench/proxy.prof
 """
 
-import argparse
 import asyncio
-import json
-import os
-import signal
-import statistics
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from benchmarks import clients, official, proc, servers
+from benchmarks import clients, proc, rounds, servers
 from benchmarks.choices import some_of
+from benchmarks.rounds import MEDIAN, OUTPUT, ROOT
 from compat_tests.engine import LocalEngine, LocalProcess
 from compat_tests.jars import JarsUnavailable
 from compat_tests.peers import NameServer, PeerFailed, Proxy
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-OUTPUT: Final = ROOT / "var" / "bench"
 SIDES: Final = ("ours", "original")
-DEADLINE_S: Final = 240.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +96,7 @@ def running(side: str, folder: Path, namesrv: str, profile: Path | None) -> Iter
 def measure(
     load: Load, side: str, proxy: Proxy, ready_s: float, pair: servers.Servers, windows: Windows
 ) -> Sample:
-    """Runs a load on a proxy. Raises clients.LoadError."""
+    """Runs a load on a proxy. Raises rounds.LoadError."""
     topic = f"bench-{load.name}-{side}"
     asyncio.run(clients.fill(pair.namesrv_address, topic, 1))
     time.sleep(1)  # the name server learns of it
@@ -117,65 +108,19 @@ def measure(
     }
     words = [proxy.address, topic, load.mode, *(f"{k}={v}" for k, v in options.items())]
     log = pair.home / f"load-{load.name}-{side}.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.grpc_load", *words],
-            stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
-        )  # fmt: skip
     assert isinstance(proxy.process, LocalProcess)
-    pid = proxy.process.pid
-    overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
-    overdue.start()
-    try:
-        edges, result, resident_bytes = _metered(process, pid, pair)
-    finally:
-        overdue.cancel()
-        process.kill()
-        process.wait()
-    if result is None or not result["messages"]:
-        said = log.read_text(errors="replace")[-2000:]
-        raise clients.LoadError(f"{load.name} of {side} failed: {said}")
-    seconds, own, known_s, machine = (
-        end - start for start, end in zip(edges["start"], edges["end"], strict=True)
+    its = rounds.measured(
+        [sys.executable, "-m", "benchmarks.grpc_load", *words],
+        log,
+        pair,
+        proc.resident_bytes,
+        pid=proxy.process.pid,
+        home=ROOT,
     )
+    rate, p50_ms = its.messages / its.result["seconds"], its.result.get("p50_ms")
     return Sample(
-        load.name,
-        side,
-        result["messages"] / result["seconds"],
-        own / result["messages"] * 1e6,
-        result.get("p50_ms"),
-        resident_bytes,
-        ready_s,
-        max(0.0, machine - own - known_s) / seconds,
+        load.name, side, rate, its.cpu_us, p50_ms, its.memory_bytes, ready_s, its.others_cores
     )
-
-
-Edge = tuple[float, float, float, float]
-"""The time, and the CPU seconds of the proxy, of the client and the servers, and of all."""
-
-
-def _metered(
-    process: "subprocess.Popen[str]", pid: int, pair: servers.Servers
-) -> tuple[dict[str, Edge], dict[str, Any] | None, int]:
-    """Returns the edges of the window, the result, and the resident memory at the end."""
-    edges: dict[str, Edge] = {}
-    result: dict[str, Any] | None = None
-    resident_bytes = 0
-    known = (process.pid, pair.broker_pid, pair.namesrv_pid)
-    assert process.stdout is not None
-    for line in process.stdout:
-        event = json.loads(line)
-        if event["event"] == "result":
-            result = event
-            continue
-        edges[event["event"]] = (
-            time.perf_counter(),
-            proc.cpu_seconds(pid),
-            sum(map(proc.cpu_seconds, known)),
-            proc.machine_cpu_seconds(),
-        )
-        resident_bytes = proc.resident_bytes(pid)
-    return edges, result, resident_bytes
 
 
 def one_round(
@@ -191,7 +136,7 @@ def one_round(
                 for load in loads:
                     try:
                         sample = measure(load, side, proxy, ready_s, pair, windows)
-                    except clients.LoadError as error:
+                    except rounds.LoadError as error:
                         print(f"  {error}", flush=True)
                         continue
                     samples.append(sample)
@@ -200,33 +145,21 @@ def one_round(
 
 
 def _line(sample: Sample) -> str:
-    busy = f", others {sample.others_cores:.1f} cores" if sample.others_cores >= 0.1 else ""
     return (
         f"{sample.load:<8}{sample.side:<10}{sample.rate:>8,.0f} msg/s"
-        f"{sample.proxy_cpu_us:>8.1f} us CPU a message{busy}"
+        f"{sample.proxy_cpu_us:>8.1f} us CPU a message{rounds.busy(sample.others_cores)}"
     )
 
 
-def medians(samples: list[Sample]) -> list[dict[str, Any]]:
+def medians(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     """Returns a row of medians for each load and side."""
-    rows = []
-    for load in LOADS:
-        for side in SIDES:
-            its = [each for each in samples if (each.load, each.side) == (load.name, side)]
-            if its:
-                rows.append(
-                    {
-                        "load": load.name,
-                        "title": load.title,
-                        "side": side,
-                        "rate": statistics.median(each.rate for each in its),
-                        "proxy_cpu_us": statistics.median(each.proxy_cpu_us for each in its),
-                        "ready_s": statistics.median(each.ready_s for each in its),
-                        "resident_bytes": max(each.resident_bytes for each in its),
-                        "runs": len(its),
-                    }
-                )
-    return rows
+    columns: rounds.Columns = {
+        "rate": MEDIAN,
+        "proxy_cpu_us": MEDIAN,
+        "ready_s": MEDIAN,
+        "resident_bytes": max,
+    }
+    return rounds.medians(samples, LOADS, "side", SIDES, columns)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -242,11 +175,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str]) -> int:
     """Runs all rounds, prints the table, writes the file. Returns 1 if a load or server failed."""
-    names = [load.name for load in LOADS]
-    parser = argparse.ArgumentParser(prog="benchmarks.proxies", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="short windows, one round")
-    parser.add_argument("--only", type=some_of(names), default=names, help="loads, comma-separated")
+    parser = rounds.parser("proxies", __doc__, LOADS)
     parser.add_argument("--sides", type=some_of(SIDES), default=list(SIDES))
     parser.add_argument("--profile", type=Path, help="cProfile statistics of our proxy")
     options = parser.parse_args(argv)
@@ -255,26 +184,14 @@ def main(argv: list[str]) -> int:
     profile = options.profile.resolve() if options.profile else None
     loads = [load for load in LOADS if load.name in options.only]
     windows = QUICK if options.quick else FULL
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    samples: list[Sample] = []
-    try:
-        for _ in range(1 if options.quick else options.rounds):
-            samples += one_round(loads, options.sides, windows, profile)
-    except (servers.ServerError, PeerFailed, JarsUnavailable) as error:
-        print(f"benchmarks.proxies: {error}", file=sys.stderr)
-        return 1
-    content = {
-        "date": time.strftime("%Y-%m-%d"),
-        "quick": options.quick,
-        "machine": official.machine(),
-        "rows": medians(samples),
-        "samples": [asdict(each) for each in samples],
-    }
-    (OUTPUT / "proxies.json").write_text(json.dumps(content, indent=1) + "\n")
-    print(f"\n{table(content['rows'])}\n\nWritten: {OUTPUT / 'proxies.json'}")
-    others = max((each.others_cores for each in samples), default=0.0)
-    if others >= clients.MUCH:
-        print(f"Other processes used up to {others:.1f} cores meanwhile: run again when quiet.")
+    samples = rounds.run(
+        "proxies",
+        options,
+        lambda: one_round(loads, options.sides, windows, profile),
+        medians,
+        table,
+        (PeerFailed, JarsUnavailable),
+    )
     return 0 if len(samples) >= len(loads) * len(options.sides) else 1
 
 

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PARTS = (
-    "remoting",
-    "access",
-    "namesrv",
-    "broker",
-    "client",
-    "proxy",
-    "cli",
-    "testing",
-    "spark",
-)
 _SENTENCE = re.compile(r"^(.+?)[.](\s|$)", re.DOTALL)
+
+
+def _parts() -> tuple[str, ...]:
+    """Returns the top folders that are packages, as setup.py lists them."""
+    for node in ast.parse((ROOT / "setup.py").read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PARTS":
+            return tuple(ast.literal_eval(node.value))
+    raise LookupError("setup.py has no PARTS")
+
+
+PARTS = _parts()
 
 
 def first_sentence(module: Path) -> str:

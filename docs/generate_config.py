@@ -95,14 +95,18 @@ def _without_effect(cls: type) -> list[str]:
     for spec in dataclasses.fields(cls):
         if not spec.metadata.get("effect", True):
             keys.add(spec.metadata.get("java") or camel_case(spec.name))
+    if not keys:
+        return []
     words = textwrap.wrap(" ".join(sorted(keys)), 98, break_long_words=False)
     told = f"These {len(keys)} keys are accepted without effect"
+    unless = ", unless the table above refuses their value" if hasattr(cls, "UNSERVED") else ""
     return [
-        f"{told}, unless the table above refuses their value:",
+        f"{told}{unless}:",
         "",
         "```text",
         *words,
         "```",
+        "",
     ]
 
 
@@ -127,7 +131,8 @@ def pages() -> dict[Path, str]:
         lines += [f"## {title}", "", inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0], ""]
         lines += [*_table(cls), ""]
         if hasattr(cls, "UNSERVED"):
-            lines += [*_refused(cls), "", *_without_effect(cls), ""]
+            lines += [*_refused(cls), ""]
+        lines += _without_effect(cls)
     return {PAGE: "\n".join(lines).rstrip() + "\n"}
 
 

@@ -17,7 +17,6 @@ ROOT = PAGE.parent.parent
 PROTOCOL = Path("remoting/protocol")
 """Its modules name processors whose requests they declare; they come last."""
 
-PARTS = ("remoting", "access", "namesrv", "broker", "client", "proxy", "cli")
 SECTIONS = {
     "Remoting and common": "remoting/",
     "Accounts": "access/",
@@ -83,7 +82,7 @@ def classes_of(docstring: str) -> Iterator[tuple[str, bool]]:
 def found() -> dict[str, list[Path]]:
     """Java classes to the modules that have them: a whole class, or else parts of it."""
     whole: dict[str, dict[Path, bool]] = {}
-    for part in PARTS:
+    for part in sorted({start.partition("/")[0] for start in SECTIONS.values()}):
         for path in sorted((ROOT / part).rglob("*.py")):
             module = path.relative_to(ROOT)
             for docstring in _docstrings(ast.parse(path.read_text("utf-8"))):

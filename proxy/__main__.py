@@ -159,6 +159,7 @@ def run(options: argparse.Namespace) -> int:
         proxy,
         service_options(options),
         addresses=lambda: address_text(address_here(config.bind_address), proxy.port),
+        port_setting="grpcServerPort",
     )
 
 

@@ -45,7 +45,7 @@ class ProxyConfig(PortsConfig):
     """The file with its private key, in PEM."""
     tls_key_password: str = setting("")
     """The password of the private key, if it has one."""
-    grpc_shutdown_time_seconds: int = setting(30, live=True)
+    grpc_shutdown_time_seconds: int = setting(30)
     """For how many seconds calls may go on while the proxy stops; no new ones are taken."""
     grpc_max_inbound_message_size: int = setting(130 * MIB, least=1)
     """How many bytes one message of gRPC may have, such as a request to send."""
@@ -100,10 +100,10 @@ class MessagingConfig:
     """The longest time that a receive waits for messages."""
     grpc_client_consumer_long_polling_batch_size: int = setting(32)
     """How many messages consumers are told to receive at once."""
-    grpc_proxy_relay_request_timeout_in_seconds: int = setting(5)
-    """How many seconds a client has to answer what it is asked."""
-    use_endpoint_port_from_request: bool = setting(False)
-    """Accepted as in the original; routes always have the endpoints by which the client came."""
+    grpc_proxy_relay_request_timeout_in_seconds: int = setting(5, effect=False)
+    """Read and shown; clients are asked nothing that they answer."""
+    use_endpoint_port_from_request: bool = setting(False, effect=False)
+    """Read and shown; routes always have the endpoints by which the client came."""
     topic_route_service_cache_expired_seconds: int = setting(300)
     """After how many seconds without use the route of a topic is forgotten."""
     topic_route_service_cache_refresh_seconds: int = setting(20)
@@ -133,7 +133,7 @@ class MessagingConfig:
     renew_max_time_millis: int = setting(10_800_000)
     """How long a message may be kept hidden in all."""
     renew_schedule_period_millis: int = setting(5_000, least=100)
-    """The period in which hidden messages are looked at."""
+    """After which time it is tried again to keep a message hidden that could not be."""
     enable_batch_ack: bool = setting(False)
     """Whether acknowledgements are sent to brokers together."""
     auto_create_topic_enable: bool = setting(False)

@@ -54,6 +54,7 @@ class Messaging:
         groups = Groups(cluster, cluster_name)
         settlements = Settlements(cluster)
         self.renewals = Renewals(clock, self.clients, groups, settlements, config)
+        self.receives = Receives(cluster, topics, groups, self.clients, settlements, self.renewals)
         self.rpcs = Rpcs(
             SERVICE,
             message_type,
@@ -61,7 +62,7 @@ class Messaging:
             Telemetry(self.clients, topics, groups, config),
             Registrations(self.clients),
             Sends(cluster, topics, self.clients),
-            Receives(cluster, topics, groups, self.clients, settlements, self.renewals),
+            self.receives,
             Acks(clock, self.clients, settlements, self.renewals, config),
             Ends(cluster, topics, self.clients),
         )

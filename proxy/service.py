@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
 
+from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.proxy.grpc.server import GrpcServer
 from txrocketmq.proxy.messaging import Messaging
@@ -97,7 +98,13 @@ class Proxy:
         log.info("the proxy stops")
         self.metrics.close()
         ended = self.server.end(self.config.grpc_shutdown_time_seconds * 1000)
-        return ended.addBoth(self._close)
+        return ended.addBoth(self._settle).addBoth(self._close)
+
+    def _settle(self, outcome: Any) -> Deferred[Any]:
+        """Waits a moment until what was popped for receives that have ended is given back."""
+        settled = self.messaging.receives.settled()
+        settled.addTimeout(TIMEOUT_MS / 1_000, self.clock.reactor)
+        return settled.addBoth(lambda _: outcome)
 
     def _close(self, outcome: Any) -> Any:
         self.messaging.stop()

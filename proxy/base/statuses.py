@@ -16,7 +16,13 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from txrocketmq.client.base.errors import BrokerNotExist, MQBrokerError, MQClientError, NoRoute
+from txrocketmq.client.base.errors import (
+    BackpressureTimeout,
+    BrokerNotExist,
+    MQBrokerError,
+    MQClientError,
+    NoRoute,
+)
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import message_type
 from txrocketmq.remoting.codes import ResponseCode
@@ -47,8 +53,8 @@ def code_of_broker(code: int) -> Code:
     return _OF_BROKERS.get(code, Code.INTERNAL_SERVER_ERROR)
 
 
-def told(error: Exception) -> tuple[Code, str] | None:
-    """Returns the code and the text for an error, or None for one that is a defect."""
+def told(error: BaseException | None) -> tuple[Code, str] | None:
+    """Returns the code and the text for an error; None for a defect, or a cancellation."""
     if isinstance(error, Refused):
         return error.code, error.text
     if isinstance(error, MQBrokerError):
@@ -57,7 +63,7 @@ def told(error: Exception) -> tuple[Code, str] | None:
         return Code.TOPIC_NOT_FOUND, str(error)
     if isinstance(error, (RequestTimeout, BrokerNotExist)):
         return Code.PROXY_TIMEOUT, str(error)
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, (TooManyRequests, BackpressureTimeout)):
         return Code.TOO_MANY_REQUESTS, str(error)
     if isinstance(error, (RemotingError, MQClientError)):
         return Code.INTERNAL_SERVER_ERROR, str(error)
@@ -80,8 +86,7 @@ def set_total(answer: Any, codes: Iterable[Code]) -> Any:
 
 def refused(failure: Failure, answer: Callable[[], Any]) -> Any:
     """Returns an answer with the status of an error; a defect, or a cancellation, stays one."""
-    error = failure.value
-    status = told(error) if isinstance(error, Exception) else None
+    status = told(failure.value)
     if status is None:
         return failure
     return set_status(answer(), *status)

@@ -105,6 +105,14 @@ class Cluster:
         """Sends a request to a broker."""
         return self._connections.invoke(address, call, header, body, timeout_ms=timeout_ms)
 
+    def takes_more(self, address: str) -> bool:
+        """Returns whether the connection with a broker takes more than was written already."""
+        return self._connections.takes_more(address)
+
+    def when_free(self, address: str, then: Callable[[], None]) -> None:
+        """Calls a function once when the connection with a broker takes more, or has ended."""
+        self._connections.when_free(address, then)
+
     def some_broker(
         self, route: TopicRoute | None, choose: Callable[[list[str]], str]
     ) -> str | None:

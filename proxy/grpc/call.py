@@ -29,6 +29,9 @@ class Sink(Protocol):
     def end(self, error: GrpcError | None) -> None:
         """Ends the call, with OK or an error."""
 
+    def hold(self, size_bytes: int) -> None:
+        """Counts bytes that are held for the call until it ends."""
+
 
 class Call:
     """One call. Its `headers` have lower-case names; their values are text.
@@ -84,6 +87,11 @@ class Call:
         on before that has all its messages wait, and they are held for the peer (held_bytes.py).
         """
         return self.is_over or self._sink.send(message.SerializeToString())
+
+    def hold(self, size_bytes: int) -> None:
+        """Counts bytes that are held for the caller until the call ends, besides its request."""
+        if not self.is_over:
+            self._sink.hold(size_bytes)
 
     def end(self, error: GrpcError | None = None) -> None:
         """Ends a call of streams both ways; other calls end when their method is done."""

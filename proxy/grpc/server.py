@@ -54,7 +54,7 @@ class GrpcServer(RemotingServer):
             config.max_concurrent_calls_per_connection,
         )
         self._most = config.max_connections
-        self._refused = 0
+        self._closed: list[Deferred[Any]] = []
         self._deadlines = clock.every(
             STEP_MS, lambda: self.service.deadlines.tick(clock.steady_ms())
         )

@@ -129,7 +129,7 @@ class Stream:
         if self._is_over:
             self._peer.connection.took(self.number, size_bytes)
             return
-        self._hold(len(data))
+        self.hold(len(data))
         self._messages.add(data)
         self._untaken_bytes += size_bytes
         try:
@@ -137,12 +137,13 @@ class Stream:
                 self._converse()
                 return
             self._take()
-            message = self._messages.next()
+            message = self._next()
         except GrpcError as error:
             self.end(error)
             return
         if message is None:
             return
+        self.hold(len(message))
         if self._message is not None:
             self.end(GrpcError(GrpcStatus.INTERNAL, "the call has more than one request"))
         self._message = message
@@ -203,7 +204,7 @@ class Stream:
             peer.connection.data(self.number, data)
             return True
         self._answers.append(memoryview(data))
-        self._hold(len(data))
+        self.hold(len(data))
         peer.waits_for_room(self)
         return not self._answers
 
@@ -220,6 +221,11 @@ class Stream:
         self._trailers(trailers)
         self._finish(GrpcStatus.OK if error is None else error.status)
 
+    def hold(self, size_bytes: int) -> None:
+        """Counts bytes that are held for the call until it ends; negative ones are no longer."""
+        self._held_bytes += size_bytes
+        self._peer.hold(size_bytes)
+
     def send_on(self) -> bool:
         """Sends one frame of what waits; returns whether there was room, and there is more."""
         room = self._peer.room(self.number)
@@ -230,7 +236,7 @@ class Stream:
             self._answers.appendleft(data[room:])
             data = data[:room]
         self._peer.connection.data(self.number, bytes(data))
-        self._hold(-len(data))
+        self.hold(-len(data))
         if self._answers:
             return True
         if self._ending is not None:
@@ -263,9 +269,12 @@ class Stream:
         size_bytes, self._untaken_bytes = self._untaken_bytes, 0
         self._peer.connection.took(self.number, size_bytes)
 
-    def _hold(self, size_bytes: int) -> None:
-        self._held_bytes += size_bytes
-        self._peer.hold(size_bytes)
+    def _next(self) -> bytes | None:
+        """Removes the next message; what arrived of it is not held any more. Raises GrpcError."""
+        before = self._messages.held_bytes
+        message = self._messages.next()
+        self.hold(self._messages.held_bytes - before)
+        return message
 
     def _run(self, message: bytes) -> None:
         """Has the method serve the request."""
@@ -314,10 +323,9 @@ class Stream:
         self._converses, taken = True, 0
         try:
             while self._deferred is None and not self._is_over:
-                message = self._messages.next()
+                message = self._next()
                 if message is None:
                     break
-                self._hold(-len(message))
                 self.counts.received += 1
                 outcome = self._conversation.received(self._parsed(message))
                 taken += 1

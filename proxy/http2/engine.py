@@ -21,7 +21,8 @@ from hyperframe.exceptions import HyperframeError
 
 from txrocketmq.proxy.http2.floods import Floods
 from txrocketmq.proxy.http2.frames import MAX_FRAME_BYTES, Frames
-from txrocketmq.proxy.http2.shortcuts import MAX_HEADER_LIST_BYTES, ServerConnection
+from txrocketmq.proxy.http2.plain_connection import MAX_HEADER_LIST_BYTES
+from txrocketmq.proxy.http2.trial import connection_class
 from txrocketmq.remoting.errors import FrameError, RemotingError
 
 Header = tuple[str, str]
@@ -32,6 +33,8 @@ _FIRST_WINDOW_BYTES: Final = 65_535
 _MOST_SENT_BYTES: Final = 64 * 1024
 """How long the frames are that are sent, if the peer allows longer ones."""
 _PING: Final = b"txrocket"
+CONNECTION: Final = connection_class()
+"""The class of h2's connections."""
 
 
 class Http2Connection:
@@ -47,7 +50,7 @@ class Http2Connection:
         self.in_flight = 0
         """How many requests of ours wait for an answer: a peer of gRPC is asked nothing."""
         self._dirty = dirty
-        self._h2: Any = ServerConnection(
+        self._h2: Any = CONNECTION(
             H2Configuration(
                 client_side=False,
                 header_encoding=None,
@@ -69,6 +72,8 @@ class Http2Connection:
             },
         )
         self._has_begun = self._has_said_goodbye = False
+        self.waiting_bytes = 0
+        """How many bytes of data are to be sent; headers and the heads of frames do not count."""
 
     # ------------------------------------------------- as frame.connection.Connection
 
@@ -119,6 +124,7 @@ class Http2Connection:
 
     def data(self, stream: int, data: bytes) -> None:
         """Sends data of a stream, no longer than there is room."""
+        self.waiting_bytes += len(data)
         self._try(self._h2.send_data, stream, data)
 
     def answer(self, stream: int, data: bytes) -> bool:
@@ -128,6 +134,7 @@ class Http2Connection:
         """
         if not self._h2.answer(stream, data):
             return False
+        self.waiting_bytes += len(data)
         self._dirty()
         return True
 
@@ -152,13 +159,9 @@ class Http2Connection:
         self._try(self._h2.close_connection, code)
         self._stay_open()
 
-    @property
-    def waiting_bytes(self) -> int:
-        """How many bytes are to be sent."""
-        return len(self._h2._data_to_send)  # noqa: SLF001 - it tells nobody else
-
     def data_to_send(self) -> bytes:
         """Returns what is to be sent now."""
+        self.waiting_bytes = 0
         data: bytes = self._h2.data_to_send()
         return data
 

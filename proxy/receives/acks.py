@@ -19,7 +19,6 @@ from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_to
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import rpc
-from txrocketmq.proxy.receives.batch_acks import may_be_together
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.receives.receives import checked_invisible_ms
 from txrocketmq.proxy.receives.renewals import Hidden, Renewals
@@ -94,7 +93,7 @@ class Acks:
         by_broker: dict[str, list[int]] = defaultdict(list)
         alone = []
         for number, (is_found, newest) in enumerate(found):
-            if is_found and may_be_together(newest[1]):
+            if is_found and newest[1].may_be_together:
                 by_broker[newest[1].popped.broker_name].append(number)
             else:
                 alone.append(number)
@@ -160,8 +159,7 @@ class Acks:
 
 
 def _status(failure: Any) -> tuple[Code, str]:
-    error = failure.value
-    status = told(error) if isinstance(error, Exception) else None
+    status = told(failure.value)
     if status is None:
         failure.raiseException()
     assert status is not None

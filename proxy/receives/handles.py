@@ -17,6 +17,9 @@ from txrocketmq.remoting.message.pop import ReceiptHandle, ReceiptHandleError, r
 from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, long
 
 MAX_HANDLE: Final = 1_024
+MOST_DISTANCE: Final = 4_096
+"""How far from the start of its pop a message may be that is acknowledged with others, since that
+takes a bit for each one between; handles come from clients."""
 _LEAST_WORDS: Final = 8
 _LOG_OFFSET: Final = 8
 
@@ -34,6 +37,11 @@ class Handle(NamedTuple):
     def visible_ms(self) -> int:
         """The time from which on the message is visible again, of the broker's clock."""
         return self.popped.pop_time + self.popped.invisible_time
+
+    @property
+    def may_be_together(self) -> bool:
+        """Whether the message can be acknowledged with others (enable_batch_ack)."""
+        return 0 <= self.popped.queue_offset - self.popped.start_offset < MOST_DISTANCE
 
     def topic(self, topic: str, group: str) -> str:
         """Returns the topic that the message was popped from: this one, or a retry topic of it."""

@@ -69,9 +69,9 @@ def fill_message(
         system.keys.extend(keys.split(names.KEY_SEPARATOR))
     system.message_id = stored.msg_id
     system.message_type = _type(own)
-    _set_ms(system.born_timestamp, stored.born_timestamp)
+    set_ms(system.born_timestamp, stored.born_timestamp)
     system.born_host = own.get(names.BORN_HOST) or str(stored.born_host)
-    _set_ms(system.store_timestamp, stored.store_timestamp)
+    set_ms(system.store_timestamp, stored.store_timestamp)
     system.store_host = str(stored.store_host)
     _set_delivery(system, own, now_ms)
     system.queue_id = stored.queue_id
@@ -109,14 +109,15 @@ def _type(own: dict[str, str]) -> MessageType:
 def _set_delivery(system: Any, own: dict[str, str], now_ms: int) -> None:
     try:
         if (delay_s := own.get(names.TIMER_DELAY_SEC)) is not None:
-            _set_ms(system.delivery_timestamp, now_ms + 1_000 * long(delay_s))
+            set_ms(system.delivery_timestamp, now_ms + 1_000 * long(delay_s))
         elif (deliver_ms := own.get(names.TIMER_DELIVER_MS)) is not None:
-            _set_ms(system.delivery_timestamp, long(deliver_ms))
+            set_ms(system.delivery_timestamp, long(deliver_ms))
     except NumberFormatError:  # a stored message may have anything there
         system.ClearField("delivery_timestamp")
 
 
-def _set_ms(timestamp: Any, time_ms: int) -> None:
+def set_ms(timestamp: Any, time_ms: int) -> None:
+    """Sets a time of protobuf, or the nearest one that it can have."""
     time_ms = min(max(time_ms, 0), _LAST_MS)
     timestamp.seconds, rest_ms = divmod(time_ms, 1_000)
     timestamp.nanos = rest_ms * 1_000_000

@@ -31,7 +31,7 @@ from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import Kind, rpc
 from txrocketmq.proxy.receives.filters import filter_of
 from txrocketmq.proxy.receives.handles import Handle
-from txrocketmq.proxy.receives.message_out import received_message
+from txrocketmq.proxy.receives.message_out import received_message, set_ms
 from txrocketmq.proxy.receives.popped import plain_body, popped_in_turns
 from txrocketmq.proxy.receives.renewals import Hidden, Renewals
 from txrocketmq.proxy.receives.settlements import Settlements
@@ -128,6 +128,23 @@ class Receives:
         self._clients = clients
         self._settlements = settlements
         self._renewals = renewals
+        self._arriving = 0
+        """How many answers of brokers are being written, or given back."""
+        self._settled: list[Deferred[None]] = []
+
+    def settled(self) -> Deferred[None]:
+        """Fires when all that has come from brokers is written, or given back."""
+        settled: Deferred[None] = Deferred()
+        self._settled.append(settled)
+        self._tell_settled()
+        return settled
+
+    def _tell_settled(self) -> None:
+        if not self._arriving:
+            settled, self._settled = self._settled, []
+            for each in settled:
+                if not each.called:  # otherwise nobody waits any more
+                    each.callback(None)
 
     @rpc("ReceiveMessage", kind=Kind.STREAM)
     def receive_message(self, call: Call, request: Any) -> Deferred[None]:
@@ -145,12 +162,18 @@ class Receives:
 
         def answered(outcome: Reply[Any] | Exception) -> None:
             # The call may have ended: what came all the same is given back.
+            self._arriving += 1
             arrived = Deferred.fromCoroutine(self._arrived(its, outcome))
             arrived.addErrback(lambda failure: self._refuse(failure, call))
             arrived.addBoth(over.callback)
+            arrived.addBoth(self._has_arrived)
 
         self._cluster.invoke(address, pop.POP_MESSAGE, header, b"", its.timeout_ms).then(answered)
         await over
+
+    def _has_arrived(self, _: object) -> None:
+        self._arriving -= 1
+        self._tell_settled()
 
     async def _reception(self, call: Call, request: Any) -> Reception:
         its = Reception()
@@ -226,6 +249,7 @@ class Receives:
             raise Refused(Code.MESSAGE_NOT_FOUND, "no new message")
         if outcome.code != ResponseCode.SUCCESS or outcome.header is None:
             raise Refused(code_of_broker(outcome.code), outcome.remark or "the broker refuses it")
+        its.call.hold(len(outcome.body_bytes))
         popped = await popped_in_turns(
             self._clock,
             outcome.header,
@@ -328,7 +352,7 @@ class Receives:
         Deferred.fromCoroutine(work).addErrback(failed)
 
     def _refuse(self, failure: Failure, call: Call) -> Any:
-        status = told(failure.value) if isinstance(failure.value, Exception) else None
+        status = told(failure.value)
         if status is None:
             return failure
         call.write(set_status(_ANSWER(), *status))
@@ -337,9 +361,7 @@ class Receives:
 
     def _end(self, call: Call) -> None:
         answer = _ANSWER()
-        now_ms = self._clock.now_ms()
-        answer.delivery_timestamp.seconds, rest_ms = divmod(now_ms, 1_000)
-        answer.delivery_timestamp.nanos = rest_ms * 1_000_000
+        set_ms(answer.delivery_timestamp, self._clock.now_ms())
         call.write(answer)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from txrocketmq.client.base.errors import MQBrokerError
+from txrocketmq.client.consumer.popping.pop_result import acks_of_handles
 from txrocketmq.proxy.base.statuses import Refused
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
-from txrocketmq.proxy.receives.batch_acks import batch_acks
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
@@ -54,9 +54,13 @@ class Settlements:
             raise _of_handle(error) from None
 
     async def ack_together(self, group: str, topic: str, handles: Sequence[Handle]) -> None:
-        """Acknowledges messages of one broker in one request."""
+        """Acknowledges messages of one broker in one request.
+
+        The broker answers for all of them at once, so a message that it does not have counts as
+        acknowledged, as with the original (ConsumerProcessor.batchAckMessage).
+        """
         address = await self._address(handles[0], topic)
-        for body in batch_acks(group, topic, handles).values():
+        for body in acks_of_handles(group, ((topic, each.popped) for each in handles)).values():
             await self._api.ack_many(address, body)
 
     async def hide(

@@ -73,9 +73,9 @@ class MessageIn:
             properties[names.BORN_TIMESTAMP] = str(_ms(system.born_timestamp))
         self.properties = properties
         if system.body_encoding == Encoding.GZIP:
-            self._take_compressed()
+            self._take_compressed(most_plain_bytes(config))
 
-    def _take_compressed(self) -> None:
+    def _take_compressed(self, most_bytes: int) -> None:
         """Bodies that are called GZIP are of zlib, as brokers and other clients expect them.
 
         What is of gzip itself, some clients send that, is stored as it was before.
@@ -83,10 +83,18 @@ class MessageIn:
         if not self.body.startswith(_GZIP):
             self.sys_flag |= MessageSysFlag.COMPRESSED
             return
-        plain = gunzipped(self.body)
+        plain = gunzipped(self.body, most_bytes)
         if plain is None:
-            raise Refused(Code.MESSAGE_CORRUPTED, "the body is no whole gzip of a body that may be")
+            raise Refused(
+                Code.MESSAGE_CORRUPTED, f"the body is no whole gzip of at most {most_bytes} bytes"
+            )
         self.body = plain
+
+
+def most_plain_bytes(config: MessagingConfig) -> int:
+    """Returns how many bytes the bodies of a request may have that were gzip."""
+    most = config.max_message_size
+    return min(most, DEFAULT_MAX_BYTES) if most > 0 else DEFAULT_MAX_BYTES
 
 
 def gunzipped(body: bytes, most_bytes: int = DEFAULT_MAX_BYTES) -> bytes | None:

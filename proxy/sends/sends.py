@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends messages to brokers: one, or several of a topic as a batch.
 
-A send waits for nothing but the broker if topic and route are known, and it is no coroutine then.
+A send waits for nothing but the broker, and the connection with it, if topic and route are known,
+and it is no coroutine then.
 Nothing is tried again here: clients do that, and choose how often.
 
 A transaction has an id that says where its half message is, so that any proxy can end it at any
@@ -12,6 +13,7 @@ Java: SendMessageActivity, ProducerProcessor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -34,13 +36,14 @@ from txrocketmq.proxy.grpc.service import rpc
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import ClientType, MessageType
 from txrocketmq.proxy.schema.messages import message_type
-from txrocketmq.proxy.sends.message_in import MessageIn, check_type
+from txrocketmq.proxy.sends.broker_room import BrokerRoom
+from txrocketmq.proxy.sends.message_in import MessageIn, check_type, most_plain_bytes
 from txrocketmq.proxy.sends.send_places import SendPlaces
 from txrocketmq.proxy.sessions.clients import Clients
 from txrocketmq.proxy.sessions.metadata import client_id_of
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import STORED, ResponseCode
-from txrocketmq.remoting.errors import RemotingError, RequestTimeout
+from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.frame.form import Form
 from txrocketmq.remoting.message.ids import decode_message_id
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
@@ -74,6 +77,8 @@ class Sends:
         self._config = cluster.config
         self._places = SendPlaces(cluster.clock)
         self._forms: dict[tuple[MessageQueue, bool], Form] = {}
+        self._rooms: dict[str, BrokerRoom] = {}
+        """By the addresses of brokers, which name servers tell."""
 
     @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
     def send_message(self, call: Call, request: Any) -> Any:
@@ -110,15 +115,22 @@ class Sends:
         topic = topic_of(given[0].topic)
         now_ms, config = self._clock.now_ms(), self._config
         messages = []
+        inflated_bytes, most_bytes = 0, most_plain_bytes(config)
         for each in given:
             if each.topic.name != topic:
                 raise Refused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-            messages.append(MessageIn(each, call.peer, now_ms, config))
-        if len(messages) > 1 and {each.type for each in messages} - {
-            MessageType.NORMAL,
-            MessageType.FIFO,
-        }:
-            raise Refused(Code.MESSAGE_CORRUPTED, "only normal messages can be sent together")
+            message = MessageIn(each, call.peer, now_ms, config)
+            messages.append(message)
+            inflated_bytes += max(len(message.body) - len(each.body), 0)
+            if inflated_bytes > most_bytes:
+                raise Refused(
+                    Code.MESSAGE_BODY_TOO_LARGE,
+                    f"the bodies that are gzip have more than {most_bytes} bytes together",
+                )
+        if len(messages) > 1:
+            _check_together(messages)
+        if inflated_bytes:
+            call.hold(inflated_bytes)
         return topic, messages
 
     def _send(
@@ -139,17 +151,38 @@ class Sends:
             body = encode_batch(
                 Message(route.topic, each.body, 0, each.properties) for each in messages
             )
-            sys_flag, properties = 0, ""
+            properties = ""
         else:
-            body, sys_flag = first.body, first.sys_flag
-            properties = encode_properties(first.properties)
+            body, properties = first.body, encode_properties(first.properties)
         form = self._form(queue, is_batch=is_batch)
-        header = form.filled(sys_flag, self._clock.now_ms(), properties)
-        answer: Deferred[Any] = Deferred()
-        self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(
-            lambda outcome: answer.callback(self._answer(outcome, queue, messages))
-        )
-        return answer
+        header = form.filled(first.sys_flag, self._clock.now_ms(), properties)
+        replied: Deferred[Any] = Deferred()
+        replied.addCallback(self._answer, queue, messages).addErrback(refused, _ANSWER)
+
+        def leave(_: object) -> None:
+            reply = self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS)
+            reply.then(replied.callback)
+
+        return self._left(address, leave, replied)
+
+    def _left(
+        self, address: str, leave: Callable[[object], None], replied: Deferred[Any]
+    ) -> Deferred[Any]:
+        """Has a send leave, now or when the connection takes more; returns what ends with the call.
+
+        The reply is awaited all the same, since it says how the broker is.
+        """
+        room = self._rooms.get(address)
+        if room is None:
+            room = self._rooms[address] = BrokerRoom(self._cluster, address)
+        if room.takes_one:
+            leave(None)
+            answered: Deferred[Any] = Deferred()
+        else:
+            waiting = room.wait(replied.errback, leave)
+            answered = Deferred(lambda _: waiting.cancel())
+        replied.addBoth(_pass_on, answered)
+        return answered
 
     def _answer(
         self, outcome: Reply[Any] | Exception, queue: MessageQueue, messages: list[MessageIn]
@@ -159,8 +192,6 @@ class Sends:
             self._places.failed(queue.broker_name)
             self._cluster.ask_again(queue.topic)
             code, text = told(outcome) or (Code.INTERNAL_SERVER_ERROR, str(outcome))
-            if isinstance(outcome, RequestTimeout):
-                code = Code.PROXY_TIMEOUT
             return set_status(answer, code, text)
         if outcome.code not in STORED:
             if outcome.code in _BROKER_FAILS:
@@ -204,6 +235,22 @@ class Sends:
             form = Form(call, header, "sys_flag", "born_timestamp", "properties")
             self._forms[queue, is_batch] = form
         return form
+
+
+def _pass_on(outcome: Any, answered: Deferred[Any]) -> None:
+    if not answered.called:  # otherwise its call has ended
+        answered.callback(outcome)
+
+
+def _check_together(messages: list[MessageIn]) -> None:
+    """Raises Refused for messages that cannot be a batch, whose flags are those of all."""
+    if {each.type for each in messages} - {MessageType.NORMAL, MessageType.FIFO}:
+        raise Refused(Code.MESSAGE_CORRUPTED, "only normal messages can be sent together")
+    if len({each.sys_flag for each in messages}) > 1:
+        raise Refused(
+            Code.MESSAGE_CORRUPTED,
+            "messages can only be sent together if all bodies are compressed, or none is",
+        )
 
 
 def _transaction_id(stored: Any, queue: MessageQueue, message: MessageIn) -> str:

@@ -39,6 +39,11 @@ PRODUCERS: Final = frozenset({ClientType.PRODUCER})
 CONSUMERS: Final = frozenset({ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER})
 
 
+def kind_name(kind: int) -> str:
+    """Returns the name of a ClientType, or its number if there is no such type."""
+    return ClientType(kind).name if kind in list(ClientType) else str(kind)
+
+
 class ClientStream(Protocol):
     """The way to ask a client something."""
 

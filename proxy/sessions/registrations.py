@@ -17,12 +17,9 @@ from txrocketmq.proxy.base.statuses import Refused, answered, set_status
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import rpc
 from txrocketmq.proxy.schema.codes import Code
-from txrocketmq.proxy.schema.enums import ClientType
 from txrocketmq.proxy.schema.messages import message_type
-from txrocketmq.proxy.sessions.clients import CONSUMERS, PRODUCERS, Clients
+from txrocketmq.proxy.sessions.clients import CONSUMERS, PRODUCERS, Clients, kind_name
 from txrocketmq.proxy.sessions.metadata import client_id_of
-
-_NAMES = {each.value: each.name for each in ClientType}
 
 
 class Registrations:
@@ -44,7 +41,7 @@ class Registrations:
         else:
             raise Refused(
                 Code.UNRECOGNIZED_CLIENT_TYPE,
-                f"clients of type {_NAMES.get(kind, kind)} are not served",
+                f"clients of type {kind_name(kind)} are not served",
             )
         return set_status(message_type("HeartbeatResponse")(), Code.OK)
 

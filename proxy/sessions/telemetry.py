@@ -38,6 +38,7 @@ from txrocketmq.proxy.sessions.clients import (
     MAX_TOPICS,
     PRODUCERS,
     Clients,
+    kind_name,
 )
 from txrocketmq.proxy.sessions.metadata import client_id_of
 
@@ -134,7 +135,7 @@ class TelemetryStream:
         self.call.write(command)
 
     def _refuse(self, failure: Failure) -> Failure | None:
-        status = told(failure.value) if isinstance(failure.value, Exception) else None
+        status = told(failure.value)
         if status is None:
             return failure
         code, text = status
@@ -150,9 +151,8 @@ def _check_kind(settings: Any, kinds: frozenset[ClientType]) -> None:
     """Raises Refused if the type of a client is none that is served; none at all is a usual one."""
     kind = settings.client_type
     if kind and kind not in kinds:
-        names = {each.value: each.name for each in ClientType}
         raise Refused(
             Code.UNRECOGNIZED_CLIENT_TYPE,
-            f"clients of type {names.get(kind, kind)} are not served with these settings; served"
+            f"clients of type {kind_name(kind)} are not served with these settings; served"
             f" are {', '.join(each.name for each in sorted(PRODUCERS | CONSUMERS))}",
         )

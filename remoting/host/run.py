@@ -59,12 +59,14 @@ def run_service(
     *,
     addresses: Callable[[], str] = str,
     ready: Deferred[Any] | None = None,
+    port_setting: str = "listenPort",
 ) -> int:
     """Runs a service until SIGTERM, SIGINT or SIGHUP; returns the exit code of the process.
 
     If the service cannot start, the reason is printed and its exit code is returned. It is ready
     when `ready` fires, or without that as soon as it has started; then `addresses` are written to
-    the ready file, and systemd is notified. MemoryError is left to the command: see
+    the ready file, and systemd is notified. `port_setting` names the setting that a port which is
+    not free may be changed by. MemoryError is left to the command: see
     out_of_memory.py.
     """
     options = options or ServiceOptions()
@@ -74,7 +76,7 @@ def run_service(
         why = f"cannot write the log to {options.log_file}: {error.strerror}"
         print(f"{name}: {why}", file=sys.stderr)
         return 1
-    code = _started(name, service)
+    code = _started(name, service, port_setting)
     if code:
         return code
     settle_memory()
@@ -107,7 +109,7 @@ def run_service(
     return 0
 
 
-def _started(name: str, service: Service) -> int:
+def _started(name: str, service: Service, port_setting: str) -> int:
     """Starts the service; returns 0, or the exit code of the process if it could not start."""
     raise_file_limit(SELECTABLE_FILES if isinstance(reactor, SelectReactor) else WANTED_FILES)
     grow_stack()
@@ -116,7 +118,7 @@ def _started(name: str, service: Service) -> int:
     except CannotListenError as error:
         why = why_not_listening(
             error,
-            port="set another listenPort in the configuration file",
+            port=f"set another {port_setting} in the configuration file",
             address="set another bindAddress in the configuration file",
         )
         print(f"{name}: {why}", file=sys.stderr)

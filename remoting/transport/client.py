@@ -36,6 +36,7 @@ from txrocketmq.remoting.frame.connection import InFlight, Seal
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.primitives.listeners import tell_all
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ class _PeerFactory(Factory):
 
     def buildProtocol(self, addr: IAddress | None) -> TcpPeer:
         return self._make()
+
+
+def _plain(*arguments: Any, **named: Any) -> TcpPeer:
+    return AskingPeer(*arguments, **named)
 
 
 def _secured(tls: Callable[[], ssl.SSLContext], host: str) -> Callable[..., TcpPeer]:
@@ -251,6 +256,14 @@ class Connections:
         self._connect(address, connected)
         return address not in self._connecting
 
+    def takes_more(self, address: str) -> bool:
+        """Returns whether the connection to an address takes more; one is opened if there is none.
+
+        Otherwise more has been written than its peer has read, or it is being opened.
+        """
+        peer = self._peers.get(address)
+        return address not in self._connecting if peer is None else peer.reads
+
     def when_free(self, address: str, then: Callable[[], None]) -> None:
         """Calls a function once when the connection to an address takes more, or has ended."""
         if address in self._connecting:
@@ -344,7 +357,7 @@ class Connections:
             self._connected(address, ConnectError(str(error)))
             return
         endpoint = _endpoint(self._clock.reactor, host, port)
-        kind: Callable[..., TcpPeer] = TcpPeer if self._tls is None else _secured(self._tls, host)
+        kind: Callable[..., TcpPeer] = _plain if self._tls is None else _secured(self._tls, host)
         factory = _PeerFactory(
             lambda: kind(
                 self._clock,

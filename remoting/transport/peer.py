@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A TCP connection as a Peer: drives a Connection without I/O, with limited buffers both ways.
 
-While the peer does not read what it is sent, it is not read from and its requests are not served,
+While a client does not read what it is sent, it is not read from and its requests are not served,
 so what one connection can hold is its socket buffers, one read's requests and a few answers. What
 has arrived is decoded and served in portions, until the peer's part of a turn of the reactor is
 over (turns.py), and what is held for all peers together has a limit as well (held_bytes.py). The

@@ -8,7 +8,8 @@ Nobody keeps flags beside it, and nobody asks two questions where the state answ
     NEW       no           cannot come          made, and not connected yet
     OPEN      yes          are served           it reads what it is sent
     WAITING   yes          are held             others come first; then it has its turn
-    PAUSED    yes          are held             it does not read, so it is not read from either
+    PAUSED    yes          are held             it does not read, so it is not read from either;
+                                                but a server is (asking/)
     CROWDED   yes          are held             too much is held for all peers, and much for it
     CLOSING   yes          are dropped          ended by us; what was written may still be leaving
     ABORTED   no           are dropped          ended by us at once; what was written is lost

@@ -76,6 +76,9 @@ class FakeConnections:
         self.told.append((address, call, header, body))
         return address not in self.full
 
+    def takes_more(self, address: str) -> bool:
+        return address not in self.full
+
     def when_free(self, address: str, then: Callable[[], None]) -> None:
         self.waiting.append(then)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from docs.file_map import PARTS
 from tests import fakes
 from tests.broker.conftest import Parts
 from tests.pages import ROOT
@@ -23,18 +24,7 @@ from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 pytestmark = pytest.mark.timeout(300)
 
 PAGE = ROOT / "docs" / "adding.md"
-PARTS = (
-    "remoting",
-    "access",
-    "namesrv",
-    "broker",
-    "client",
-    "proxy",
-    "cli",
-    "testing",
-    "spark",
-)
-COPIED = (*PARTS, "package", "tests", "typings", "pyproject.toml")
+COPIED = (*PARTS, "package", "tests", "typings", "docs", "setup.py", "pyproject.toml")
 REQUEST, MESSAGE, PART = (
     "Adding a request code", "Adding a kind of message", "Adding a part",
 )  # fmt: skip

@@ -50,6 +50,7 @@ class FakeSink:
         self.error: GrpcError | None = None
         self.is_ended = False
         self.room = 1_000_000
+        self.held_bytes = 0
 
     def send(self, data: bytes) -> bool:
         self.sent.append(data)
@@ -59,6 +60,9 @@ class FakeSink:
     def end(self, error: GrpcError | None) -> None:
         self.is_ended = True
         self.error = error
+
+    def hold(self, size_bytes: int) -> None:
+        self.held_bytes += size_bytes
 
 
 class Outcome:

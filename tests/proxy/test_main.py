@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_name_servers_must_be_known(
     assert "namesrvAddr is not set" in capsys.readouterr().err
     assert proxy.main(["-n", "nowhere"]) == 1
     assert 'namesrvAddr: "nowhere" is not an address' in capsys.readouterr().err
+
+
+def test_a_port_that_is_not_free_is_told_with_its_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert proxy.main(["-n", "a:1", "--host", "127.0.0.1", "--grpc-port", port]) == 1
+    said = capsys.readouterr().err
+    assert "Stop it, or set another grpcServerPort in the configuration file." in said
 
 
 def test_a_missing_package_is_one_sentence(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 
 from tests.certificates import apart
@@ -34,6 +35,27 @@ def test_it_listens_and_stops() -> None:
     reactor.advance(1)
     assert stopped.called
     assert not factory.numPorts
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_it_gives_back_before_it_leaves_the_brokers(
+    monkeypatch: pytest.MonkeyPatch, is_settled: bool
+) -> None:
+    reactor: Any = MemoryReactorClock()
+    proxy = a_proxy(reactor)
+    proxy.start()
+    settled: Deferred[None] = Deferred()
+    left: list[str] = []
+    monkeypatch.setattr(proxy.messaging.receives, "settled", lambda: settled)
+    monkeypatch.setattr(proxy.messaging, "stop", lambda: left.append("left"))
+    proxy.stop()
+    reactor.advance(1)
+    assert left == []
+    if is_settled:
+        settled.callback(None)
+    else:
+        reactor.advance(3)
+    assert left == ["left"]
 
 
 def test_it_serves_the_service_of_rocketmq() -> None:

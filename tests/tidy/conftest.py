@@ -9,18 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.file_map import PARTS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-PARTS = (
-    "remoting",
-    "access",
-    "namesrv",
-    "broker",
-    "client",
-    "proxy",
-    "spark",
-    "cli",
-    "testing",
-)
 _MADE = {"var", "build", "dist", "typings", "__pycache__"}
 
 

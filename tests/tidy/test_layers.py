@@ -10,17 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PARTS = {
-    "remoting",
-    "access",
-    "namesrv",
-    "broker",
-    "client",
-    "proxy",
-    "spark",
-    "cli",
-    "testing",
-}
+from docs.file_map import PARTS
 
 MAY_USE_TWISTED = (
     "remoting/host/",

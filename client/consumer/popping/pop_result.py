@@ -154,9 +154,15 @@ def acks_of(
 
     Raises MessageIllegal.
     """
+    return acks_of_handles(group, ((topic, handle_of(message)) for topic, message in messages))
+
+
+def acks_of_handles(
+    group: str, handles: Iterable[tuple[str, ReceiptHandle]]
+) -> dict[str, BatchAckMessageRequestBody]:
+    """Returns the acknowledgements of messages, by broker; each handle is given with its topic."""
     by_pop: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for topic, message in messages:
-        handle = handle_of(message)
+    for topic, handle in handles:
         by_pop[topic, *handle[:-1]].append(handle.queue_offset)
     by_broker: dict[str, list[BatchAck]] = defaultdict(list)
     for (topic, start, pop_ms, invisible_ms, revive, retry, broker, queue), its in by_pop.items():

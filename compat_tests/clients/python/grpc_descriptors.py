@@ -10,16 +10,6 @@ import importlib.util
 import json
 from typing import Any
 
-if importlib.util.find_spec("txrocketmq") is not None:
-    from txrocketmq.proxy.schema import messages
-
-    assert messages.message_type("Settings")(client_type=1).SerializeToString() == b"\x08\x01"
-
-from rocketmq.grpc_protocol import (  # type: ignore[import-not-found]
-    definition_pb2,
-    service_pb2,
-)
-
 
 def field_of(field: Any) -> dict[str, Any]:
     """Describes a field."""
@@ -42,6 +32,15 @@ def enum_of(enum: Any) -> dict[str, int]:
 
 def main() -> None:
     """Prints all of them."""
+    if importlib.util.find_spec("txrocketmq") is not None:
+        from txrocketmq.proxy.schema import messages  # noqa: PLC0415
+
+        assert messages.message_type("Settings")(client_type=1).SerializeToString() == b"\x08\x01"
+    from rocketmq.grpc_protocol import (  # type: ignore[import-not-found]  # noqa: PLC0415
+        definition_pb2,
+        service_pb2,
+    )
+
     found: dict[str, Any] = {"messages": {}, "enums": {}, "methods": {}}
     for file in (definition_pb2.DESCRIPTOR, service_pb2.DESCRIPTOR):
         for name, message in file.message_types_by_name.items():
@@ -61,4 +60,5 @@ def main() -> None:
     print(json.dumps(found, sort_keys=True, separators=(",", ":")))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -10,12 +10,13 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.remoting.errors import RemotingError, SendError
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.outlet import Outlet
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.tls.tls_outlet import TlsOutlet
 
 
-class SecuredPeer(TcpPeer):
+class SecuredPeer(AskingPeer):
     """A peer that can be used once the TLS handshake is over, when `secured` fires with it.
 
     `host` is the name or address for which its certificate must be, if the context checks that.

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import result_of
-from txrocketmq.client.base.errors import BrokerNotExist, MQBrokerError, NoNameServer, NoRoute
+from txrocketmq.client.base.errors import (
+    BackpressureTimeout,
+    BrokerNotExist,
+    MQBrokerError,
+    NoNameServer,
+    NoRoute,
+)
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_total, told
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import message_type
@@ -30,6 +36,7 @@ ANSWER = message_type("HeartbeatResponse")
         (RequestTimeout("late"), Code.PROXY_TIMEOUT, "late"),
         (ConnectError("away"), Code.INTERNAL_SERVER_ERROR, "away"),
         (TooManyRequests("full"), Code.TOO_MANY_REQUESTS, "full"),
+        (BackpressureTimeout("slow"), Code.TOO_MANY_REQUESTS, "slow"),
     ],
 )
 def test_errors_have_their_codes(error: Exception, code: Code, text: str) -> None:

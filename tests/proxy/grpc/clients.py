@@ -207,6 +207,16 @@ class Client:
         self.say(number, text, ends=True)
         return self.answers[number]
 
+    def pour(self, number: int, data: bytes) -> None:
+        """Sends data of any length, as there is room, and ends the request."""
+        while data:
+            room = min(self.h2.local_flow_control_window(number), 16_384, len(data))
+            if room:
+                self.h2.send_data(number, data[:room], end_stream=room == len(data))
+                data = data[room:]
+            else:
+                self.exchange(1)
+
     def say(self, number: int, text: str, *, ends: bool = False) -> None:
         """Sends a message of a call."""
         data = framed(text.encode())

@@ -16,6 +16,7 @@ class Sent:
     def __init__(self) -> None:
         self.data: list[bytes] = []
         self.ends: list[GrpcError | None] = []
+        self.held_bytes = 0
 
     def send(self, data: bytes) -> bool:
         """Has room for one message."""
@@ -25,6 +26,10 @@ class Sent:
     def end(self, error: GrpcError | None) -> None:
         """Remembers how the call ended."""
         self.ends.append(error)
+
+    def hold(self, size_bytes: int) -> None:
+        """Remembers how many bytes are held."""
+        self.held_bytes += size_bytes
 
 
 def a_call(sent: Sent) -> Call:
@@ -49,6 +54,15 @@ def test_it_ends_once() -> None:
     call.end()
     assert call.write(Text("late"))
     assert (sent.data, sent.ends) == ([], [error])
+
+
+def test_bytes_are_held_until_it_ends() -> None:
+    sent = Sent()
+    call = a_call(sent)
+    call.hold(5)
+    call.end()
+    call.hold(7)
+    assert sent.held_bytes == 5
 
 
 def test_all_listeners_hear_that_it_is_cancelled() -> None:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from tests.proxy.grpc.clients import Client
+from tests.proxy.grpc.texts import Text
 from txrocketmq.proxy.grpc.framing import framed
 from txrocketmq.proxy.grpc.status import GrpcStatus
 
@@ -18,14 +21,7 @@ def client() -> Client:
 def test_a_long_request_may_come_in_many_frames(client: Client) -> None:
     text = "y" * 3_000_000
     number = client.open("Echo")
-    data = framed(text.encode())
-    while data:
-        room = min(client.h2.local_flow_control_window(number), 16_384, len(data))
-        if room:
-            client.h2.send_data(number, data[:room], end_stream=room == len(data))
-            data = data[room:]
-        else:
-            client.exchange(1)
+    client.pour(number, framed(text.encode()))
     client.exchange(600)
     assert len(client.answers[number].data) == 3_000_005
     assert client.answers[number].status == 0
@@ -63,14 +59,7 @@ def test_a_long_request_of_tiny_fields_is_not_decoded(
     client: Client, text: str, status: int
 ) -> None:
     number = client.open("Bulk")
-    data = framed(text.encode())
-    while data:
-        room = min(client.h2.local_flow_control_window(number), 16_384, len(data))
-        if room:
-            client.h2.send_data(number, data[:room], end_stream=room == len(data))
-            data = data[room:]
-        else:
-            client.exchange(1)
+    client.pour(number, framed(text.encode()))
     client.exchange(200)
     assert client.answers[number].status == status
 
@@ -193,3 +182,37 @@ def test_nothing_is_held_for_calls_that_have_ended(client: Client) -> None:
     client.call("Fail")
     client.exchange(9)
     assert client.peer._parked_bytes == held
+
+
+def compressed(text: str) -> bytes:
+    """A message that gRPC has compressed, with its prefix."""
+    return b"\1" + framed(gzip.compress(text.encode()))[1:]
+
+
+def test_a_compressed_request_counts_as_long_as_it_is(client: Client) -> None:
+    held = client.peer._parked_bytes
+    number = client.open("Wait", grpc_encoding="gzip")
+    client.h2.send_data(number, compressed("x" * 500_000))
+    client.exchange()
+    assert client.peer._parked_bytes - held >= 500_000
+    client.h2.end_stream(number)
+    client.exchange()
+    client.methods.waiting[0].callback(Text("done"))
+    assert client.peer._parked_bytes == held
+
+
+@pytest.mark.parametrize(
+    "encoded", [framed(b"x" * 30_000), compressed("x" * 30_000)], ids=["plain", "gzip"]
+)
+def test_a_conversation_holds_nothing_of_messages_that_it_is_done_with(
+    client: Client, encoded: bytes
+) -> None:
+    number = client.open("Talk", grpc_encoding="gzip")
+    client.exchange()
+    held = client.peer._parked_bytes
+    for _ in range(3):
+        for at in range(0, len(encoded), 16_384):
+            client.h2.send_data(number, encoded[at : at + 16_384])
+        client.exchange()
+        assert client.peer._parked_bytes == held
+    assert len(client.answers[number].data) == 3 * 60_005

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,10 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.proxy.http2.frames_of import frame
+from txrocketmq.proxy.http2 import engine
 from txrocketmq.proxy.http2.engine import CONNECTION_WINDOW_BYTES, Http2Connection
 from txrocketmq.proxy.http2.floods import SETTINGS
 from txrocketmq.proxy.http2.frames import PREFACE
-from txrocketmq.proxy.http2.shortcuts import MAX_HEADER_LIST_BYTES
+from txrocketmq.proxy.http2.plain_connection import MAX_HEADER_LIST_BYTES, PlainConnection
+from txrocketmq.proxy.http2.shortcuts import ServerConnection
 from txrocketmq.remoting.errors import SendError
 
 REQUEST = [
@@ -35,6 +38,14 @@ REQUEST = [
     (":authority", "here"),
     ("content-type", "application/grpc"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True, params=[ServerConnection, PlainConnection])
+def _connection(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The engine does the same with shortcuts and without."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engine, "CONNECTION", request.param)
+        yield
 
 
 class Scene:

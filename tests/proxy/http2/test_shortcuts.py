@@ -185,7 +185,7 @@ def test_any_frames_are_heard_as_by_h2(frames: list[bytes]) -> None:
                 said.append(list(map(type, connection.receive_data(each))))
                 said.append(connection.data_to_send())
         except (H2Error, HyperframeError):
-            said.append("error")
+            said += ["error", connection.data_to_send()]
         return said
 
     config = H2Configuration(client_side=False, validate_inbound_headers=False)

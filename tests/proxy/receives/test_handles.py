@@ -55,3 +55,11 @@ def test_any_text_is_a_handle_or_refused(text: str) -> None:
         Handle.parse(text, 0)
     except Refused as error:
         assert error.code is Code.INVALID_RECEIPT_HANDLE
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [(5, True), (4_100, True), (4_101, False), (4, False)]
+)
+def test_distances_are_bounded(offset: int, expected: bool) -> None:
+    handle = Handle.parse(f"5 1000 60000 3 0 broker-a 7 {offset} 817", 0)
+    assert handle.may_be_together is expected

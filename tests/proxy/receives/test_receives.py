@@ -207,6 +207,22 @@ def test_what_comes_after_the_call_has_ended_is_given_back(scene: ProxyScene) ->
     ]
 
 
+def test_it_is_told_when_all_is_given_back(scene: ProxyScene) -> None:
+    assert scene.messaging.receives.settled().called
+    scene.heartbeat()
+    popped, hidden = PendingReply(), PendingReply()
+    scene.on(pop.POP_MESSAGE, popped)
+    scene.on(pop.CHANGE_MESSAGE_INVISIBLETIME, hidden)
+    outcome = scene.receive()
+    assert scene.messaging.receives.settled().called, "what is not there yet may take long"
+    outcome.call.cancel()
+    popped.resolve(scene.popped(a_message()))
+    settled = scene.messaging.receives.settled()
+    assert not settled.called
+    hidden.resolve(refusal(ResponseCode.SYSTEM_ERROR))
+    assert settled.called
+
+
 def test_a_reader_that_is_slow_is_waited_for_and_the_rest_given_back(scene: ProxyScene) -> None:
     scene.heartbeat()
     pending = PendingReply()
@@ -222,6 +238,12 @@ def test_a_reader_that_is_slow_is_waited_for_and_the_rest_given_back(scene: Prox
     scene.advance(100)
     assert [each.offset for each in scene.asked(pop.CHANGE_MESSAGE_INVISIBLETIME)] == [3]
     assert outcome.answers
+
+
+def test_what_was_popped_is_held_for_the_caller(scene: ProxyScene) -> None:
+    scene.heartbeat()
+    scene.on(pop.POP_MESSAGE, scene.popped(a_message(bytes(5_000)), a_message(bytes(6_000), 1)))
+    assert scene.receive().sink.held_bytes > 11_000
 
 
 def test_a_broker_that_is_not_named_is_one_that_can_be_read(scene: ProxyScene) -> None:

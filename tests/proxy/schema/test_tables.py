@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from compat_tests.clients.python.grpc_descriptors import field_of
 from txrocketmq.proxy.schema import messages
 from txrocketmq.proxy.schema.tables import FIELDS
 
@@ -22,23 +23,10 @@ def official() -> Any:
     return json.loads(GOLDEN.read_text("utf-8"))
 
 
-def _described(field: Any) -> dict[str, Any]:
-    its = field.message_type or field.enum_type
-    choice = field.containing_oneof
-    return {
-        "number": field.number,
-        "type": field.type,
-        "of": its.full_name if its else None,
-        "many": field.is_repeated,
-        "presence": field.has_presence,
-        "choice": choice.name if choice else None,
-    }
-
-
 def test_every_field_is_that_of_the_official_client(official: Any) -> None:
     ours = {
         name: {
-            field.name: _described(field)
+            field.name: field_of(field)
             for field in messages.message_type(name).DESCRIPTOR.fields
             if f"{name}.{field.name}" not in NEWER
         }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import Any
 
 import pytest
@@ -16,10 +18,11 @@ from tests.proxy.scene import (
     stored,
 )
 from txrocketmq.proxy.schema.codes import Code
-from txrocketmq.proxy.schema.enums import ClientType, MessageType
+from txrocketmq.proxy.schema.enums import ClientType, Encoding, MessageType
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import send, topic
@@ -128,6 +131,75 @@ def test_batches_that_cannot_be_are_refused(scene: ProxyScene) -> None:
     assert sent(scene, {}, delayed).code is Code.MESSAGE_CORRUPTED
 
 
+def compressed(*bodies: bytes) -> dict[str, Any]:
+    """A request whose bodies are called GZIP."""
+    systems = [
+        {"message_id": f"ID{number}", "body_encoding": Encoding.GZIP}
+        for number in range(len(bodies))
+    ]
+    return {
+        "messages": [
+            {"topic": {"name": "T"}, "body": body, "system_properties": system}
+            for body, system in zip(bodies, systems, strict=True)
+        ]
+    }
+
+
+def test_a_batch_of_compressed_bodies_has_their_flag(scene: ProxyScene) -> None:
+    scene.on(send.SEND_BATCH_MESSAGE, stored(msg_id=f"{OFFSET_ID},{OFFSET_ID}"))
+    bodies = zlib.compress(b"one"), zlib.compress(b"two")
+    assert scene.call("SendMessage", compressed(*bodies)).code is Code.OK
+    (header,) = scene.asked(send.SEND_BATCH_MESSAGE)
+    assert header.sys_flag == MessageSysFlag.COMPRESSED
+    mixed = compressed(bodies[0], gzip.compress(b"two"))
+    assert scene.call("SendMessage", mixed).code is Code.MESSAGE_CORRUPTED
+    plain = compressed(gzip.compress(b"one"), gzip.compress(b"two"))
+    assert scene.call("SendMessage", plain).code is Code.OK
+    assert scene.asked(send.SEND_BATCH_MESSAGE)[-1].sys_flag == 0
+
+
+def test_small_bodies_of_gzip_that_become_long_are_refused() -> None:
+    scene = ProxyScene(max_message_size=10_000)
+    ours = gzip.compress(bytes(6_000))
+    outcome = scene.call("SendMessage", compressed(ours))
+    assert (outcome.code, outcome.sink.held_bytes) == (Code.OK, 6_000 - len(ours))
+    long = scene.call("SendMessage", compressed(gzip.compress(bytes(10_001))))
+    assert long.code is Code.MESSAGE_CORRUPTED
+    outcome = scene.call("SendMessage", compressed(*[ours] * 1_000))
+    assert (outcome.code, outcome.sink.held_bytes) == (Code.MESSAGE_BODY_TOO_LARGE, 0)
+
+
+def given_up(scene: ProxyScene) -> PendingReply:
+    """Ends the call of a send that has left; returns the reply that it waits for."""
+    sent(scene)
+    pending = PendingReply()
+    scene.on(send.SEND_MESSAGE_V2, pending)
+    outcome = sent(scene)
+    assert outcome.deferred is not None
+    outcome.deferred.cancel()
+    return pending
+
+
+def test_an_answer_that_cannot_be_read_ends_the_call(scene: ProxyScene) -> None:
+    scene.types["T"] = "TRANSACTION"
+    sent(scene, {"message_type": MessageType.TRANSACTION})
+    pending = PendingReply()
+    scene.on(send.SEND_MESSAGE_V2, pending)
+    outcome = sent(scene, {"message_type": MessageType.TRANSACTION})
+    pending.resolve(stored(msg_id="none"))
+    assert outcome.code is Code.INTERNAL_SERVER_ERROR
+
+
+def test_a_broker_that_fails_after_the_call_has_ended_is_passed_over(scene: ProxyScene) -> None:
+    pending = given_up(scene)
+    failed = scene.asked(send.SEND_MESSAGE_V2)[-1].bname
+    pending.resolve(RequestTimeout("late"))
+    scene.on(send.SEND_MESSAGE_V2, stored())
+    for _ in range(8):
+        sent(scene)
+    assert failed not in {header.bname for header in scene.asked(send.SEND_MESSAGE_V2)[-8:]}
+
+
 def test_a_group_always_has_the_same_queue(scene: ProxyScene) -> None:
     scene.types["T"] = "FIFO"
     for _ in range(5):
@@ -192,10 +264,5 @@ def test_a_topic_without_writable_queues_is_forbidden(scene: ProxyScene) -> None
 
 
 def test_an_answer_after_the_call_has_ended_does_no_harm(scene: ProxyScene) -> None:
-    sent(scene)
-    pending = PendingReply()
-    scene.on(send.SEND_MESSAGE_V2, pending)
-    outcome = sent(scene)
-    assert outcome.deferred is not None
-    outcome.deferred.cancel()
+    pending = given_up(scene)
     pending.resolve(stored())

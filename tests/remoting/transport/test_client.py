@@ -132,13 +132,16 @@ def test_notices_wait_until_the_peer_reads_again(scene: Scene) -> None:
     )
     freed: list[str] = []
     assert not tell()  # the connection is being opened
+    assert not scene.connections.takes_more(HERE)
     scene.connections.when_free(HERE, lambda: freed.append("connected"))
     end = scene.accept()
     assert freed == ["connected"]
     assert tell()
+    assert scene.connections.takes_more(HERE)
     scene.connections.when_free(HERE, lambda: freed.append("at once"))
     end.wire.producer.pauseProducing()
     assert not tell()
+    assert not scene.connections.takes_more(HERE)
     scene.connections.when_free(HERE, lambda: freed.append("one"))
     scene.connections.when_free(HERE, lambda: freed.append("another"))
     assert freed == ["connected", "at once"]

@@ -17,8 +17,8 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ConnectError, SendError
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.settings.tls import TlsConfig, client_context, server_context
+from txrocketmq.remoting.transport.asking.asking_peer import AskingPeer
 from txrocketmq.remoting.transport.client import CONNECT_TIMEOUT_MS
-from txrocketmq.remoting.transport.peer import TcpPeer
 
 
 def accepted(scene: Scene, context: ssl.SSLContext | None = None) -> SecuredEnd:
@@ -233,7 +233,7 @@ def test_whoever_does_not_encrypt_has_the_usual_peer() -> None:
     scene.ask()
     scene.accept()
     (peer,) = scene.connections._peers.values()
-    assert type(peer) is TcpPeer
+    assert type(peer) is AskingPeer
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
-from docs.file_map import PARTS
 from tests import fakes
 from tests.broker.conftest import Parts
 from tests.pages import ROOT
+from tests.parts import PARTS
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 
 pytestmark = pytest.mark.timeout(300)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.file_map import PARTS
+from tests.parts import PARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _MADE = {"var", "build", "dist", "typings", "__pycache__"}

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.file_map import PARTS
+from tests.parts import PARTS
 
 MAY_USE_TWISTED = (
     "remoting/host/",

@@ -28,6 +28,7 @@ class Saving:
 
     in_thread: InThread
     on_end: Done
+    later: Callable[[Callable[[], None]], object]
 
     def __init__(self, name: str, calls: list[str], error: Exception | None) -> None:
         self.name = name
@@ -170,6 +171,7 @@ def test_parts_hear_and_their_troubles_are_told() -> None:
         trouble(error)
     table.saving.on_end(None)
     table.saving.in_thread(lambda: None, table.saving.on_end)
+    table.saving.later(lambda: ran.append("later"))
     assert heard == ["news"]
     assert told == [("swimming", error), ("writing a.json", None)]
     assert ran == ["run"]

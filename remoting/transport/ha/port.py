@@ -172,7 +172,8 @@ class HaPort:
     def _opened(self, port: int, factory: ServerFactory, interface: str) -> IListeningPort:
         if not 0 <= port < 65_536:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
-        return self._clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        found: IListeningPort = self._clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        return found
 
     def connected(self) -> HaConnection:
         """Makes the protocol of a connection."""

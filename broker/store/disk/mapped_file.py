@@ -144,15 +144,6 @@ class MappedFile:
             self._filled_bytes = end
             self._view = None
 
-    def warm(self, start_bytes: int, end_bytes: int) -> None:
-        """Reserves room up to there, and has the system load the pages from `start_bytes` on, where
-        nothing is written yet: the first write to each takes longer than copying what is written.
-        """
-        self.reserve(end_bytes)
-        mapped, first = self.map(), max(start_bytes, self.wrote_bytes)
-        for page in range(-(-first // _PAGE_BYTES), -(-end_bytes // _PAGE_BYTES)):
-            mapped[page * _PAGE_BYTES] = 0
-
     def create(self, end_bytes: int) -> None:
         """Like `reserve`, but for a new file, which is removed again if there is no room."""
         try:

@@ -49,6 +49,7 @@ from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
+from txrocketmq.remoting.process.operating_system import load_unwritten
 
 _STEP_BYTES: Final = 256 * 1024
 _WARM_BYTES: Final = 1024 * 1024
@@ -217,9 +218,10 @@ class CommitLog:
             if offset >= until:
                 return
             try:
-                file.warm(offset - begin, until - begin)
+                file.reserve(until - begin)
             except OSError:
                 return
+            load_unwritten(file.map(), offset - begin, until - begin)
             offset = until
             yield
 

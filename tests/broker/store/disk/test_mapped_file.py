@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.disk import pages_touched
 from txrocketmq.broker.store.disk import mapped_file
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue, file_name
@@ -65,21 +64,6 @@ def test_room_is_reserved_ahead_and_grows(files: Any) -> None:
     )
     assert len(asked) < 10
     assert sum(size for _, size in asked) >= 40_000
-
-
-def test_pages_behind_what_is_written_are_loaded(files: Any) -> None:
-    file = MappedFile(files, "/a", 40 * 4096)
-    file.append(b"\1" * 5_000)
-    touched = pages_touched(file)
-    file.warm(4_000, 20_000)
-    assert touched == [2, 3, 4]
-    assert file.reserved_bytes >= 20_000
-    assert bytes(file.map()[:5_001]) == b"\1" * 5_000 + b"\0"
-    files.room_bytes = 0
-    with pytest.raises(OSError, match="No space"):
-        file.warm(20_000, 100_000)
-    assert touched == [2, 3, 4]
-    assert file.wrote_bytes == 5_000
 
 
 def test_a_full_disk_is_an_error_and_changes_nothing(files: Any) -> None:

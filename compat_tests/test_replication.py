@@ -4,7 +4,9 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -21,6 +23,7 @@ GET_BROKER_HA_STATUS = 907
 STORED, FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE = 0, 12, 11
 TOPIC = "TBW102"  # exists everywhere
 MESSAGES = 300
+SENDERS = 4
 
 
 def send(broker: Broker, number: int, size: int = 700, wait: str = "") -> int:
@@ -117,6 +120,38 @@ def test_a_slave_has_all_and_confirms_it(pair: Pair) -> None:
 
     slave.start()
     wait_until(pair.in_sync, "the slave goes on where it was")
+    assert send(master, 1) == STORED
+    end = status(master)["masterCommitLogMaxOffset"]
+    assert isinstance(end, int)
+    wait_until(
+        lambda: content(slave.store, end) == content(master.store, end), "the logs are the same"
+    )
+
+
+def test_a_master_that_is_killed_goes_on_with_its_slave(pair: Pair) -> None:
+    master, slave = pair.master, pair.slave
+    slave.start()
+    wait_until(pair.in_sync, "the slave has the log")
+    stored: set[int] = set()
+
+    def send_until_it_ends(first: int) -> None:
+        with suppress(OSError, ValueError):
+            for number in range(first, 1_000_000, SENDERS):
+                assert send(master, number) == STORED
+                stored.add(number)
+
+    senders = [Thread(target=send_until_it_ends, args=(first,)) for first in range(SENDERS)]
+    for each in senders:
+        each.start()
+    wait_until(lambda: len(stored) > MESSAGES, "the slave confirms messages")
+    master.kill()
+    for each in senders:
+        each.join(60)
+    log = (slave.store / "commitlog" / "00000000000000000000").read_bytes()
+    assert [each for each in stored if b"KEYS\x01key%d\x02" % each not in log] == []
+
+    master.start()
+    wait_until(pair.in_sync, "the slave goes on under the master that has come back")
     assert send(master, 1) == STORED
     end = status(master)["masterCommitLogMaxOffset"]
     assert isinstance(end, int)

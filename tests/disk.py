@@ -20,6 +20,7 @@ from random import Random
 from typing import Any, Final
 
 from txrocketmq.broker.store.disk.files import Entry
+from txrocketmq.broker.store.disk.mapped_file import MappedFile
 
 NOW_MS: Final = 1_700_000_000_000
 PAGE_BYTES: Final = 4096
@@ -306,3 +307,30 @@ class MemoryFiles:
         self.modified[path] = modified_ms
         self.durable[path] = content
         self.named.add(path)
+
+
+class _Touched:
+    """A mapping, and the numbers of the pages that were written, in the order of the first time."""
+
+    def __init__(self, mapped: mmap.mmap, touched: list[int]) -> None:
+        self._mapped = mapped
+        self._touched = touched
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mapped, name)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._mapped[at]
+
+    def __setitem__(self, at: Any, data: Any) -> None:
+        start, end = (at.start, at.stop) if isinstance(at, slice) else (at, at + 1)
+        self._touched += [page for page in _pages(start, end - start) if page not in self._touched]
+        self._mapped[at] = data
+
+
+def pages_touched(file: MappedFile) -> list[int]:
+    """Returns a list that gets the numbers of the pages of a file that are written from now on."""
+    touched: list[int] = []
+    mapped: Any = _Touched(file.map(), touched)
+    file._map = mapped
+    return touched

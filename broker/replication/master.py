@@ -29,7 +29,7 @@ from txrocketmq.remoting.errors import ResponseError
 GATHER_MS: Final = 10
 """For how long writes are gathered if nobody waits for slaves, in ms."""
 BUDGET_BYTES: Final = 1024 * 1024
-"""How much one slave is sent in a turn of the reactor."""
+"""How much all slaves together are sent in a turn of the reactor."""
 AHEAD_BYTES: Final = 8 * 1024 * 1024
 """How much a thread reads at once of what is not in memory."""
 
@@ -74,10 +74,11 @@ class Slave:
         feed, master = self.feed, self._master
         if self._why or self._is_reading or feed.next_offset < 0:
             return ()
+        budget_bytes = master.budget_bytes
         try:
-            cold = master.store.cold_raw(feed.next_offset, BUDGET_BYTES, AHEAD_BYTES)
+            cold = master.store.cold_raw(feed.next_offset, budget_bytes, AHEAD_BYTES)
             if cold is None:
-                return feed.pieces(BUDGET_BYTES, master.steady_ms())
+                return feed.pieces(budget_bytes, master.steady_ms())
         except HaPeerError as error:
             self.leave(str(error))
         except OSError as error:  # a file cannot be mapped now; it comes back
@@ -156,6 +157,11 @@ class Master:
                 ),
             ),
         )
+
+    @property
+    def budget_bytes(self) -> int:
+        """How much one slave is sent in a turn, so that however many cost clients no more time."""
+        return BUDGET_BYTES // max(len(self._slaves), 1)
 
     def _opened(self, _: object) -> Sequence[str]:
         self.start_offset = self.store.max_physical_offset

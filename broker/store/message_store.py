@@ -310,6 +310,12 @@ class MessageStore(StoredMessages):
         """Begins a run of messages that are encoded a few at a time and then put: see LongRun."""
         return self._log.long_run(like)
 
+    def make_room(self, run: LongRun) -> Steps[None]:
+        """Steps that make room in the log for a long run, so that putting it takes less time."""
+        steps = self._log.make_room(run.size_bytes)
+        while self.writeable and next(steps, steps) is None:
+            yield
+
     def query(
         self,
         topic: str,

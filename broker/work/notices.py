@@ -274,17 +274,20 @@ def account_changed(text: str) -> None:
 
 def slave_came(address: str, its_end: int, start: int) -> None:
     """A slave has said where its log ends, and gets the log from there on."""
-    log.info(
-        "the slave at {address} has the log up to {its_end} and gets it from {start} on",
-        address=address,
-        its_end=its_end,
-        start=start,
-    )
+    missed = _slaves.more(int(time.monotonic() * 1000), "came")
+    if missed is not None:
+        log.info(
+            "the slave at {address} has the log up to {its_end} and gets it from {start} on{more}",
+            address=address,
+            its_end=its_end,
+            start=start,
+            more=and_more(missed),
+        )
 
 
 def slave_left(address: str, why: str) -> None:
     """The connection of a slave has ended, or was not accepted."""
-    missed = _slaves.more(int(time.monotonic() * 1000))
+    missed = _slaves.more(int(time.monotonic() * 1000), "left")
     if missed is not None:
         log.warn(
             "the slave at {address} is served no more: {why}{more}",

@@ -4,7 +4,8 @@
 A table of ten thousand topics is a file of several megabytes, so a change is not written on its
 own. The first change begins a write in a thread; those that come while it runs are in the next
 write, which begins when the first one ends. Code that promises that a change survives a crash
-answers with `answer`: the reply is sent when a write that includes the change is on disk. Progress,
+answers with `answer`: the reply is sent when a write that includes the change is on disk. While it
+runs, very many may have come to wait for it, so they are told a few in a turn. Progress,
 which changes all the time, is written with `begin_soon`: at once after a rest, and then for a small
 part of the time at most. The original writes progress after fixed periods, so that a broker which
 is killed before the first one does everything once more.
@@ -13,7 +14,9 @@ Counterpart of ConfigManager.persist, which writes the whole file for each chang
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, Final
@@ -29,6 +32,10 @@ SOON_MS: Final = 500
 """The shortest period between the beginnings of two writes of `begin_soon`, in ms."""
 _REST: Final = 20
 """How many times as long as the last write took such a period is at least."""
+TOLD_AT_ONCE: Final = 32
+"""How many are told in a turn that their changes are on disk: each is an answer that is sent."""
+
+Listener = Callable[[Exception | None], None]
 
 
 class Saving:
@@ -44,11 +51,15 @@ class Saving:
         self._is_running = False
         self._began_ms = -inf
         self._took_ms = 0.0
-        self._waiting: list[Callable[[Exception | None], None]] = []
+        self._waiting: list[Listener] = []
         """Listeners for changes in the write that runs now, or in the next one if none runs."""
-        self._late: list[Callable[[Exception | None], None]] = []
+        self._late: list[Listener] = []
         """Listeners for changes that came after the write that runs now had begun."""
+        self._untold: deque[Callable[[], None]] = deque()
+        """What tells the listeners of writes that have ended."""
         self.in_thread: InThread = at_once
+        self.later: Callable[[Callable[[], None]], object] = lambda call: call()
+        """Calls a function in the next turn."""
         self.on_end: Done = lambda _: None
         """Called after each write with its error, or None."""
 
@@ -91,7 +102,19 @@ class Saving:
         served, self._waiting, self._late = self._waiting, self._late, []
         if self._waiting:
             self.begin()
-        tell_all(served, error)
+        is_telling = bool(self._untold)
+        self._untold.extend(partial(listener, error) for listener in served)
+        if not is_telling:
+            self._tell_some()
+
+    def _tell_some(self) -> None:
+        untold = self._untold
+        some = [untold.popleft() for _ in range(min(len(untold), TOLD_AT_ONCE))]
+        try:
+            tell_all(some)
+        finally:
+            if untold:
+                self.later(self._tell_some)
 
     def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
         """Returns the reply, or a promise of it for when all changes made so far are on disk.

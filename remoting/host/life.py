@@ -74,6 +74,7 @@ class Saved(Protocol):
 
     in_thread: InThread
     on_end: Done
+    later: Callable[[Callable[[], None]], Any]
 
     @property
     def name(self) -> str:

@@ -60,6 +60,7 @@ class Lives:
             if life.table is not None:
                 saving = life.table.saving
                 saving.in_thread = self._in_thread
+                saving.later = partial(self._clock.later, 0)
                 saving.on_end = partial(self._went, f"writing {saving.name}")
         for life in self._lives:
             for beat in life.beats:

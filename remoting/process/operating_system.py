@@ -116,6 +116,15 @@ def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) 
         mapped.madvise(advice, start, offset_bytes + length_bytes - start)
 
 
+def load_unwritten(mapped: mmap.mmap, start_bytes: int, end_bytes: int) -> None:
+    """Has the system load the pages that begin in a range where nothing was written yet.
+
+    The first write to a page takes longer than copying what is written there.
+    """
+    for page in range(-(-start_bytes // PAGE_BYTES), -(-end_bytes // PAGE_BYTES)):
+        mapped[page * PAGE_BYTES] = 0
+
+
 def read_cached(descriptor: int, view: memoryview, offset_bytes: int) -> int:
     """Reads as much as is in memory, without waiting for the disk; returns the number of bytes.
 

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet import error
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectingCancelledError, DNSLookupError
@@ -86,8 +85,6 @@ def _reason(failure: Failure) -> str:
     number = getattr(failure.value, "osError", None)
     if isinstance(number, int):
         return os.strerror(number)
-    if failure.check(error.TimeoutError, error.ConnectingCancelledError) is not None:
-        return "there was no answer in time"
     return failure.getErrorMessage()
 
 

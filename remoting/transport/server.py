@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from fcntl import ioctl
 from functools import partial
-from termios import FIONREAD
 from typing import Any, Protocol
 
 from twisted.internet import tcp
@@ -37,7 +34,7 @@ from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
 from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.tls import TlsConfig
-from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes
+from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes, unread_bytes
 from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
@@ -109,7 +106,7 @@ class ServerSocket(tcp.Server):
         turns = self.protocol.turns
         if turns.spent_s >= TURN_S:
             if not turns.waits(self):
-                turns.join(self, self._unread_bytes(), is_known=self.protocol.is_known())
+                turns.join(self, unread_bytes(self.socket), is_known=self.protocol.is_known())
             return None
         return self._read()
 
@@ -134,12 +131,6 @@ class ServerSocket(tcp.Server):
     def give_up(self) -> None:
         """Ends the connection."""
         self.abortConnection()  # type: ignore[no-untyped-call]
-
-    def _unread_bytes(self) -> int:
-        """Returns how many bytes wait in the socket; none if the other end has closed it."""
-        size = array("i", (0,))
-        ioctl(self.socket.fileno(), FIONREAD, size)
-        return size[0]
 
     def _read(self) -> Any:
         try:

@@ -47,7 +47,7 @@ from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 MAX_BATCH: Final = 65_536
 """How many messages a batch may have. Clients give each a key, so that no more than 55,000 fit into
-maxMessageSize; storing so many takes some 30 ms."""
+maxMessageSize; storing so many takes some 20 ms."""
 MANY: Final = 512
 """A batch with more messages than this is a long one."""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
@@ -229,6 +229,8 @@ class Batches:
             made, at = entries_of(message, transforms, admit, at, _AT_ONCE)
         if isinstance(run, PutStatus):
             raise NotTaken(run)
+        if isinstance(run, LongRun):
+            yield from store.make_room(run)
         stored = self._put(batch, run)
         yield
         offsets = [place[0] for place in stored.places[:1]]

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.disk.record_head import is_record, record_size
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import (
     MULTI_DISPATCH,
@@ -48,8 +49,11 @@ from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
+from txrocketmq.remoting.process.operating_system import load_unwritten
 
 _STEP_BYTES: Final = 256 * 1024
+_WARM_BYTES: Final = 1024 * 1024
+"""How many bytes of pages are loaded in a step."""
 
 QueueBatch: TypeAlias = encoding.Batch[ConsumeQueue]
 """A run of messages, encoded for the queues of a store."""
@@ -200,6 +204,26 @@ class CommitLog:
         if layout is None:
             return PutStatus.MESSAGE_ILLEGAL
         return LongRun(like, _sys_flag(like), layout, self.files.file_bytes)
+
+    def make_room(self, size_bytes: int) -> Steps[None]:
+        """Steps that make room for so many bytes in the last file of the log, and load its pages,
+        so that writing them takes little more than copying.
+
+        Others may write meanwhile, and use some of it. If the disk has no room, the write says so.
+        """
+        offset, end_offset = self.max_offset, self.max_offset + size_bytes
+        while (file := self.files.last) is not None:
+            offset, begin = max(offset, file.end_offset), file.from_offset
+            until = min(offset + _WARM_BYTES, end_offset, begin + file.size_bytes)
+            if offset >= until:
+                return
+            try:
+                file.reserve(until - begin)
+            except OSError:
+                return
+            load_unwritten(file.map(), offset - begin, until - begin)
+            offset = until
+            yield
 
     def _place(self, batch: QueueBatch, run: LongRun, queues: ConsumeQueues, room: Room) -> None:
         """Does for a long run what `encode` does for messages."""

@@ -153,7 +153,8 @@ class LongRun(Sequence[PutMessage]):
         while True:
             fit = bisect_right(ends, begin + file_end - _BLANK.size - offset)
             end = ends[fit - 1] if fit else 0
-            offsets += map((offset - begin - _PLACES_AT).__add__, places_at[len(offsets) : fit])
+            ahead = offset - begin - _PLACES_AT
+            offsets += [at + ahead for at in places_at[len(offsets) : fit]]
             offset += end - begin
             if end > begin:
                 pieces.append((data[begin:end], offset))

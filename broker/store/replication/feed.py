@@ -124,7 +124,12 @@ class Feed:
         cut = self._planned[:1] if self._cut_bytes else []
         self._planned = []
         for offset, size in cut:
-            self._plan(offset, size, out)
+            rest = self._log.read_raw(offset, size) if size else b""
+            if rest is None:
+                raise HaPeerError(
+                    f"the log has no bytes at {offset} any more, of which it has a part"
+                )
+            self._plan(offset, rest, out)
             head = out[0]
             if self._cut_bytes < HEAD_BYTES:
                 out[0] = head[self._cut_bytes :]
@@ -133,19 +138,17 @@ class Feed:
             max_bytes -= size
         offset = sum(cut[0]) if cut else self.next_offset
         max_bytes = min(max_bytes, self._allowed_bytes(steady_ms))
-        size = self._size(offset, max_bytes)
-        while size and len(self._planned) < MOST_FRAMES:
-            self._plan(offset, size, out)
-            offset, max_bytes = offset + size, max_bytes - size
-            size = self._size(offset, max_bytes)
+        while len(self._planned) < MOST_FRAMES and (data := self._next(offset, max_bytes)):
+            self._plan(offset, data, out)
+            offset, max_bytes = offset + len(data), max_bytes - len(data)
         is_idle = steady_ms - self._wrote_ms >= self._config.ha_send_heartbeat_interval
         if not out and is_idle:
             self._planned = [(offset, 0)]
             out = [HEAD_CODEC.pack(offset, 0)]
         return out
 
-    def _size(self, offset: int, max_bytes: int) -> int:
-        """How many bytes the frame at this offset gets; 0: there is none now."""
+    def _next(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The bytes of the frame at this offset; None: there is none now."""
         most = min(self._config.ha_transfer_batch_size, MAX_FRAME_BYTES, max_bytes)
         found = self._log.read_raw(offset, most) if most > 0 else None
         if found is None and offset < self._log.min_physical_offset:
@@ -153,14 +156,11 @@ class Feed:
                 f"it needs the log from {offset} on, which has expired: the log begins at"
                 f" {self._log.min_physical_offset}"
             )
-        return 0 if found is None else len(found)
+        return found
 
-    def _plan(self, offset: int, size: int, out: list[Piece]) -> None:
-        data: Piece | None = self._log.read_raw(offset, size) if size else b""
-        if data is None:
-            raise HaPeerError(f"the log has no bytes at {offset} any more, of which it has a part")
-        self._planned.append((offset, size))
-        out += (HEAD_CODEC.pack(offset, size), data)
+    def _plan(self, offset: int, data: Piece, out: list[Piece]) -> None:
+        self._planned.append((offset, len(data)))
+        out += (HEAD_CODEC.pack(offset, len(data)), data)
 
     def sent(self, count: int, steady_ms: int) -> None:
         """Hears how many bytes of what `pieces` has given out have left."""

@@ -149,20 +149,18 @@ class HaPort:
     ) -> int:
         """Listens on a port (0: any free one); returns its number.
 
-        If it is taken, raises CannotListenError; if nobody has asked for this one, logs it instead,
-        and returns 0.
+        If it cannot be had, raises CannotListenError; if nobody has asked for this one, logs it
+        instead, and returns 0.
         """
-        if not 0 <= port < 65_536:
-            raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
         factory = _HaFactory(self, allowed)
         try:
-            listening = self._clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+            listening = self._opened(port, factory, interface)
         except CannotListenError as error:
             if is_wanted:
                 raise
             log.warn(
-                "no slaves are served, since port {port} is taken ({why}): set haListenPort if"
-                " there are slaves",
+                "no slaves are served, since port {port} cannot be had ({why}): set haListenPort"
+                " if there are slaves",
                 port=port,
                 why=error.socketError,
             )
@@ -170,6 +168,12 @@ class HaPort:
         self._ports.append(listening)
         address: Any = listening.getHost()
         return int(address.port)
+
+    def _opened(self, port: int, factory: ServerFactory, interface: str) -> IListeningPort:
+        if not 0 <= port < 65_536:
+            raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
+        found: IListeningPort = self._clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        return found
 
     def connected(self) -> HaConnection:
         """Makes the protocol of a connection."""

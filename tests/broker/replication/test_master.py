@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from twisted.logger import capturedLogs, formatEvent
 
 from tests.broker.conftest import Parts
 from tests.broker.replication.slaves import FakeSlave
@@ -14,9 +15,12 @@ from tests.fakes import NOW_MS
 from txrocketmq.broker.replication import master as module
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus
-from txrocketmq.broker.store.replication.replicas import MOST_OF_HOST
+from txrocketmq.broker.store.replication.frames import HEAD_BYTES
+from txrocketmq.broker.store.replication.replicas import MOST_OF_HOST, MOST_SLAVES
+from txrocketmq.broker.work import notices
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.process.log_limit import Seldom
 
 
 def whole(parts: Parts) -> bytes:
@@ -121,6 +125,30 @@ def test_there_may_be_too_many(parts: Parts) -> None:
     for port in range(MOST_OF_HOST):
         FakeSlave(parts, port=port)
     assert parts.master.begin("10.0.0.1", 99, FakeSlave(parts, "10.0.0.2")) is None
+
+
+def test_many_slaves_are_sent_no_more_in_a_turn_than_one(parts: Parts) -> None:
+    for _ in range(4 * module.BUDGET_BYTES // 30_000):
+        parts.put("T", body=bytes(30_000))
+    slaves = [FakeSlave(parts, f"10.0.0.{number}") for number in range(MOST_SLAVES)]
+    for slave in slaves:
+        slave.room = 0
+        slave.report(0)
+    sent_bytes = sum(len(piece) for slave in slaves for piece in slave.slave.pieces())
+    assert 0 < sent_bytes <= module.BUDGET_BYTES + MOST_SLAVES * 2 * HEAD_BYTES
+
+
+def test_a_slave_that_comes_and_goes_does_not_fill_the_log(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "_slaves", Seldom(3))
+    with capturedLogs() as lines:
+        for port in range(10):
+            slave = FakeSlave(parts, port=port)
+            slave.report(0)
+            slave.slave.ended("gone")
+    said = [formatEvent(line) for line in lines]
+    assert [sum(what in line for line in said) for what in ("has the log", "no more")] == [3, 3]
 
 
 def test_what_a_slave_needs_is_kept(parts: Parts) -> None:

@@ -13,7 +13,7 @@ from tests.fakes import outcome_of
 from txrocketmq.broker.work import saving
 from txrocketmq.broker.work.in_thread import Done
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.broker.work.saving import Saving
+from txrocketmq.broker.work.saving import TOLD_AT_ONCE, Saving
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -81,6 +81,30 @@ def test_one_write_answers_all_whose_changes_it_has(scene: Scene) -> None:
     assert scene.path.read_bytes() == b"6"
     assert [outcome_of(each).remark for each in late] == ["2", "3", "4", "5", "6"]
     assert scene.threads == []
+
+
+def test_very_many_are_told_in_turns_and_in_their_order(scene: Scene) -> None:
+    turns: list[Callable[[], None]] = []
+    told: list[str | None] = []
+    scene.saving.later = turns.append
+
+    def changes(count: int) -> None:
+        for _ in range(count):
+            scene.change().then(lambda outcome: told.append(getattr(outcome, "remark", None)))
+
+    changes(2 * TOLD_AT_ONCE + 2)
+    scene.write()
+    assert len(told) == 1
+    scene.write()
+    assert len(told) == 1 + TOLD_AT_ONCE
+    changes(1)
+    scene.write()
+    assert (len(turns), len(told)) == (1, 1 + TOLD_AT_ONCE)
+    while turns:
+        before = len(told)
+        turns.pop()()
+        assert 0 < len(told) - before <= TOLD_AT_ONCE
+    assert told == [str(number) for number in range(1, 2 * TOLD_AT_ONCE + 4)]
 
 
 def test_who_asks_for_what_is_so_already_waits_for_the_write_that_has_it(scene: Scene) -> None:

@@ -27,7 +27,7 @@ def test_a_part_may_do_nothing() -> None:
 def test_what_else_is_written_at_the_end_comes_before_the_table() -> None:
     class Saving:
         name = "a.json"
-        in_thread = on_end = staticmethod(lambda *_: None)
+        in_thread = on_end = later = staticmethod(lambda *_: None)
 
         def write_now(self) -> None:
             written.append("table")

@@ -28,6 +28,7 @@ class Saving:
 
     in_thread: InThread
     on_end: Done
+    later: Callable[[Callable[[], None]], object]
 
     def __init__(self, name: str, calls: list[str], error: Exception | None) -> None:
         self.name = name
@@ -154,11 +155,13 @@ def test_parts_hear_and_their_troubles_are_told() -> None:
     troubles: list[Callable[[object], None]] = []
     ran: list[str] = []
     table = Table("a.json", [])
+    reactor = task.Clock()
     lives = walked(
         [
             Life("hearing", hears=(Hears(listeners, heard.append),)),
             Life("troubled", table=table, troubles={"swimming": troubles}),
         ],
+        Clock(reactor),
         went=lambda *what: told.append(what),
         run=lambda *_: ran.append("run"),
     )
@@ -170,9 +173,12 @@ def test_parts_hear_and_their_troubles_are_told() -> None:
         trouble(error)
     table.saving.on_end(None)
     table.saving.in_thread(lambda: None, table.saving.on_end)
+    table.saving.later(lambda: ran.append("later"))
     assert heard == ["news"]
     assert told == [("swimming", error), ("writing a.json", None)]
     assert ran == ["run"]
+    reactor.advance(0)
+    assert ran == ["run", "later"]
 
 
 def test_all_forget_a_peer_that_has_gone() -> None:

@@ -229,6 +229,16 @@ def test_pages_are_brought_one_by_one_where_that_can_be_said(
     assert told == [(1, 3 * operating_system.PAGE_BYTES, 107)]
 
 
+def test_pages_are_loaded_that_begin_where_nothing_is_written() -> None:
+    size = operating_system.PAGE_BYTES
+    with mmap.mmap(-1, 6 * size) as mapped:
+        mapped[:] = b"x" * len(mapped)
+        operating_system.load_unwritten(mapped, size + 1, 4 * size + 1)
+        operating_system.load_unwritten(mapped, 5 * size, 5 * size)
+        zeros = [at for at, byte in enumerate(mapped[:]) if not byte]
+    assert zeros == [2 * size, 3 * size, 4 * size]
+
+
 @pytest.mark.usefixtures("system")
 def test_a_private_file_is_there_for_as_long_as_it_is_needed() -> None:
     with private_file(b"secret") as path:

@@ -107,6 +107,28 @@ def test_a_long_batch_lies_in_one_piece_though_others_send_meanwhile(turns: Turn
     assert turns.parts.store.max_offset("T", 0) == LONG + 5
 
 
+def test_the_last_step_of_a_long_batch_reserves_nothing(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = turns.parts.store
+    turns.serve(request(SINGLE, b"before"))
+    (file,) = store._log.files.mapped_files
+    put, rooms = turns.parts.intake.put, list[tuple[int, int]]()
+
+    def seen(messages: Any, now_ms: int) -> Any:
+        before = file.reserved_bytes
+        batch = put(messages, now_ms)
+        rooms.append((before, file.reserved_bytes))
+        return batch
+
+    monkeypatch.setattr(turns.parts.intake, "put", seen)
+    turns.serve(request(BATCH, encode_batch([Message("T", bytes(300))] * LONG)))
+    assert rooms == []
+    turns.run()
+    ((before, after),) = rooms
+    assert before == after >= file.wrote_bytes > LONG * 300
+
+
 def test_nothing_of_its_peer_overtakes_it(turns: Turns) -> None:
     before, long = request(SINGLE, b"before"), request(BATCH, body_of(LONG))
     after = request(SINGLE, b"after")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broker.store.conftest import HOST, IPV6_HOST, NOW_MS, SMALL
-from tests.disk import MemoryFiles
+from tests.disk import MemoryFiles, pages_touched
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.store.log.long_run import LongRun
@@ -150,3 +150,77 @@ def test_it_is_no_sequence_to_look_into(open_store: Callable[..., MessageStore])
     assert isinstance(run, LongRun)
     with pytest.raises(TypeError):
         run[0]
+
+
+def test_the_last_step_finds_room_that_was_made_in_small_steps(
+    open_store: Callable[..., MessageStore],
+) -> None:
+    """A page that is written for the first time costs more than all that is copied into it."""
+    store = open_store(mapped_file_size_commit_log=8 << 20)
+    like = put_message(bytes(1_000), "A", 0, HOST)
+    store.put([like], NOW_MS)
+    run = store.long_run(like)
+    assert isinstance(run, LongRun)
+    run.add([like] * 3_000)
+    (file,) = store._log.files.mapped_files
+    touched = pages_touched(file)
+    steps: list[int] = []
+    for _ in store.make_room(run):
+        steps.append(len(touched) - sum(steps))
+    assert len(steps) > 2
+    assert max(steps) <= (1 << 20) // 4096 + 1
+    reserved_bytes = file.reserved_bytes
+    assert not store.append(run, NOW_MS).refused
+    assert len(touched) - sum(steps) == 1, "the page in which the log ended"
+    assert file.reserved_bytes == reserved_bytes
+
+
+def test_room_is_made_while_others_write_and_no_further_than_the_file(
+    open_store: Callable[..., MessageStore],
+) -> None:
+    store = open_store(mapped_file_size_commit_log=4 << 20)
+    like = put_message(bytes(1_000), "A", 0, HOST)
+    store.put([like], NOW_MS)
+    run = store.long_run(like)
+    assert isinstance(run, LongRun)
+    run.add([like] * 10_000)
+    assert len(list(store.make_room(run))) == 4
+    assert len(store._log.files.mapped_files) == 1
+    count = 0
+    for _ in store.make_room(run):
+        store.put([like] * 1_100, NOW_MS)
+        count += 1
+    assert 4 < count <= run.size_bytes / 1_100_000 + 1, "it ends, however much others write"
+    assert store.append(run, NOW_MS).places[0][2] == 1 + count * 1_100
+
+
+def test_without_room_none_is_made(files: Any, open_store: Callable[..., MessageStore]) -> None:
+    store = open_store(mapped_file_size_commit_log=4 << 20)
+    like = put_message(bytes(1_000), "A", 0, HOST)
+    run = store.long_run(like)
+    assert isinstance(run, LongRun)
+    run.add([like] * 3_000)
+    assert list(store.make_room(run)) == [], "there is no file yet"
+    store.put([like], NOW_MS)
+    files.room_bytes = 1_000
+    assert list(store.make_room(run)) == []
+    files.room_bytes = None
+    store.stop(NOW_MS)
+    assert list(store.make_room(run)) == []
+
+
+def test_room_that_was_made_is_nothing_to_recover(
+    files: MemoryFiles, open_store: Callable[..., MessageStore]
+) -> None:
+    store = open_store(mapped_file_size_commit_log=4 << 20)
+    like = put_message(bytes(1_000), "A", 0, HOST)
+    store.put([like] * 3, NOW_MS)
+    run = store.long_run(like)
+    assert isinstance(run, LongRun)
+    run.add([like] * 3_000)
+    list(store.make_room(run))
+    again = MessageStore(store.config, files=files.after_kill())
+    recovered = again.load(NOW_MS)
+    assert (recovered.warnings, recovered.was_cut) == ([], False)
+    assert again.max_physical_offset == store.max_physical_offset
+    assert again.max_offset("T", 3) == 3

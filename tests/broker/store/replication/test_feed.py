@@ -25,8 +25,10 @@ class Log:
         self.min_physical_offset = start
         self.max_physical_offset = end
         self.content = bytes(each % 251 for each in range(1 << 17))
+        self.reads = 0
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
+        self.reads += 1
         end = min(
             offset + max_bytes, self.max_physical_offset, (offset // FILE_BYTES + 1) * FILE_BYTES
         )
@@ -119,6 +121,15 @@ def test_no_more_is_given_out_at_once_than_is_asked_for() -> None:
     one.reported(report(0), 0)
     assert len(one.pieces(250, 0)) == 6
     assert len(one.pieces(1 << 20, 0)) == 2 * MOST_FRAMES
+
+
+def test_each_frame_is_read_once_and_the_end_of_the_log_too() -> None:
+    log = Log()
+    one = feed(log, ha_transfer_batch_size=1_000)
+    one.reported(report(4_096), 0)
+    log.reads = 0
+    assert len(one.pieces(1 << 20, 0)) == 2 * 7
+    assert log.reads == 7 + 1
 
 
 def test_heartbeats_tell_where_it_goes_on() -> None:

@@ -11,6 +11,7 @@ import pytest
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs, formatEvent
 
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.primitives.networks import Networks
@@ -183,3 +184,7 @@ def test_stop_closes_all(scene: Scene) -> None:
 def test_a_port_is_a_port(scene: Scene) -> None:
     with pytest.raises(CannotListenError):
         scene.port.listen(65_536, "", Networks())
+    with capturedLogs() as lines:  # beside the last of all ports, where nobody asked for one
+        assert scene.port.listen(65_536, "", Networks(), is_wanted=False) == 0
+    (said,) = [formatEvent(line) for line in lines]
+    assert said.startswith("no slaves are served, since port 65536 cannot be had (a port is 0 to")

@@ -218,9 +218,6 @@ class StoreConfig:
     sync_from_last_file: bool = setting(False, live=True)
     """Whether a slave with an empty log gets only what is in the last file of the master's log and
     later, as it does from original masters unless they have a controller; otherwise it gets all."""
-    ha_report_durable: bool = setting(False, live=True)
-    """Not a setting of the original: whether a slave tells its master what is durable, and not what
-    it has received."""
 
     def __post_init__(self) -> None:
         """Checks the settings; raises ConfigError when they cannot be used."""

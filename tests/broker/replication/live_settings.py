@@ -9,7 +9,6 @@ from tests.fakes import NOW_MS
 from tests.live import Checks
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus
-from txrocketmq.broker.store.replication.follower import Follower
 
 check = Checks()
 
@@ -118,13 +117,3 @@ def sync_from_last_file(parts: Parts) -> None:
     slave.report(0)
     size = parts.store.config.mapped_file_size_commit_log
     assert slave.frames[0][0] == parts.store.max_physical_offset // size * size > 0
-
-
-@check
-def ha_report_durable(parts: Parts) -> None:
-    parts.put("T")
-    follower = Follower(parts.store, parts.store.config, 0)
-    end = parts.store.max_physical_offset
-    assert follower.report(0) == follower.report(0) == end.to_bytes(8, "big")
-    parts.set(ha_report_durable=True)
-    assert follower.report(0) == bytes(8)

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compat_tests.clients.python.grpc_descriptors import field_of
 from txrocketmq.proxy.schema import messages
 from txrocketmq.proxy.schema.tables import FIELDS
 
+PROGRAM = Path(__file__).parents[3] / "compat_tests/clients/python/grpc_descriptors.py"
+"""What has described the official client."""
+field_of = runpy.run_path(str(PROGRAM))["field_of"]
 GOLDEN = Path(__file__).parents[2] / "golden" / "grpc" / "rocketmq-python-client-5.1.2.json"
 NEWER = {"Settings.client_properties"}
 """Fields that the client does not know yet."""

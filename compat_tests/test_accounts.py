@@ -34,7 +34,10 @@ from compat_tests.peers import Broker, Original, Ours, Proxy
 from compat_tests.scene import poll
 from compat_tests.signed import Answer, Ask, answer_to
 
-_LOGGED = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) ")
+_LOGGED = re.compile(
+    r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) "
+    r"|(Caused by: )?[a-z]+([.][\w$]+)+(Exception|Error)\b|java[.]lang[.]|org[.]apache[.]"
+)
 
 
 def answers(broker: Broker, asks: Sequence[Ask]) -> dict[str, Answer]:
@@ -110,9 +113,8 @@ def printed(jvm: ClientJvm, broker: Broker, commands: Sequence[str]) -> list[str
         text = "\n".join(
             line
             for line in f"{said['out']}{said['err']}".splitlines()
-            # Not what its client logs when its connections end.
-            if not line.startswith(("\tat ", "\t...", "java.lang.", "org.apache.", "Caused by: "))
-            and not _LOGGED.match(line)
+            # Not what its client logs when its connections end, with any exception's trace.
+            if not line.startswith(("\tat ", "\t...")) and not _LOGGED.match(line)
         )
         text = text.replace(broker.address, "BROKER").replace(str(broker.folder), "HOME")
         text = re.sub(r", org[.]apache[^ ]*[)]|@[0-9a-f]{4,8}\b", "", text)

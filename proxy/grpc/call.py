@@ -42,6 +42,7 @@ class Call:
 
     __slots__ = (
         "_sink",
+        "account",
         "deadline_ms",
         "headers",
         "is_over",
@@ -69,6 +70,8 @@ class Call:
         self.peer = peer
         self.local = local
         self.deadline_ms = deadline_ms
+        self.account = ""
+        """The account that has proven to call, where calls need one."""
         self.steady_ms = steady_ms
         """Returns the steady time in ms."""
         self.on_cancel: list[Callable[[], Any]] = []

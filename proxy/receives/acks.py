@@ -15,6 +15,7 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred, DeferredList
 
 from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.rights import consuming
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_total, told
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
@@ -49,7 +50,7 @@ class Acks:
         self._renewals = renewals
         self._config = config
 
-    @rpc("AckMessage")
+    @rpc("AckMessage", rights=consuming())
     @answered("AckMessageResponse")
     async def ack_message(self, call: Call, request: Any) -> Any:
         """Acknowledges messages, each by itself."""
@@ -117,7 +118,7 @@ class Acks:
         await self._settlements.ack(group, topic, handle)
         self._renewals.forget(hidden)
 
-    @rpc("ChangeInvisibleDuration")
+    @rpc("ChangeInvisibleDuration", rights=consuming())
     @answered("ChangeInvisibleDurationResponse")
     async def change_invisible_duration(self, call: Call, request: Any) -> Any:
         """Hides a message for a time from now on, and answers with its new handle."""
@@ -135,13 +136,15 @@ class Acks:
         answer.receipt_handle = str(new)
         return set_status(answer, Code.OK)
 
-    @rpc("ForwardMessageToDeadLetterQueue")
+    @rpc("ForwardMessageToDeadLetterQueue", rights=consuming())
     @answered("ForwardMessageToDeadLetterQueueResponse")
     async def forward_message_to_dead_letter_queue(self, call: Call, request: Any) -> Any:
         """Makes a dead letter of a message."""
         client_id = self._caller(call)
         topic, group = topic_of(request.topic), group_of(request.group)
         hidden, handle = await self._newest(client_id, group, request.receipt_handle)
+        if call.account:
+            await self._settlements.check_found(group, topic, handle)
         await self._settlements.bury(group, topic, request.message_id, handle)
         self._renewals.forget(hidden)
         return set_status(message_type("ForwardMessageToDeadLetterQueueResponse")(), Code.OK)

@@ -18,8 +18,10 @@ from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
+from txrocketmq.access.needs import UnclearNeed
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
 from txrocketmq.proxy.base.names import topic_of
+from txrocketmq.proxy.base.rights import publishing
 from txrocketmq.proxy.base.statuses import (
     Refused,
     code_of_broker,
@@ -66,6 +68,13 @@ _BROKER_FAILS: Final = frozenset(
 )
 
 
+def _first_topic(request: Any) -> str:
+    """The topic of all messages of a request, since those of another one are refused."""
+    if not request.messages:
+        raise UnclearNeed("message is null.")
+    return str(request.messages[0].topic.name)
+
+
 class Sends:
     """Serves SendMessage."""
 
@@ -80,7 +89,7 @@ class Sends:
         self._rooms: dict[str, BrokerRoom] = {}
         """By the addresses of brokers, which name servers tell."""
 
-    @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
+    @rpc("SendMessage", most_bytes=None, bodies=(1, 4), rights=publishing(_first_topic))
     def send_message(self, call: Call, request: Any) -> Any:
         """Sends messages of one topic, and answers with an entry for each."""
         try:

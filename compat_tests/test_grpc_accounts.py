@@ -7,6 +7,7 @@ then clients of ours, with accounts.
 """
 
 import hmac
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -151,6 +152,12 @@ DIFFERS: Final = {
 """What is answered in another way, with the reason."""
 
 
+def open_(first: Any, is_over: threading.Event) -> Iterator[Any]:
+    """A stream of one message, which stays open."""
+    yield first
+    is_over.wait(30)
+
+
 def answer_to(channel: grpc.Channel, ask: Ask) -> tuple[int, str]:
     """Returns the code and the text of the answer to a call."""
     is_telemetry = ask.method == "Telemetry"
@@ -169,7 +176,11 @@ def answer_to(channel: grpc.Channel, ask: Ask) -> tuple[int, str]:
     path, given = f"/{SERVICE}/{ask.method}", request(**ask.request)
     more: dict[str, Any] = {"metadata": tuple(headers.items()), "timeout": 30}
     if is_telemetry:
-        first = next(iter(channel.stream_stream(path, **options)(iter([given]), **more)))
+        is_answered = threading.Event()
+        first = next(
+            iter(channel.stream_stream(path, **options)(open_(given, is_answered), **more))
+        )
+        is_answered.set()
     elif ask.method == "ReceiveMessage":
         first = next(iter(channel.unary_stream(path, **options)(given, **more)))
     else:

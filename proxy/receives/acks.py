@@ -94,29 +94,29 @@ class Acks:
         by_broker: dict[str, list[int]] = defaultdict(list)
         alone = []
         for number, (is_found, newest) in enumerate(found):
-            if is_found and newest[1].may_be_together:
+            if is_found and newest[1].may_be_together and _is_still(*newest):
                 by_broker[newest[1].popped.broker_name].append(number)
             else:
                 alone.append(number)
+        together = []
+        for numbers in by_broker.values():
+            handles = [found[number][1][1] for number in numbers]
+            work = self._settlements.ack_together(group, topic, handles)
+            hidden = (found[number][1][0] for number in numbers)
+            together.append(Deferred.fromCoroutine(self._renewals.settle(work, *hidden)))
         outcomes = list(found)
         left = await self._ack_each(client_id, group, topic, [texts[each] for each in alone])
         for number, outcome in zip(alone, left, strict=True):
             outcomes[number] = outcome
-        for numbers in by_broker.values():
-            handles = [found[number][1][1] for number in numbers]
-            done = Deferred.fromCoroutine(self._settlements.ack_together(group, topic, handles))
-            ended: Any = await DeferredList([done], consumeErrors=True)
-            ((is_done, outcome),) = ended
+        ended: Any = await DeferredList(together, consumeErrors=True)
+        for numbers, outcome in zip(by_broker.values(), ended, strict=True):
             for number in numbers:
-                outcomes[number] = is_done, outcome
-                if is_done:
-                    self._renewals.forget(found[number][1][0])
+                outcomes[number] = outcome
         return outcomes
 
     async def _ack(self, client_id: str, group: str, topic: str, text: str) -> None:
         hidden, handle = await self._newest(client_id, group, text)
-        await self._settlements.ack(group, topic, handle)
-        self._renewals.forget(hidden)
+        await self._renewals.settle(self._settlements.ack(group, topic, handle), hidden)
 
     @rpc("ChangeInvisibleDuration", rights=consuming())
     @answered("ChangeInvisibleDurationResponse")
@@ -127,11 +127,16 @@ class Acks:
         most_ms = self._config.max_invisible_time_mills
         invisible_ms = checked_invisible_ms(request.invisible_duration, 0, most_ms)
         hidden, handle = await self._newest(client_id, group, request.receipt_handle)
-        new = await self._settlements.hide(
-            group, topic, handle, invisible_ms, suspend=request.suspend
-        )
-        if hidden is not None:
-            self._renewals.changed(hidden, new)
+
+        async def hide() -> Handle:
+            new = await self._settlements.hide(
+                group, topic, handle, invisible_ms, suspend=request.suspend
+            )
+            if hidden is not None:
+                self._renewals.changed(hidden, new)
+            return new
+
+        new = await self._renewals.settle(hide(), hidden, forgets=False)
         answer = message_type("ChangeInvisibleDurationResponse")()
         answer.receipt_handle = str(new)
         return set_status(answer, Code.OK)
@@ -145,8 +150,8 @@ class Acks:
         hidden, handle = await self._newest(client_id, group, request.receipt_handle)
         if call.account:
             await self._settlements.check_found(group, topic, handle)
-        await self._settlements.bury(group, topic, request.message_id, handle)
-        self._renewals.forget(hidden)
+        bury = self._settlements.bury(group, topic, request.message_id, handle)
+        await self._renewals.settle(bury, hidden)
         return set_status(message_type("ForwardMessageToDeadLetterQueueResponse")(), Code.OK)
 
     def _caller(self, call: Call) -> str:
@@ -159,6 +164,11 @@ class Acks:
         hidden = await self._renewals.find(client_id, group, text)
         newest = text if hidden is None else str(hidden.handle)
         return hidden, Handle.parse(newest, self._clock.now_ms())
+
+
+def _is_still(hidden: Hidden | None, handle: Handle) -> bool:
+    """Returns whether nothing has happened with a message since its handle was looked for."""
+    return hidden is None or (hidden.busy is None and hidden.handle == handle)
 
 
 def _status(failure: Any) -> tuple[Code, str]:

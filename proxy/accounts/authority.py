@@ -34,6 +34,7 @@ from txrocketmq.proxy.accounts.signature import (
 )
 from txrocketmq.proxy.accounts.sources import AccountSource, Known
 from txrocketmq.proxy.base.rights import Names
+from txrocketmq.proxy.grpc.call import Texts
 from txrocketmq.proxy.grpc.service import Rpc
 
 MOST_KEPT: Final = 4_096
@@ -44,8 +45,6 @@ _LONGEST_HEADERS: Final = 512
 UNREADABLE: Final = "the signature cannot be read"
 _NEW: Final = Refusal("", "")
 _NO_FIELDS: Final[Mapping[str, str]] = {}
-
-Headers = Mapping[str, str]
 
 
 class Caller:
@@ -80,13 +79,13 @@ class CallAuthority:
         """Forgets whose signatures were right, so that they are looked at again."""
         self._signed.clear()
 
-    def caller(self, headers: Headers) -> Caller | Refusal | None:
+    def caller(self, headers: Texts) -> Caller | Refusal | None:
         """Returns who calls, or why it is refused; None if the user has to be asked for."""
         key = headers.get(AUTHORIZATION, ""), headers.get(DATE_TIME, "")
         caller = self._signed.get(key)
         return self._proven(headers, self._source.known) if caller is None else caller
 
-    async def asked_caller(self, headers: Headers) -> Caller | Refusal:
+    async def asked_caller(self, headers: Texts) -> Caller | Refusal:
         """Returns who calls, or why it is refused; asks for the user.
 
         Raises Refused, MQClientError and RemotingError.
@@ -137,7 +136,7 @@ class CallAuthority:
         return None
 
     def _proven(
-        self, headers: Headers, known_of: Callable[[str], Known | None]
+        self, headers: Texts, known_of: Callable[[str], Known | None]
     ) -> Caller | Refusal | None:
         try:
             name, content, signature = CallSignature.read(headers)

@@ -11,8 +11,9 @@ Counterpart of DefaultAuthenticationContextBuilder.
 from __future__ import annotations
 
 from binascii import b2a_base64, unhexlify
-from collections.abc import Mapping
 from typing import Final, NamedTuple
+
+from txrocketmq.proxy.grpc.call import Texts
 
 AUTHORIZATION: Final = "authorization"
 DATE_TIME: Final = "x-mq-date-time"
@@ -30,7 +31,7 @@ class CallSignature(NamedTuple):
     signature: str
 
     @classmethod
-    def read(cls, headers: Mapping[str, str]) -> CallSignature:
+    def read(cls, headers: Texts) -> CallSignature:
         """Returns the signature of a call; that of nobody if it has none.
 
         Raises UnreadableSignature.

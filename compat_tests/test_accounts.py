@@ -9,28 +9,25 @@ Official clients and mqadmin are then clients of ours, with accounts.
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from compat_tests import go_client, probe, python_client
+from compat_tests import go_client, python_client
 from compat_tests.account_scenes import (
     ACCOUNTS_2,
-    ACL_2,
     ADMIN,
     ALICE,
     DIFFERS,
-    PROVIDER,
     REQUESTS_1,
     REQUESTS_2,
     ROOT,
+    alice_at,
     create,
     guarded,
 )
 from compat_tests.engine import Engine
-from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.java_client import ClientJvm, JavaError, Producer, PushConsumer, message
-from compat_tests.peers import Broker, Original, Ours, Proxy
+from compat_tests.peers import Broker, Original, Ours
 from compat_tests.scene import poll
 from compat_tests.signed import Answer, Ask, answer_to
 
@@ -186,13 +183,7 @@ def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
 
 @pytest.fixture
 def with_alice(test_folder: Path) -> Iterator[Broker]:
-    """A broker of ours with the accounts of the scenes, and two topics."""
-    with guarded(Ours(), test_folder / "ours", version=2) as broker:
-        for ask in ACCOUNTS_2:
-            answer_to(broker, ask)
-        for topic in ("Orders", "Other"):
-            answer_to(broker, Ask("a topic", 17, *ROOT, create(topic)))
-        poll(lambda: b"Other" in probe.request(broker.name_server.port, 206)[1], "it is known")
+    with alice_at(Ours(), test_folder / "ours") as broker:
         yield broker
 
 
@@ -233,56 +224,6 @@ def test_cpp_with_an_account(with_alice: Broker, test_folder: Path) -> None:
     for topic, keys in (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"})):
         with pytest.raises(AssertionError, match="the Python client ended with"):
             python_client.run(python, home, op="produce", topic=topic, **where, **keys)
-
-
-@pytest.mark.timeout(400)
-def test_grpc_clients_with_accounts(with_alice: Broker, engine: Engine, test_folder: Path) -> None:
-    """The proxy asks our broker for accounts and policies, and checks its clients by them."""
-    place = f"{PROVIDER}.authentication.provider.DefaultAuthenticationProvider"
-    own = {
-        "authenticationEnabled": True,
-        "authenticationProvider": place,
-        "authenticationMetadataProvider": (
-            "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider"
-        ),
-        # Without it, the proxy signs nothing of what it asks brokers for.
-        "enableAclRpcHookForClusterMode": True,
-        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"root-secret"}',
-        "authorizationEnabled": True,
-        "authorizationProvider": ACL_2["authorizationProvider"],
-        "authorizationMetadataProvider": (
-            "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider"
-        ),
-    }
-    proxy = Proxy(engine, test_folder / "proxy", with_alice.name_server, own)
-    jvm = GrpcJvm(engine, test_folder / "grpc-java")
-    try:
-        proxy.start()
-        where = {"endpoints": proxy.address}
-        sender = GrpcClient(jvm, "start_producer", "p1", topic="Orders", **where, **KEYS)
-        assert sender.send(message("Orders", "m"))
-        reader = GrpcClient(
-            jvm, "start_simple_consumer", "c1", topic="Orders", expression="*", group="readers",
-            **where, **KEYS,
-        )  # fmt: skip
-        found: list[Any] = []
-
-        def is_received() -> bool:
-            found.extend(reader.receive())
-            return bool(found)
-
-        poll(is_received, "the message is received", 60)
-        reader.ack(found[0])
-        for number, (topic, keys) in enumerate(
-            (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"}), ("Orders", {}))
-        ):
-            with pytest.raises(JavaError):
-                GrpcClient(jvm, "start_producer", f"r{number}", topic=topic, **where, **keys).send(
-                    message(topic, "m")
-                )
-    finally:
-        jvm.kill()
-        proxy.kill()
 
 
 def _sent(producer: Producer, topic: str) -> bool:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.call import CALLS, Peer
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.guards import Guard
 
 
 class Role:

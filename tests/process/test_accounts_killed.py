@@ -59,7 +59,7 @@ def test_what_was_answered_is_there_after_a_kill(server: Server) -> None:
                     ]
                     admin.set_policies(policies, **where)
                 elif change == "password":
-                    admin.update_account("alice", password="two", is_enabled=False, **where)
+                    admin.update_account("alice", password="two", is_enabled=False, **where)  # noqa: S106
                 elif change == "deny":
                     admin.delete_policies("alice", "Topic:Orders", **where)
                 else:

@@ -52,5 +52,6 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.broadcast_offsets.life(parts.walks),
         parts.routes.life(),
         parts.registration.life(),
+        *([parts.config_copy.life()] if parts.store.config.is_slave else []),
         journal.life(),
     ]

@@ -25,6 +25,7 @@ from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
@@ -123,6 +124,7 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    config_copy: ConfigCopy = field(init=False)
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -181,6 +183,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
+        self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
@@ -222,6 +225,12 @@ class Parts:
             lambda: self.known_as.store_host,
             self.patience,
         )
+
+    def _copy(self, steady_clock: Callable[[], int]) -> ConfigCopy:
+        tables = Tables(
+            self.topics, self.groups, self.offsets, self.schedule.offsets, self.modes, self.timers
+        )
+        return ConfigCopy(tables, steady_clock)
 
     def _pop(self, order_file: JsonFile) -> Pop:
         return Pop(

@@ -151,6 +151,7 @@ class Broker:
             vip=self._ports.vip_port,
             address=self.address,
         )
+        parts.config_copy.begin(self._connections.invoke)
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )

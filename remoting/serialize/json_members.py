@@ -55,7 +55,7 @@ def members(text: str, path: tuple[str, ...]) -> Generator[tuple[str, Any], None
     Returns the text as it is if there is no object at that place. Raises JsonError, with the
     position, for what is not plain JSON on the way there, or in it.
     """
-    at = _place_of(text, path)
+    at = place_of(text, path)
     if at is None:
         return text
     start = at
@@ -72,7 +72,7 @@ def members(text: str, path: tuple[str, ...]) -> Generator[tuple[str, Any], None
     return f"{text[: start + 1]}{text[at:]}"
 
 
-def _place_of(text: str, path: tuple[str, ...]) -> int | None:
+def place_of(text: str, path: tuple[str, ...]) -> int | None:
     """Where the object at a path begins; None if there is no object."""
     at = _after(text, 0)
     for wanted in path:

@@ -140,14 +140,22 @@ class _Rounds:
 
 
 class ConfigCopy:
-    """Copies the tables of the master at `master_address`, from `begin` on."""
+    """Copies tables, from `begin` on.
 
-    def __init__(self, tables: Tables, steady_clock: Callable[[], int]) -> None:
+    `master_address` returns the address of the master whose log is followed now, "host:port"; None
+    without one, as a master with another log should not take away what is known here.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        master_address: Callable[[], str | None],
+        steady_clock: Callable[[], int],
+    ) -> None:
         self._tables = tables
+        self._master_address = master_address
         self._steady_ms = steady_clock
         self._invoke: Invoke | None = None
-        self.master_address: Callable[[], str | None] = lambda: None
-        """Returns the address of the master that is followed now, "host:port"; None without one."""
         topics, groups, modes, counts = self._copied()
         self._all = _Rounds(
             [
@@ -229,7 +237,7 @@ class ConfigCopy:
         self._invoke = invoke
 
     def _round(self, rounds: _Rounds, steady_ms: int) -> Steps[None] | None:
-        master = self.master_address()
+        master = self._master_address()
         if self._invoke is None or not master or not rounds.begins(master, steady_ms):
             return None
         return self._copy_all(rounds, self._invoke, master)
@@ -237,7 +245,7 @@ class ConfigCopy:
     def _copy_all(self, rounds: _Rounds, invoke: Invoke, master: str) -> Steps[None]:
         try:
             for task in rounds.tasks:
-                if self.master_address() == master:
+                if self._master_address() == master:
                     yield from self._try(task, _Asking(invoke, master).ask, master)
         finally:
             rounds.ended()

@@ -196,10 +196,13 @@ class Slave:
         self.turns: deque[Callable[[], None]] = deque()
         self._time_s = 0.0
         self.walks = Walks(self.turns.append, self._timer)
-        self.copy = self.parts.config_copy
+        copy = self.parts.config_copy
+        assert copy is not None
+        self.copy = copy
         self.copy._steady_ms = lambda: self.steady_ms
         self.copy.begin(master.invoke)
-        self.copy.master_address = lambda: ADDRESS
+        self.address: str | None = ADDRESS
+        self.copy._master_address = lambda: self.address
         self.errors: list[Exception] = []
         self.told: dict[str, list[Exception | None]] = {}
         self.life = self.copy.life()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.broker.conftest import Parts
 from tests.broker.replication.masters import (
     ADDRESS,
     ALL,
@@ -26,7 +27,8 @@ from tests.broker.replication.masters import (
     topic,
 )
 from txrocketmq.broker.work.json_file import JsonFile
-from txrocketmq.remoting.call import Reply
+from txrocketmq.broker.work.life import WalkBeat
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.serialize.json import encode_body
 
@@ -153,7 +155,7 @@ def test_one_round_at_a_time_and_a_new_master_at_once(of_5: Slave) -> None:
     of_5.copies()
     of_5.copies(ROUND_MS)
     assert master.asked == [TOPICS, PROGRESS]
-    of_5.copy.master_address = lambda: None
+    of_5.address = None
     while master.open:
         master.answer()
         of_5.go_on()
@@ -162,7 +164,7 @@ def test_one_round_at_a_time_and_a_new_master_at_once(of_5: Slave) -> None:
     of_5.copies(ROUND_MS)
     assert set(master.asked) <= {TOPICS, PROGRESS}, "there is none to ask"
     master.asked.clear()
-    of_5.copy.master_address = lambda: ADDRESS
+    of_5.address = ADDRESS
     of_5.copies(1_000)
     assert MODES in master.asked
 
@@ -263,3 +265,26 @@ def test_a_master_of_ours_is_copied_to_the_byte(tmp_path: Path) -> None:
     assert slave.parts.topics.data_version.counter > 0
     slave.parts.store.stop(slave.parts.now_ms)
     master.parts.store.stop(master.parts.now_ms)
+
+
+def test_a_master_whose_log_is_not_followed_is_not_copied(tmp_path: Path) -> None:
+    """It may have lost its disk, and have nothing any more."""
+    parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
+    slave, copy, asked = parts.slave, parts.config_copy, list[str]()
+    assert slave is not None
+    assert copy is not None
+    copy.begin(lambda address, *_, timeout_ms: asked.append(address) or PendingReply())  # type: ignore[func-returns-value]
+    (all_tables, _) = copy.life().beats
+    assert isinstance(all_tables, WalkBeat)
+    slave.found_master("10.0.0.1:10912", ADDRESS)
+    assert all_tables.steps(0, 0) is None
+    slave._follows = True
+    steps = all_tables.steps(0, 0)
+    assert steps is not None
+    next(steps)
+    assert asked == [ADDRESS]
+    parts.store.stop(parts.now_ms)
+
+
+def test_a_master_has_nothing_to_copy(parts: Parts) -> None:
+    assert parts.config_copy is None

@@ -28,8 +28,9 @@ from tests.broker.replication.masters import (
 )
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import WalkBeat
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.serialize.json import encode_body
 
 RUBBISH = b"\xff" * (16 * 1024 * 1024)
@@ -273,7 +274,14 @@ def test_a_master_whose_log_is_not_followed_is_not_copied(tmp_path: Path) -> Non
     slave, copy, asked = parts.slave, parts.config_copy, list[str]()
     assert slave is not None
     assert copy is not None
-    copy.begin(lambda address, *_, timeout_ms: asked.append(address) or PendingReply())  # type: ignore[func-returns-value]
+
+    def invoke(
+        address: str, call: Call[Any, Any], header: Header, *, timeout_ms: int
+    ) -> PendingReply:
+        asked.append(address)
+        return PendingReply()
+
+    copy.begin(invoke)
     (all_tables, _) = copy.life().beats
     assert isinstance(all_tables, WalkBeat)
     slave.found_master("10.0.0.1:10912", ADDRESS)

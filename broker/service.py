@@ -165,6 +165,8 @@ class Broker:
             return
         client = self._ha_client = HaClient(self.clock.unhurried)
         slave.begin(client.connect, partial(ask_log_end, connections))
+        if self.parts.config_copy is not None:
+            self.parts.config_copy.begin(connections.invoke)
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""

@@ -20,7 +20,7 @@ from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.opening.loss import Loss
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.timers.timer_check import TimerCheck, TimerProgress
-from txrocketmq.broker.store.timers.timer_log import TimerLog
+from txrocketmq.broker.store.timers.timer_log import TimerLog, TimerUnit
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
 
@@ -114,11 +114,11 @@ class CutProgress:
         has_others = False
         for file in log.files.mapped_files:
             last = log.last_unit_of(file)
-            if first is None and last is not None and last.physical_offset < log_end:
+            if first is None and last is not None and _end_of(last) <= log_end:
                 continue
             for _, found in log.walk(file, 0):
                 for position, unit in found:
-                    if unit.physical_offset + unit.size_bytes > log_end:
+                    if _end_of(unit) > log_end:
                         first = position if first is None else first
                     elif first is not None:
                         has_others = True
@@ -164,3 +164,8 @@ def _delayed(content: dict[str, Any], most: Most) -> bool:
 def _members(content: dict[str, Any], name: str) -> dict[Any, Any]:
     found = content.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def _end_of(unit: TimerUnit) -> int:
+    """The offset of the log behind the message of a unit."""
+    return unit.physical_offset + unit.size_bytes

@@ -28,6 +28,7 @@ from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.opening.cut_progress import CutProgress
 from txrocketmq.broker.store.opening.loss import Loss, written_length
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint
 
 NAME: Final = "cut"
 _PART: Final = ".part"
@@ -56,6 +57,10 @@ class Cut:
         `newest_ms` is when its newest message was stored: the order is void for a log with later
         ones. Raises OSError when the disk fails; then nothing is ordered.
         """
+        checkpoint = Checkpoint(self._files, os.path.join(self._root, "checkpoint"))
+        checkpoint.load()
+        newest_ms = max(newest_ms, checkpoint.physic_msg_timestamp_ms)
+        checkpoint.close()
         values = {"at": at, "newest": newest_ms, "time": now_ms}
         self._files.write(self.path, orjson.dumps(values))
         try:

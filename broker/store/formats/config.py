@@ -205,6 +205,9 @@ class StoreConfig:
     are, and nothing is encrypted. By default, all may, as in the original, unless requests are
     accepted only with a certificate or from an account: then no slaves are served before this is
     set. If it is empty, none are, and the port is not opened."""
+    ha_truncate: bool = setting(False)
+    """Not in the original: whether a slave whose last messages its master lacks cuts them off,
+    keeps them in lost/ in its store, and starts again. If not, it does not follow, and says why."""
     ha_send_heartbeat_interval: int = setting(5_000, live=True, least=1)
     """After how long without anything to send master and slave tell each other that they live."""
     ha_housekeeping_interval: int = setting(20_000, live=True, least=1)

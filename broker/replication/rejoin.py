@@ -75,7 +75,8 @@ class Rejoin:
 
     `master_address` returns where the master serves requests, or None as long as nobody knows.
     `truncate` orders that the log is cut at an offset, and has the broker start again; None where
-    nothing is ever cut. `call_soon` calls a function in a later turn of the reactor.
+    nothing is ever cut. `call_soon` calls a function in a later turn of the reactor. From
+    `damaged_from` on, a part of the log was found to be damaged when it was opened.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class Rejoin:
         connections: Asks,
         call_soon: Callable[[Callable[[], None]], object],
         truncate: Callable[[int], None] | None = None,
+        damaged_from: int | None = None,
     ) -> None:
+        self._damaged_from = damaged_from
         self._records = records
         self._master_address = master_address
         self._connections = connections
@@ -107,7 +110,9 @@ class Rejoin:
         if last is not None and await self._view(last.offset) != last.data:
             await self._separate(last)
         elif records.end > end and not await self._has_rest(end):
-            await self._refuse(Separation(end, 0, records.end - end))
+            self._refuse(Separation(end, 0, records.end - end))
+        elif self._damaged_from is not None:
+            await self._replace_damaged(self._damaged_from)
 
     async def _has_rest(self, offset: int) -> bool:
         """Whether the master has what this log has behind its last whole record."""
@@ -140,7 +145,7 @@ class Rejoin:
             )
         place = await self._last(records.boundary(common.end))
         count = await self._last(records.count_from(place))
-        await self._refuse(Separation(place, count, records.end - place))
+        self._refuse(Separation(place, count, records.end - place))
 
     async def _search(self, start: int, high: int) -> OwnRecord | None:
         """The last record that both have, if the one at `high` differs; None if there is none."""
@@ -157,7 +162,7 @@ class Rejoin:
                 high = middle
         return common
 
-    async def _refuse(self, found: Separation) -> None:
+    def _refuse(self, found: Separation) -> None:
         if self._truncate is not None and found.offset > self._records.start:
             self._truncate(found.offset)
             raise DivergedError(
@@ -170,6 +175,28 @@ class Rejoin:
             f" the last {messages(found.messages)} of its log, {found.size_bytes:,} bytes. Stop it,"
             f" and have them cut off and kept with txrocketmq store cut STORE --at {found.offset},"
             " or by haTruncate=true whenever this happens; or start it with an empty store"
+        )
+
+    async def _replace_damaged(self, offset: int) -> None:
+        """Has the master send what is damaged here, unless it has it no more.
+
+        Else this slave could take the place of the master without messages that both should have.
+        """
+        if offset < (await self._extent()).start:
+            return
+        found = f"this slave's log is damaged from {offset} on, as was found when it was opened"
+        if offset <= self._records.start:
+            raise DivergedError(f"{found}. Start this slave with an empty store")
+        if self._truncate is None:
+            raise DivergedError(
+                f"{found}. To have the master send it again, stop this slave, and cut it with"
+                f" txrocketmq store cut STORE --at {offset}, or set haTruncate=true; or start it"
+                " with an empty store"
+            )
+        self._truncate(offset)
+        raise DivergedError(
+            f"{found}. It is cut there, as haTruncate=true says, and starts again, so that the"
+            " master sends it once more; what was cut off is kept in lost/ in its store"
         )
 
     # --- requests ---

@@ -95,6 +95,8 @@ class MessageStore(StoredMessages):
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
+        self.damaged_from: int | None = None
+        """Where the first part of the log begins that was damaged when the store was opened."""
 
     # --- opening and closing ---
 
@@ -141,6 +143,7 @@ class MessageStore(StoredMessages):
             recovered.warnings.append(self._why_disk_full())
         self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
         self._records.written_from = self._log.max_offset
+        self.damaged_from = recovered.damaged_from
         self._is_open = True
         return recovered
 

@@ -24,6 +24,8 @@ class Recovered:
     """Messages that were read for the index."""
     damaged_messages: int = 0
     """Messages in damaged parts of the log that queues refer to."""
+    damaged_from: int | None = None
+    """Where the first damaged part of the log begins that was found; None without any."""
     lost_messages: int = 0
     """Messages behind the end of the log that queues pointed to."""
     unknown_messages: int = 0

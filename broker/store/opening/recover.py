@@ -33,6 +33,7 @@ from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.index_recovery import IndexRecovery
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
 from txrocketmq.broker.store.opening.loss import Loss, written_length
+from txrocketmq.broker.store.opening.unfinished import drop_unfinished
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served, parts_with_places
@@ -231,6 +232,8 @@ class Recovery:
         check_crc = self._config.check_crc_on_recover
         walk = self._walk_type(self._log.files, self._queues, check_crc=check_crc)
         done.checked_messages = walk.pass_all(start)
+        if not done.was_closed:
+            drop_unfinished(self._log.files, walk)
         done.max_offset, done.last_store_timestamp_ms = walk.position, walk.last_ms
         self._durable = start
         self._tell(done, walk.damages)
@@ -242,6 +245,8 @@ class Recovery:
                 continue
             self._told.add(damage[:2])
             done.damaged_messages += damage.messages
+            if done.damaged_from is None or damage.start < done.damaged_from:
+                done.damaged_from = damage.start
             self._warn(
                 f"The log is damaged from {damage.start} to {damage.end}, in"
                 f" {self._path_at(damage.start)}"

@@ -4,8 +4,7 @@
 Records are not numbered, and reading the log from its beginning would take too long. So a record is
 found by its own offset, which it contains together with its mark (record_head.py). A body may look
 like a record as well; that does no harm where records are only compared. Where the last record
-ends, and where one may cut, is certain: from there a chain of records leads to a place that is
-known, or from the beginning of the file to there.
+ends (last_record.py), and where one may cut, is certain: a chain of records leads there.
 
 Java: has no counterpart in plain mode.
 """
@@ -16,14 +15,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
-from txrocketmq.broker.store.disk.record_head import HEAD, MAGICS, next_head, record_size
-from txrocketmq.broker.store.formats.scan import RecordWalk
-from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK
-from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.broker.store.disk.record_head import next_head, record_size
+from txrocketmq.broker.store.formats.scan import Record, RecordWalk
+from txrocketmq.broker.store.log.last_record import is_blank, last_record
 
-_BLANK: Final = fixed(BLANK).struct
-_WINDOW_BYTES: Final = 64 * 1024
-"""How far from the end of the log its last record is looked for at first."""
 _AT_ONCE: Final = 4_096
 """How many records are passed in one step."""
 
@@ -62,8 +57,8 @@ class OwnRecords:
         Behind it there may be a part of a further one, or of a blank.
         """
         for file in reversed(self._row.mapped_files):
-            if (found := _last_of(file)) is not None:
-                return found
+            if (found := last_record(file, file.wrote_bytes)) is not None:
+                return OwnRecord(found.physical_offset, bytes(_bytes_of(found)))
         return None
 
     def first_between(self, low: int, high: int) -> OwnRecord | None:
@@ -95,8 +90,7 @@ class OwnRecords:
         file = self._row.find(offset)
         if file is None or offset >= file.end_offset:
             return False
-        blank = _BLANK.pack(file.from_offset + file.size_bytes - offset, MAGIC_BLANK)
-        return blank.startswith(self.behind(offset)[: len(blank)])
+        return is_blank(file, offset - file.from_offset, self.behind(offset))
 
     def boundary(self, offset: int) -> Iterator[int]:
         """Finds the last place up to this offset where certainly a record begins or ends.
@@ -126,45 +120,15 @@ class OwnRecords:
         yield count
 
 
+def _bytes_of(record: Record) -> memoryview:
+    return record.view[record.end - record.size_bytes : record.end]
+
+
 def _record(file: MappedFile, offset: int) -> OwnRecord | None:
     size = record_size(file, offset)
     at = offset - file.from_offset
     data = None if size is None else file.select(at, size)
     return None if data is None else OwnRecord(offset, bytes(data))
-
-
-def _last_of(file: MappedFile) -> OwnRecord | None:
-    """The last whole record of a file: a chain leads from it to where the file's records end."""
-    window = _WINDOW_BYTES
-    while True:
-        at = max(file.wrote_bytes - window, 0)
-        if at:
-            at = next_head(file.map(), file.from_offset, at, file.wrote_bytes)
-        if at >= 0:
-            walk = RecordWalk(file, at, check_crc=False, end=file.wrote_bytes)
-            last = None
-            for record in walk:
-                last = record
-            if last is not None and (window >= file.wrote_bytes or _ends_there(file, walk)):
-                return _record(file, last.physical_offset)
-        if window >= file.wrote_bytes:
-            return None
-        window *= 8
-
-
-def _ends_there(file: MappedFile, walk: RecordWalk) -> bool:
-    """Whether a walk has ended where nothing more can be whole: at the end, or with a part."""
-    at, end = walk.position, file.wrote_bytes
-    if walk.ended_by_blank or at == end:
-        return True
-    rest = file.view[at:end]
-    blank = _BLANK.pack(file.size_bytes - at, MAGIC_BLANK)
-    if blank.startswith(bytes(rest[: len(blank)])):
-        return True
-    if len(rest) >= HEAD.size:
-        size, magic, offset = HEAD.unpack_from(rest)
-        return size > len(rest) and magic in MAGICS and offset == file.from_offset + at
-    return len(rest) < _BLANK.size or _BLANK.unpack_from(rest)[1] in MAGICS
 
 
 def _steps(file: MappedFile, end: int, at: int = 0) -> Iterator[tuple[int, int]]:

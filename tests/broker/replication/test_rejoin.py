@@ -24,6 +24,7 @@ from txrocketmq.remoting.protocol.query import VIEW_MESSAGE_BY_ID
 
 NOW_MS: Final = 1_700_000_000_000
 FILE_BYTES: Final = 8192
+ADDRESS: Final = "10.0.0.1:10911"
 HOST: Final = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 
 
@@ -74,7 +75,7 @@ class FakeMaster:
     def invoke(
         self, address: str, call: Any, header: Any, body: bytes = b"", *, timeout_ms: int
     ) -> PendingReply:
-        assert address == "10.0.0.1:10911"
+        assert address == ADDRESS
         pending = PendingReply()
         if self.answer is not None:
             pending.resolve(self.answer)
@@ -112,7 +113,7 @@ class Scene:
         self.master = FakeMaster(master, **how)
         self.cuts: list[int] = []
         self.turns = 0
-        self.address: str | None = "10.0.0.1:10911"
+        self.address: str | None = ADDRESS
         self._rejoin = Rejoin(
             OwnRecords(slave.log_files),
             lambda: self.address,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.disk import MemoryFiles
+from txrocketmq.broker.store.log import last_record
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 from txrocketmq.broker.store.replication import own_records
 from txrocketmq.broker.store.replication.own_records import OwnRecords
@@ -48,7 +49,7 @@ def last(steps: Iterator[int]) -> int:
 def test_the_last_record_of_a_log_that_ends_anywhere(
     open_store: OpenStore, message: Build, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
-    monkeypatch.setattr(own_records, "_WINDOW_BYTES", window)
+    monkeypatch.setattr(last_record, "_WINDOW_BYTES", window)
     store, places = filled(open_store, message)
     log = b"".join(
         bytes(store.read_raw(at, FILE_BYTES) or b"")
@@ -86,7 +87,7 @@ def test_the_last_record_of_a_log_that_ends_anywhere(
 def test_a_body_that_looks_like_a_record_is_not_the_last_one(
     open_store: OpenStore, message: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_records, "_WINDOW_BYTES", 128)
+    monkeypatch.setattr(last_record, "_WINDOW_BYTES", 128)
     store = open_store(MemoryFiles())
     store.put([message(body=b"first")], NOW_MS)
     end = store.max_physical_offset

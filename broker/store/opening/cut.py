@@ -27,14 +27,13 @@ from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.opening.cut_progress import CutProgress
 from txrocketmq.broker.store.opening.loss import Loss, written_length
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint
 
 NAME: Final = "cut"
 _PART: Final = ".part"
 """What the name of a copy ends with until it is complete."""
-_HEAD_BYTES: Final = 4096
-"""How many bytes show whether a file of the log was ever written."""
 
 
 class Cut:
@@ -111,7 +110,7 @@ class Cut:
         self._kept = loss.target_of(row.directory)
         while row.mapped_files[-1].from_offset >= at:
             file = row.mapped_files.pop()
-            if any(file.view[:_HEAD_BYTES]):
+            if written_length(file.view):
                 file.unmap()
                 self._files.sync(file.path)
                 loss.move_aside(file.path)
@@ -138,6 +137,23 @@ class Cut:
         last.clear_tail()
         last.wrote_bytes = last.size_bytes  # like all files, until recovery finds out
         self._files.sync(last.path)
+
+    def truncate(self, queue: ConsumeQueue, end: int) -> None:
+        """Durably removes the units of messages from this log offset on.
+
+        Otherwise a power cut could bring them back when there are other messages at these offsets.
+        """
+        before = [file.path for file in queue.files.mapped_files]
+        if queue.max_physical_offset > end:
+            queue.truncate(end)
+        if (last := queue.files.last) is not None:
+            if last.is_made:
+                self._files.sync(last.path)
+            return
+        for path in before:  # whatever brings them back, they are empty
+            self._files.write(path, b"")
+            self._files.sync(path)
+            self._files.remove(path)
 
     def obeyed(self, queues: ConsumeQueues, done: Recovered) -> None:
         """Has everything else agree with the log that was cut and recovered; forgets the order."""

@@ -149,7 +149,9 @@ class Recovery:
             queue.settle()
             if not done.was_closed:
                 queue.clear_tail()
-            if queue.max_physical_offset > done.max_offset:
+            if self._cut_order.at is not None:
+                self._cut_order.truncate(queue, done.max_offset)
+            elif queue.max_physical_offset > done.max_offset:
                 queue.truncate(done.max_offset)
             for start, end in () if done.was_closed else sorted(self._told):
                 repair.blank(queue, start, end)

@@ -144,8 +144,7 @@ class Cut:
         Otherwise a power cut could bring them back when there are other messages at these offsets.
         """
         before = [file.path for file in queue.files.mapped_files]
-        if queue.max_physical_offset > end:
-            queue.truncate(end)
+        queue.truncate(end)  # there may be fillers at its end, for messages that were damaged
         if (last := queue.files.last) is not None:
             if last.is_made:
                 self._files.sync(last.path)

@@ -183,10 +183,12 @@ def test_an_order_for_another_log_is_refused_and_changes_nothing(scene: Scene, a
 
 
 def test_an_order_is_void_for_a_log_that_was_continued(scene: Scene) -> None:
-    store, _ = reopened(scene.disk, scene.config)
+    ordered = scene.disk.after_kill()
+    scene.order(ordered, scene.ends[50])
+    store, _ = reopened(scene.disk, scene.config)  # as by an original broker, which knows no orders
     store.put(mixed(scene.message, 1, 600), LATER_MS)
     store.stop(LATER_MS + 1)
-    scene.order(scene.disk, scene.ends[50])
+    scene.disk.write("/store/cut", ordered.read("/store/cut"))
     with pytest.raises(StoreError, match="it was continued since then"):
         reopened(scene.disk, scene.config)
 

@@ -55,6 +55,13 @@ class Asks(Protocol):
         """Sends a request to "host:port"."""
 
 
+class Following(Protocol):
+    """A slave, as far as it says where its master is."""
+
+    ha_address: str
+    master_address: str | None
+
+
 class Extent(NamedTuple):
     """Where the log of a master begins and ends."""
 
@@ -163,7 +170,12 @@ class Rejoin:
         return common
 
     def _refuse(self, found: Separation) -> None:
-        if self._truncate is not None and found.offset > self._records.start:
+        if found.offset <= self._records.start:
+            raise DivergedError(
+                f"no message of this slave's log is whole, which runs from {self._records.start} to"
+                f" {self._records.end}. Start this slave with an empty store"
+            )
+        if self._truncate is not None:
             self._truncate(found.offset)
             raise DivergedError(
                 f"this slave's log and the master's differ from {found.offset} on; the last"
@@ -244,3 +256,13 @@ class Rejoin:
             self._call_soon(lambda turn=turn: turn.callback(None))  # type: ignore[misc]
             await turn
         return reached
+
+
+def address_of_master(slave: Following) -> str | None:
+    """Where the master of a slave serves requests: as name servers say, or if none of them names
+    it, at the port before that for replication, which is usual. None if nothing is known.
+    """
+    host, _, port = slave.ha_address.rpartition(":")
+    if slave.master_address or not host or not port.isdecimal():
+        return slave.master_address
+    return f"{host}:{int(port) - 1}"

@@ -30,6 +30,8 @@ class Recovered:
     """Messages behind the end of the log that queues pointed to."""
     unknown_messages: int = 0
     """Messages that got no queue, since their topics are unknown."""
+    cut_at: int | None = None
+    """Where the log was cut because that had been ordered; None if it had not."""
     was_cut: bool = False
     """Whether there was more in the log behind the last sound record."""
     last_store_timestamp_ms: int = 0

@@ -158,6 +158,7 @@ class Cut:
         """Has everything else agree with the log that was cut and recovered; forgets the order."""
         CutProgress(self._files, self._config, self._loss()).follow(queues, done)
         self._files.remove(self.path)
+        done.cut_at = self.at
         done.warnings.append(
             f"The log was cut at {self.at}, as {self.path} had ordered. What was cut off is kept in"
             f" {self._kept}."

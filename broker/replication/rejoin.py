@@ -151,6 +151,8 @@ class Rejoin:
                 " is older than what the master has kept. Start this slave with an empty store"
             )
         place = await self._last(records.boundary(common.end))
+        if self._damaged_from is not None and self._damaged_from >= extent.start:
+            place = min(place, self._damaged_from)
         count = await self._last(records.count_from(place))
         self._refuse(Separation(place, count, records.end - place))
 

@@ -47,7 +47,11 @@ class Node:
         pair = self._pair
         self.disk.now_ms = pair.now_ms
         config = StoreConfig(
-            store_path_root_dir="/store", broker_role=role, flush_disk_type=pair.flush, **TINY
+            store_path_root_dir="/store",
+            broker_role=role,
+            flush_disk_type=pair.flush,
+            ha_report_durable=pair.is_strict,
+            **TINY,
         )
         self.store = MessageStore(config, files=self.disk)
         self.said = self.store.load(pair.now_ms, pair.steady_ms).warnings
@@ -122,7 +126,8 @@ class Link:
         part, self.to_slave = self.to_slave[:most], self.to_slave[most:]
         if part:
             self.to_master += self.follower.received(part, pair.steady_ms)
-            pair.slave.store.confirmed()
+            while pair.slave.store.dispatch():
+                pass
         self.to_master += self.follower.due(pair.steady_ms)
 
     @property
@@ -209,12 +214,8 @@ class Pair:
         """Lets the slave follow if its log is the beginning of the master's."""
         if self.compare() is None:
             feed = self.master.replicas.begin("10.0.0.2", 1, self.steady_ms)
-            follower = Follower(
-                self.slave.store,
-                self.slave.store.config,
-                self.steady_ms,
-                reports_durable=self.is_strict,
-            )
+            store = self.slave.store
+            follower = Follower(store, store.config, self.steady_ms)
             self.link = Link(self, feed, follower)
 
     def compare(self, cuts: list[int] | None = None) -> str | None:

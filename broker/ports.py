@@ -51,7 +51,8 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = [*parts.access.guards(), *Role(parts.store.config).guards()]
+        role = Role(parts.store.config, lambda: parts.config.slave_read_enable)
+        self.guards: list[Guard] = [*parts.access.guards(), *role.guards()]
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apache's gRPC clients for Go and Node.js: programs that are built or installed into the cache."""
+"""Apache's gRPC clients for Go, Node.js and Rust, which are built into the cache."""
 
 import hashlib
 import json
@@ -56,6 +56,12 @@ def node() -> list[str]:
     """Returns the command of the Node.js client. Raises ProgramUnavailable."""
     folder = _made("grpc_node", "npm", ["npm", "ci", "--ignore-scripts", "--no-audit"])
     return ["node", str(folder / "driver.js")]
+
+
+def rust() -> list[str]:
+    """Returns the command of the Rust client. Raises ProgramUnavailable."""
+    folder = _made("grpc_rust", "cargo", ["cargo", "build", "--locked", "--quiet"])
+    return [str(folder / "target" / "debug" / "driver")]
 
 
 def events(program: list[str], home: Path, **command: Any) -> list[dict[str, str]]:

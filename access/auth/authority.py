@@ -128,12 +128,12 @@ class UserAuthority:
         if may_all:
             return None
         found = decision(self._accounts.acl(user.name), need, host)
-        return None if found is Decision.ALLOW else _denial(user.name, need, host, found)
+        return None if found is Decision.ALLOW else denial(user.name, need, host, found)
 
     def _look_up(self, name: str) -> _Known | Refusal:
         user = self._accounts.users.get(name) if name else None
         if user is None or user.status is UserStatus.DISABLE:
-            return _no_user(name, user)
+            return no_user(name, user)
         known = user, user.signer.accepts, user.is_super or not self._authorizes
         self._users[name] = known
         return known
@@ -164,11 +164,12 @@ class UserAuthority:
         for need in needs:
             found = decision(acl, need, host)
             if found is not Decision.ALLOW:
-                return _denial(user.name, need, host, found)
+                return denial(user.name, need, host, found)
         return None
 
 
-def _denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal:
+def denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal:
+    """Returns the refusal of a need that no policy of a user allows, or that one denies."""
     why = "no matched policies." if found is None else "the decision is deny."
     return Refusal(
         f"User:{name} has no permission to access {need.resource} from {host}, {why}",
@@ -179,7 +180,8 @@ def _denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal
     )
 
 
-def _no_user(name: str, user: User | None) -> Refusal:
+def no_user(name: str, user: User | None) -> Refusal:
+    """Returns the refusal for an account that there is not, or that is disabled."""
     if not name:
         return Refusal("username cannot be null.", WITHOUT_ACCOUNT)
     if user is None:

@@ -63,7 +63,7 @@ _OF_ACCOUNTS: Final = {
     r"The subject( of .*)? is not exist\.": "check its spelling, or create the account first",
     r"The acl is not exist\.": "the account has no such policy there",
     r"The resource is null\.": (
-        "a resource is Topic:NAME, Group:NAME or Cluster:NAME, perhaps with * at the end, or * alone"
+        "a resource is Topic:NAME, Group:NAME or Cluster:NAME, with or without * at the end, or *"
     ),
     r"The source ip is (empty|invalid)\.": (
         "an address is one such as 10.1.2.3, or a network such as 10.0.0.0/8"

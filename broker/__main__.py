@@ -100,13 +100,26 @@ def configure(
         )
     if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
-    changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
-    if config.broker_id != MASTER_ID:
-        _check_id(path or "", config.broker_id, given)
+    changes: dict[str, Any] = {"broker_config_path": path or ""}
+    if store_config.is_slave:
+        _check_slave(path or "", config.broker_id)
+    else:
+        changes["broker_id"] = MASTER_ID
+        if config.broker_id != MASTER_ID:
+            _check_id(path or "", config.broker_id, given)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
     return dataclasses.replace(config, **changes), store_config, tls, given
+
+
+def _check_slave(path: str, broker_id: int) -> None:
+    """Raises ConfigError if this cannot be the id of a slave."""
+    if broker_id <= MASTER_ID:
+        raise ConfigError(
+            f"{path}: Slave's brokerId must be > 0, not {broker_id}: write brokerId=1, or a number"
+            " that no other slave of this brokerName has"
+        )
 
 
 def _check_id(path: str, broker_id: int, given: Mapping[str, str]) -> None:

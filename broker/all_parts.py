@@ -22,10 +22,12 @@ from txrocketmq.broker.work.life import Life
 def all_parts(parts: Parts, journal: Journal) -> list[Life]:
     """Lists the lives of these parts."""
     sync = parts.store_services.sync
+    slave, on_master = parts.slave, parts.registration.on_master
     return [
         parts.store_services.life(),
         *parts.access.lives(),
         parts.master.life(),
+        *([] if slave is None else [slave.life(on_master)]),
         parts.groups.life(),
         parts.topics.life(),
         parts.filters.life(parts.consumers),

@@ -26,6 +26,7 @@ from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.replication.master import Master
+from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -123,6 +124,8 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    slave: Slave | None = field(init=False, default=None)
+    """What follows the master, if this broker is a slave."""
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -145,6 +148,9 @@ class Parts:
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.store_services = StoreServices(self.store, self.write_in_thread)
         self.master = Master(self.store, self.patience, steady_clock, self.later)
+        if store_config.is_slave:
+            sync = self.store_services.sync
+            self.slave = Slave(self.store, sync, steady_clock, self.call_soon)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(

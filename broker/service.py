@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.cluster.outer_api import Identity
+from txrocketmq.broker.cluster.outer_api import Identity, ask_log_end
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.ports import Ports
@@ -38,6 +38,7 @@ from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.ha.client import HaClient
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import configured_serialize_type
 from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
@@ -74,6 +75,7 @@ class Broker:
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
         self._connections: Connections | None = None
+        self._ha_client: HaClient | None = None
         self._failures = Failures(self.clock.unhurried)
         self._ports = Ports(self.parts, self.clock, self._tls, self._failures, self._disconnected)
         self.guards, self.server = self._ports.guards, self._ports.server
@@ -116,9 +118,9 @@ class Broker:
         warnings = [file.warning for file in parts.files if file.warning]
         now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
         try:
-            recovered = parts.store.load(
-                now_ms, steady_ms, parts.topics.known(), parts.topics.has_batches
-            )
+            # A slave may have messages of topics of which it has not heard yet.
+            known = None if parts.store.config.is_slave else parts.topics.known()
+            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
         except StoreError as error:
             raise OSError(str(error)) from error
         warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
@@ -151,9 +153,18 @@ class Broker:
             vip=self._ports.vip_port,
             address=self.address,
         )
+        self._follow(self._connections)
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )
+
+    def _follow(self, connections: Connections) -> None:
+        """Has a slave follow its master."""
+        slave = self.parts.slave
+        if slave is None:
+            return
+        client = self._ha_client = HaClient(self.clock.unhurried)
+        slave.begin(client.connect, partial(ask_log_end, connections))
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""
@@ -210,6 +221,10 @@ class Broker:
         self._ports.metrics.close()
         if self._connections is not None:
             self._connections.close()
+        if self.parts.slave is not None:
+            self.parts.slave.stop()
+        if self._ha_client is not None:
+            self._ha_client.stop()
 
         def closed(_: Any) -> None:
             if late.active():

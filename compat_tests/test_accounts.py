@@ -7,12 +7,11 @@ Official clients and mqadmin are then clients of ours, with accounts.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from compat_tests import go_client, python_client
 from compat_tests.account_scenes import (
     ACCOUNTS_2,
     ADMIN,
@@ -21,7 +20,6 @@ from compat_tests.account_scenes import (
     REQUESTS_1,
     REQUESTS_2,
     ROOT,
-    alice_at,
     create,
     guarded,
 )
@@ -179,51 +177,6 @@ def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
         assert "CODE: 16  DESC: username cannot be null." in _error(unsigned, "Orders")
         for each in (sender, consumer, wrong, unsigned):
             each.stop()
-
-
-@pytest.fixture
-def with_alice(test_folder: Path) -> Iterator[Broker]:
-    with alice_at(Ours(), test_folder / "ours") as broker:
-        yield broker
-
-
-KEYS = {"access_key": ALICE[0], "secret_key": ALICE[1]}
-
-
-@pytest.mark.timeout(400)  # the first time it is built
-def test_go_with_an_account(with_alice: Broker) -> None:
-    try:
-        program = go_client.build()
-    except go_client.GoUnavailable as error:
-        pytest.skip(str(error))
-    where = {"namesrv": with_alice.name_server.address, "count": 4}
-    sent = go_client.GoClient(program, op="produce", topic="Orders", **where, **KEYS).events()
-    assert [event["status"] for event in sent] == [0] * 3
-    consume = {"op": "consume", "topic": "Orders", "group": "readers", "expression": "*"}
-    received = go_client.GoClient(program, **consume, **where, **KEYS).events()
-    assert {event["body"] for event in received} == {f"go-{n}" for n in range(4)}
-    with pytest.raises(AssertionError, match="no permission to access Topic:Other"):
-        go_client.GoClient(program, op="produce", topic="Other", **where, **KEYS).events()
-    wrong = {**KEYS, "secret_key": "wrong"}
-    with pytest.raises(AssertionError, match="check signature failed"):
-        go_client.GoClient(program, op="produce", topic="Orders", **where, **wrong).events()
-
-
-@pytest.mark.timeout(400)  # the first time it is installed
-def test_cpp_with_an_account(with_alice: Broker, test_folder: Path) -> None:
-    try:
-        python = python_client.install()
-    except python_client.PythonClientUnavailable as error:
-        pytest.skip(str(error))
-    where = {"namesrv": with_alice.name_server.address, "group": "readers", "count": 3}
-    home = test_folder / "cpp"
-    sent = python_client.run(python, home, op="produce", topic="Orders", **where, **KEYS)
-    assert [each["status"] for each in sent] == [0, 0, 0]
-    received = python_client.run(python, home, op="consume", topic="Orders", **where, **KEYS)
-    assert len(received) == 3
-    for topic, keys in (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"})):
-        with pytest.raises(AssertionError, match="the Python client ended with"):
-            python_client.run(python, home, op="produce", topic=topic, **where, **keys)
 
 
 def _sent(producer: Producer, topic: str) -> bool:

@@ -42,8 +42,8 @@ FILE` reads rmq-proxy.json of the original, an object of JSON with the keys of t
 - An unknown key causes a warning that suggests the nearest known one.
 - A key of the original that has no effect here is accepted, at the start and later. The
   server names these keys when it starts, and logs them when they are changed.
-- A value that promises something which is not served, such as a controller or being a slave, stops
-  the start, so that nobody relies on it. Each part of this page lists these values.
+- A value that promises something which is not served, such as a controller, stops the start, so
+  that nobody relies on it. Each part of this page lists these values.
 - *Live* settings can be changed with `mqadmin updateBrokerConfig` or `updateNamesrvConfig`, and
   take effect at once. To change one of the others, edit the file and restart the server; mqadmin's
   request is refused.

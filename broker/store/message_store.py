@@ -41,7 +41,7 @@ from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
 from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
-from txrocketmq.broker.store.upkeep.reput import Reput
+from txrocketmq.broker.store.upkeep.reput import ALL, Ahead, Reput
 from txrocketmq.broker.store.upkeep.retention import Retention
 
 __all__ = [
@@ -63,6 +63,8 @@ _INDEX_AT_ONCE: Final = 1024
 _MAX_PENDING: Final = 65_536
 """How many entries may wait while the disk has no room for the index; then puts are refused."""
 _NS_PER_MS: Final = 1_000_000
+_SLICE_RECORDS: Final = 1024
+"""How many records a slave dispatches in a turn: some 10 ms, and more than one read brings."""
 
 
 class MessageStore(StoredMessages):
@@ -90,6 +92,7 @@ class MessageStore(StoredMessages):
         self.removals.notes.add(self._marks.path)
         self.commit = CommitPoint(policy or policy_of(config))
         self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
+        self._confirmed.most_records = _SLICE_RECORDS if config.is_slave else ALL
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
@@ -155,7 +158,10 @@ class MessageStore(StoredMessages):
             self._log.files.discard_prepared()
             shown = self._reput.offset
             self.flush.flush_all()
+            self._confirmed.most_records = ALL
             self._show()
+            if self.config.is_slave:
+                self._drop_unfinished()
             for _ in self._queues.make_files():
                 shown = -1
             self._index.write_pending(now_ms)
@@ -223,14 +229,41 @@ class MessageStore(StoredMessages):
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends bytes of a master's log: CommitLog.append_raw.
 
-        Consumers see them when they are confirmed, with the next `confirmed` or `tick`. So a
-        replica can say that it has them before it dispatches them.
+        Consumers see them when they are confirmed, with the next `dispatch`. So a replica can say
+        that it has them before it dispatches them.
         """
         if self._log.min_offset < 0 < offset:
             self._marks.open(offset)  # or the files before would be missed at the next start
         self._pass_time()
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
+
+    def dispatch(self) -> bool:
+        """Shows consumers some of what a master has sent, as far as it is confirmed.
+
+        Returns whether more can follow at once.
+        """
+        before = self._reput.offset
+        self._show()
+        self._pass_time()
+        return before < self._reput.offset < self.commit.visible
+
+    @property
+    def is_dispatch_stuck(self) -> bool:
+        """Whether something that is no message follows where dispatching has ended."""
+        return self._reput.ahead(self.commit.visible) is Ahead.NO_RECORD
+
+    @property
+    def dispatched_offset(self) -> int:
+        """The offset up to which the log is dispatched."""
+        return self._reput.offset
+
+    def _drop_unfinished(self) -> None:
+        """Cuts off the first part of a record, of which a master has not sent the rest yet."""
+        last = self._log.files.last
+        if last is not None and self._reput.ahead(self._log.max_offset) is Ahead.BEGINNING:
+            self._log.files.truncate(self._reput.offset)
+            last.clear_tail()
 
     def _pass_time(self) -> None:
         """Has the checkpoint know of the times of a master's messages, once they are dispatched."""

@@ -295,3 +295,37 @@ def slave_left(address: str, why: str) -> None:
             why=why,
             more=and_more(missed),
         )
+
+
+def follows(address: str, own_end: int) -> None:
+    """As a slave, this broker hears from its master."""
+    missed = _slaves.more(int(time.monotonic() * 1000), "follows")
+    if missed is not None:
+        log.info(
+            "follows the master at {address} from {end} of its log on{more}",
+            address=address,
+            end=own_end,
+            more=and_more(missed),
+        )
+
+
+def not_following(address: str, why: str) -> None:
+    """As a slave, this broker does not follow its master any more, or cannot begin to."""
+    missed = _slaves.more(int(time.monotonic() * 1000), "not following")
+    if missed is not None:
+        log.error(
+            "does not follow the master at {address}: {why}; it is tried again{more}",
+            address=address,
+            why=why,
+            more=and_more(missed),
+        )
+
+
+def behind_master(count: int, silent_s: int) -> None:
+    """As a slave, this broker lacks much of its master's log."""
+    log.warn(
+        "this slave is {count:,} bytes behind its master, from which it has heard last {silent} s"
+        " ago",
+        count=count,
+        silent=silent_s,
+    )

@@ -66,7 +66,8 @@ def list_accounts(containing: str, servers: Servers, as_json: bool, **place: Any
             )
         ]
         columns = {"account": "ACCOUNT", "type": "TYPE", "enabled": "ENABLED", "brokers": "BROKERS"}
-        show(rows, columns, as_json=as_json, folds=("brokers",))
+        none = f"no account has {containing} in its name" if containing else "there are no accounts"
+        show(rows, columns, as_json=as_json, none=none, folds=("brokers",))
 
     administrate(servers, work)
 

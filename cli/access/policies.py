@@ -74,7 +74,8 @@ def list_policies(
         if not as_json:
             texts = ("actions", "from")
             rows = [{**row, **{name: ", ".join(row[name]) for name in texts}} for row in rows]
-        show(rows, columns, as_json=as_json, folds=("brokers", "from", "actions"))
+        none = f"account {account} has no policies" if account else "there are no policies"
+        show(rows, columns, as_json=as_json, none=none, folds=("brokers", "from", "actions"))
 
     administrate(servers, work)
 
@@ -251,7 +252,7 @@ def test(
                 refused.append(broker.name)
             rows.append({"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why})
         columns = {"broker": "BROKER", "allowed": "ALLOWED", "why": "WHY"}
-        show(rows, columns, as_json=as_json, folds=("why",))
+        show(rows, columns, as_json=as_json, none="no broker was asked", folds=("why",))
 
     administrate(servers, work)
     if refused:

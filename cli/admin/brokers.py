@@ -42,7 +42,9 @@ def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
             "cluster": "CLUSTER", "broker": "BROKER", "brokerId": "ID", "address": "ADDRESS",
             "version": "VERSION", "putTps": "IN/S", "getTps": "OUT/S",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json, folds=("version", "address"))
+        place = f"in cluster {cluster}" if cluster else "at the name servers"
+        none = f"no broker is registered {place}"
+        show(rows, columns, as_json=as_json, none=none, folds=("version", "address"))
 
     administrate(servers, work)
 

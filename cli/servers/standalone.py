@@ -133,6 +133,11 @@ class Standalone:
             settings["adminAddresses"] = options.settings.get("adminAddresses", "")
         self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
+        if self.store_config.is_slave:
+            raise ConfigError(
+                "brokerRole=SLAVE: a broker with a name server of its own has no master; run"
+                " mqbroker with the name servers of the master"
+            )
         self._host = told
         self._clock = clock
         self._unhurried = Clock(clock.reactor if clock is not None else None)

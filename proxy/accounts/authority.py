@@ -23,7 +23,7 @@ from txrocketmq.access.auth.authority import (
 from txrocketmq.access.auth.policies import Decision, decision
 from txrocketmq.access.auth.users import User, UserStatus
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.guard import host_of
+from txrocketmq.access.known import host_of
 from txrocketmq.access.needs import NOTHING_KNOWN, UnclearNeed
 from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.accounts.signature import (

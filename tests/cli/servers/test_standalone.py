@@ -202,7 +202,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "brokerRole=SLAVE",
         "enableDLegerCommitLog=true",
         "enableControllerMode=true",
         "storeType=defaultRocksDB",
@@ -218,6 +217,13 @@ def test_what_is_not_served_stops_the_start(
     assert f"{line.splitlines()[0]}: " in said
     assert "is not served" in said
     assert said.count("\n") == 1
+
+
+def test_it_is_no_slave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+    assert main(["-c", str(conf)]) == 1
+    assert "brokerRole=SLAVE: a broker with a name server of its own" in capsys.readouterr().err
 
 
 def test_it_is_a_master_whatever_the_file_says() -> None:

@@ -223,6 +223,11 @@ class Slave:
         """Whether there is a master, so that clients can go there."""
         return self.master_address is not None
 
+    @property
+    def followed_address(self) -> str | None:
+        """Where the master serves requests whose log is followed now; None without one."""
+        return self.master_address if self._follows else None
+
     # --- connections ---
 
     def tick(self, now_ms: int, steady_ms: int) -> None:

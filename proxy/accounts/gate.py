@@ -107,8 +107,9 @@ class Gate:
             return error.code, error.text
         more = self._seldom.more(self._clock.steady_ms(), type(error).__name__)
         if more is not None:
-            text = "brokers cannot be asked who calls: {e}{more}"
-            log.warn(text, e=str(error), more=and_more(more))
+            log.warn(
+                "brokers cannot be asked who calls: {e}{more}", e=str(error), more=and_more(more)
+            )
         if isinstance(error, RemotingError):
             return Code.PROXY_TIMEOUT, UNREACHABLE
         return Code.UNAUTHORIZED, FAILED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synchronous master, and pairs of a master and its slave."""
+"""A synchronous master, a slave, and pairs of a master and its slave."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.broker.replication.masters import FakeMaster, Slave
 from tests.broker.replication.wire import Open, Scene
 from txrocketmq.broker.work import notices
 from txrocketmq.remoting.process.log_limit import Seldom
@@ -44,3 +45,10 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 @pytest.fixture
 def scene(opened: Open) -> Scene:
     return opened()
+
+
+@pytest.fixture
+def of_5(tmp_path: Path) -> Iterator[Slave]:
+    made = Slave(tmp_path, FakeMaster(page=2))
+    yield made
+    made.parts.store.stop(made.parts.now_ms)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.proxy.accounts.signing import ALICE, ROOT, policies, signed, some_accounts
 from tests.proxy.scene import ProxyScene, a_message, refusal
 from txrocketmq.access.auth.policies import acl_of
@@ -103,7 +104,7 @@ def test_every_method_needs_an_account(guarded: Guarded, headers: dict[str, str]
     assert guarded.connections.asked == []
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text(), st.text(max_size=20))
 def test_no_headers_of_strangers_are_served(
     guarded: Guarded, authorization: str, date: str, word: str

@@ -49,7 +49,10 @@ def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
             columns["replication"] = "REPLICATION"
             for row in rows:
                 row["replication"] = _replication_text(row)
-        show(rows, columns, as_json=as_json, folds=("replication", "version", "address"))
+        place = f"in cluster {cluster}" if cluster else "at the name servers"
+        none = f"no broker is registered {place}"
+        folds = ("replication", "version", "address")
+        show(rows, columns, as_json=as_json, none=none, folds=folds)
 
     administrate(servers, work)
 

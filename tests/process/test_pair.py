@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from txrocketmq.client import Admin, Producer, SendStatus, new_message
-from txrocketmq.testing.pair import Pair, running_pair
+from txrocketmq.testing.replication.pair import Pair, running_pair
 
 
 def bodies(pair: Pair) -> set[bytes]:

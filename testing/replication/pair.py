@@ -29,8 +29,8 @@ from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.serialize.json import decode_body
 from txrocketmq.remoting.settings.config_file import write_properties
-from txrocketmq.testing.link import Link
 from txrocketmq.testing.process import ServerError, check_settings
+from txrocketmq.testing.replication.link import Link
 from txrocketmq.testing.settings import broker_settings
 
 __all__ = ["Pair", "running_pair"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.testing import pair as module
-from txrocketmq.testing.pair import Pair
+from txrocketmq.testing.replication import pair as module
+from txrocketmq.testing.replication.pair import Pair
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.formats.config import ALL_ADDRESSES
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.guards import Guard
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.host.metrics_port import MetricsPort

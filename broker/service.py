@@ -179,6 +179,8 @@ class Broker:
             parts.store.damaged_from,
         ).check
         slave.begin(client.connect, partial(ask_log_end, connections))
+        if self.parts.config_copy is not None:
+            self.parts.config_copy.begin(connections.invoke)
 
     def _cut(self, at: int) -> None:
         """Has the log cut by the next start, which comes at once. Raises OSError."""

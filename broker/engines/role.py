@@ -19,8 +19,8 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.call import CALLS, Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.guards import Guard
 
 _PULLS: Final = frozenset({RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE})
 

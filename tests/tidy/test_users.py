@@ -19,10 +19,10 @@ HOOKS = {
     "_missing_",  # of Python's Enum
     "format_options",  # of click's Command
     "get_command",  # of click's Group
+    "resolve_command",  # of click's Group
     "shell_complete",  # of click's Group
     "pytest_configure",
     "open_inbound_streams",  # of h2, as is the next one
-    "_receive_frame",
     "render_GET",  # of Twisted's Resource
 }
 """What libraries call by its name. Names in camel case, as Twisted and Spark have them, need not be

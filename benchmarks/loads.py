@@ -152,6 +152,14 @@ LOADS: Final = (
     ),
     Load("drain", "drain", "drain by push consumer"),
     Load(
+        "drain-acl2",
+        "drain",
+        "drain by push consumer, signed, with ACL 2",
+        jvm=_ACCOUNT,
+        broker=ACL_2,
+        release=official.LATER_RELEASE,
+    ),
+    Load(
         "timer",
         "timer",
         "timer messages, sent and delivered",

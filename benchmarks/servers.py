@@ -54,12 +54,13 @@ _MASTER: Final = {"brokerId": "0"}
 _SLAVE: Final = {"brokerId": "1", "brokerRole": "SLAVE"}
 _FLUSH: Final = {"flushDiskType": "ASYNC_FLUSH"}
 ACCOUNT: Final = {"accessKey": "bench-account", "secretKey": "bench-secret"}
-"""An account that may send to all topics, and no more; it is no administrator."""
+"""An account that may send to all topics and consume them; it is no administrator."""
 _PLAIN_ACL = """\
 accounts:
 - accessKey: {accessKey}
   secretKey: {secretKey}
-  defaultTopicPerm: PUB
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: SUB
 """
 _AUTH: Final = "org.apache.rocketmq.auth"
 ACL_1: Final = (("aclEnable", "true"),)

@@ -145,10 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Does what `main` does, with options that are parsed already."""
     try:
-        config, store_config, tls, given = configure(options.configFile, options.namesrvAddr)
+        read = [configure(options.configFile, options.namesrvAddr)]
     except ConfigError as error:
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
+    config, store_config, *_ = read[0]
     if options.printConfigItem or options.printImportantConfig:
         values = {**as_properties(config), **as_properties(store_config)}
         for key, value in all_shown(values).items():
@@ -162,14 +163,24 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     leave_out_pyopenssl()
-    from txrocketmq.broker.service import Broker  # here: --help need not wait for it
+    from twisted.internet import reactor  # here: --help need not wait for it
+
+    from txrocketmq.broker.process import BrokerProcess
+    from txrocketmq.broker.service import Broker
     from txrocketmq.remoting.host.run import run_service
 
-    configuration = Configuration((config, store_config), given)
-    broker = Broker(config, store_config, configuration=configuration, tls=tls)
-    return run_service(
-        "mqbroker", broker, service_options(options), addresses=lambda: broker.address
+    def make() -> Broker:
+        now = read.pop() if read else configure(options.configFile, options.namesrvAddr)
+        config, store_config, tls, given = now
+        configuration = Configuration((config, store_config), given)
+        return Broker(config, store_config, configuration=configuration, tls=tls)
+
+    stop: Any = reactor
+    process = BrokerProcess(make, stop.stop)
+    code = run_service(
+        "mqbroker", process, service_options(options), addresses=lambda: process.address
     )
+    return code or int(process.has_failed)
 
 
 if __name__ == "__main__":

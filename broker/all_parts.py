@@ -54,5 +54,6 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.broadcast_offsets.life(parts.walks),
         parts.routes.life(),
         parts.registration.life(),
+        *([] if parts.config_copy is None else [parts.config_copy.life()]),
         journal.life(),
     ]

@@ -25,6 +25,7 @@ from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -124,6 +125,8 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    config_copy: ConfigCopy | None = field(init=False)
+    """What copies the tables of the master, if this broker is a slave."""
     slave: Slave | None = field(init=False, default=None)
     """What follows the master, if this broker is a slave."""
     in_order: InOrder = field(init=False)
@@ -187,6 +190,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
+        self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
@@ -228,6 +232,15 @@ class Parts:
             lambda: self.known_as.store_host,
             self.patience,
         )
+
+    def _copy(self, steady_clock: Callable[[], int]) -> ConfigCopy | None:
+        slave = self.slave
+        if slave is None:
+            return None
+        tables = Tables(
+            self.topics, self.groups, self.offsets, self.schedule.offsets, self.modes, self.timers
+        )
+        return ConfigCopy(tables, lambda: slave.followed_address, steady_clock)
 
     def _pop(self, order_file: JsonFile) -> Pop:
         return Pop(

@@ -20,9 +20,11 @@ from txrocketmq.broker.cluster.outer_api import Identity, ask_log_end
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.ports import Ports
+from txrocketmq.broker.replication.rejoin import Rejoin, address_of_master
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.replication.own_records import OwnRecords
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
@@ -82,6 +84,8 @@ class Broker:
         self._journal = Journal(self.parts, self._ports.dispatchers)
         self.lives = self._lives_of([])
         """Those of the parts, from the start on."""
+        self.restart: Callable[[], object] | None = None
+        """Called when the broker is to be stopped and made anew; None where nobody does that."""
 
     def _lives_of(self, lives: list[Life]) -> Lives:
         return Lives(
@@ -123,6 +127,8 @@ class Broker:
             recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
         except StoreError as error:
             raise OSError(str(error)) from error
+        if recovered.cut_at is not None:
+            parts.offsets.load()  # they were taken back to the end of the queues
         warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
         notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
         form = configured_serialize_type()
@@ -160,11 +166,27 @@ class Broker:
 
     def _follow(self, connections: Connections) -> None:
         """Has a slave follow its master."""
-        slave = self.parts.slave
+        parts, slave = self.parts, self.parts.slave
         if slave is None:
             return
         client = self._ha_client = HaClient(self.clock.unhurried)
+        slave.rejoin = Rejoin(
+            OwnRecords(parts.store.log_files),
+            partial(address_of_master, slave),
+            connections,
+            parts.call_soon,
+            self._cut if parts.store.config.ha_truncate and self.restart is not None else None,
+            parts.store.damaged_from,
+        ).check
         slave.begin(client.connect, partial(ask_log_end, connections))
+        if self.parts.config_copy is not None:
+            self.parts.config_copy.begin(connections.invoke)
+
+    def _cut(self, at: int) -> None:
+        """Has the log cut by the next start, which comes at once. Raises OSError."""
+        self.parts.store.order_cut(at, self.clock.now_ms())
+        if self.restart is not None:
+            self.clock.later(0, self.restart)
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""

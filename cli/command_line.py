@@ -219,8 +219,8 @@ _SERVERS_OPTIONS: Final = (
         "--context",
         metavar="NAME",
         shell_complete=context_names,
-        help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
-        " the current one unless $NAMESRV_ADDR is set).",
+        help="A cluster by the name that 'txrocketmq contexts add' gave it (default:"
+        " $TXROCKETMQ_CONTEXT, or the current one unless $NAMESRV_ADDR is set).",
     ),
     _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
     _option(

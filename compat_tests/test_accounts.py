@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests import probe
 from compat_tests.account_scenes import (
     ACCOUNTS_2,
     ADMIN,
@@ -20,14 +21,16 @@ from compat_tests.account_scenes import (
     REQUESTS_1,
     REQUESTS_2,
     ROOT,
+    alice_at,
     create,
     guarded,
+    send,
 )
 from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, JavaError, Producer, PushConsumer, message
 from compat_tests.peers import Broker, Original, Ours
 from compat_tests.scene import poll
-from compat_tests.signed import Answer, Ask, answer_to
+from compat_tests.signed import Answer, Ask, answer_to, signature
 
 _LOGGED = re.compile(
     r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) "
@@ -62,6 +65,37 @@ def test_acl_2_answers_as_the_original(engine: Engine, test_folder: Path) -> Non
 @pytest.mark.timeout(240)
 def test_acl_1_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
     compared(engine, test_folder, "4.9.7", 1, REQUESTS_1)
+
+
+@pytest.mark.timeout(240)
+def test_what_is_found_by_its_place_is_judged_by_its_topic(
+    engine: Engine, test_folder: Path
+) -> None:
+    """Messages of all topics are in one log; the original believes the topic that is named.
+
+    So whoever may consume something there reads everything, by an id or as retries of a group.
+    """
+
+    def codes(broker: Broker) -> list[int]:
+        fields = {**send("Other"), "AccessKey": ROOT[0]}
+        fields["Signature"] = signature(fields, b"secret", ROOT[1])
+        answer, _ = probe.request(broker.port, 310, fields, b"secret")
+        offset = str(int(answer["extFields"]["msgId"][16:], 16))
+        back = {"offset": offset, "group": "readers", "delayLevel": "0"}
+        return [
+            answer_to(broker, ask).code
+            for ask in (
+                Ask("sent back", 36, *ALICE, {**back, "originTopic": "Orders"}),
+                Ask("sent back", 36, *ALICE, back),
+                Ask("viewed", 33, *ALICE, {"offset": offset}),
+            )
+        ]
+
+    found = {}
+    for origin in (Original("5.4.0", engine), Ours()):
+        with alice_at(origin, test_folder / origin.name) as broker:
+            found[origin.name] = codes(broker)
+    assert found == {"original-5.4.0": [0, 0, 0], "ours": [16, 16, 16]}
 
 
 # ------------------------------------------------------------------------------- official clients

@@ -56,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-pm",
         "--proxyMode",
         metavar="MODE",
-        help="CLUSTER, which is what there is: brokers are reached over the network.",
+        help="CLUSTER, the only mode: brokers are reached over the network.",
     )
     parser.add_argument(
         "--grpc-port", metavar="PORT", help="The port to listen on (default: 8081; 0 for any)."

@@ -223,10 +223,17 @@ class Slave:
         """Whether there is a master, so that clients can go there."""
         return self.master_address is not None
 
+    @property
+    def followed_address(self) -> str | None:
+        """Where the master serves requests whose log is followed now; None without one."""
+        return self.master_address if self._follows else None
+
     # --- connections ---
 
     def tick(self, now_ms: int, steady_ms: int) -> None:
         """Does what is due; to be called often."""
+        if self.store.dispatch_behind_bytes:  # there may have been no room for queues
+            self._dispatch_soon()
         link = self._link
         if link is None:
             if self._connect is not None and self.ha_address and steady_ms >= self._next_ms:
@@ -235,6 +242,9 @@ class Slave:
         if link.connection is None:
             return
         config, follower = self.store.config, link.follower
+        if self.store.flush.error is not None:
+            link.leave(Failed.DISK, self._why_disk_failed())
+            return
         if follower.is_silent(steady_ms):
             seconds = config.ha_housekeeping_interval / 1000
             link.leave(
@@ -251,8 +261,8 @@ class Slave:
         """Attempts a connection, unless it is known to be in vain."""
         rejoin = self.rejoin
         link = self._link = Link(self, Follower(self.store, self.store.config, steady_ms))
-        if (failure := self.store.flush.error) is not None:
-            link.leave(Failed.DISK, f"nothing can be appended, since the disk failed: {failure}")
+        if self.store.flush.error is not None:
+            link.leave(Failed.DISK, self._why_disk_failed())
         elif self.store.is_dispatch_stuck:
             link.leave(Failed.LOG, self._why_stuck())
         elif rejoin is None:
@@ -267,6 +277,9 @@ class Slave:
 
     def _failed(self, link: Link, failure: Any) -> None:
         self._refused(link, failure.value)
+
+    def _why_disk_failed(self) -> str:
+        return f"nothing can be appended, since the disk failed: {self.store.flush.error}"
 
     def _go_on(self, link: Link, _: object = None) -> None:
         if self._connect is not None and link is self._link:

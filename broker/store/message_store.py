@@ -20,6 +20,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from txrocketmq.broker.store.disk.files import Files, OsFiles
+from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
@@ -35,6 +36,7 @@ from txrocketmq.broker.store.log.commit_log import QueueBatch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.long_run import LongRun
+from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
@@ -96,6 +98,8 @@ class MessageStore(StoredMessages):
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
+        self.damaged_from: int | None = None
+        """Where the first part of the log begins that was damaged when the store was opened."""
 
     # --- opening and closing ---
 
@@ -142,6 +146,7 @@ class MessageStore(StoredMessages):
             recovered.warnings.append(self._why_disk_full())
         self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
         self._records.written_from = self._log.max_offset
+        self.damaged_from = recovered.damaged_from
         self._is_open = True
         return recovered
 
@@ -291,6 +296,18 @@ class MessageStore(StoredMessages):
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the log from an offset on; see CommitLog.read_raw."""
         return self._log.read_raw(offset, max_bytes)
+
+    @property
+    def log_files(self) -> MappedFileQueue:
+        """The files of the log."""
+        return self._log.files
+
+    def order_cut(self, at: int, now_ms: int) -> None:
+        """Orders that the next opening cuts the log at an offset, where a record begins or ends.
+
+        Raises OSError when the disk fails. See opening/cut.py.
+        """
+        Cut(self._files, self.config).order(at, self.flush.log_timestamp_ms, now_ms)
 
     @property
     def writeable(self) -> bool:

@@ -297,6 +297,23 @@ def slave_left(address: str, why: str) -> None:
         )
 
 
+def copied(what: str, count: int, master: str) -> None:
+    """A slave has copied a table of its master that had changed."""
+    log.info(
+        "copied the {what} of the master {master}: {count}", what=what, master=master, count=count
+    )
+
+
+def not_copied(what: str, master: str) -> None:
+    """A master does not serve the request for a table."""
+    log.info(
+        "the master {master} does not tell the {what}, so they are not copied (it may be an older"
+        " release, or have none)",
+        what=what,
+        master=master,
+    )
+
+
 def follows(address: str, own_end: int) -> None:
     """As a slave, this broker hears from its master."""
     missed = _slaves.more(int(time.monotonic() * 1000), "follows")

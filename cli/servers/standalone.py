@@ -367,7 +367,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--account", metavar="NAME",
-        help="Clients need an account: NAME is made with the right to do everything, and its secret"
+        help="Require accounts: NAME is created with the right to do everything, and its secret"
         " is printed once.",
     )  # fmt: skip
     parser.add_argument(

@@ -44,35 +44,36 @@ def allowed(server: Server) -> dict[tuple[str, str], tuple[str, ...]]:
 
 @pytest.mark.timeout(120)
 def test_what_was_answered_is_there_after_a_kill(server: Server) -> None:
-    where = {"broker": server.broker_addr}
+    one, two = "the first word", "another word"
+    broker = server.broker_addr
 
     def killed_behind(*changes: str) -> None:
         """Kills the server as soon as the last change is answered."""
         with Admin(**server.client_settings({})) as admin:
             for change in changes:
                 if change == "create":
-                    admin.create_account("alice", "one", **where)
+                    admin.create_account("alice", one, broker=broker)
                 elif change == "allow":
                     policies = [
                         Policy(account="alice", resource=f"Topic:{name}", actions=["Pub"])
                         for name in ("Orders", "Bills")
                     ]
-                    admin.set_policies(policies, **where)
+                    admin.set_policies(policies, broker=broker)
                 elif change == "password":
-                    admin.update_account("alice", password="two", is_enabled=False, **where)  # noqa: S106
+                    admin.update_account("alice", password=two, is_enabled=False, broker=broker)
                 elif change == "deny":
-                    admin.delete_policies("alice", "Topic:Orders", **where)
+                    admin.delete_policies("alice", "Topic:Orders", broker=broker)
                 else:
-                    admin.delete_account("alice", **where)
+                    admin.delete_account("alice", broker=broker)
             server.kill()
         server.restart()
 
     killed_behind("create")
-    assert known(server)["alice"] == ("one", True)
+    assert known(server)["alice"] == (one, True)
     killed_behind("allow")
     assert set(allowed(server)) == {("alice", "Topic:Orders"), ("alice", "Topic:Bills")}
     killed_behind("password")
-    assert known(server)["alice"] == ("two", False)
+    assert known(server)["alice"] == (two, False)
     killed_behind("deny")
     assert set(allowed(server)) == {("alice", "Topic:Bills")}
     killed_behind("delete")

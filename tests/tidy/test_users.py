@@ -19,6 +19,7 @@ HOOKS = {
     "_missing_",  # of Python's Enum
     "format_options",  # of click's Command
     "get_command",  # of click's Group
+    "resolve_command",  # of click's Group
     "shell_complete",  # of click's Group
     "pytest_configure",
     "open_inbound_streams",  # of h2, as is the next one

@@ -213,6 +213,9 @@ class StoreConfig:
     """Not in the original: whether a slave reports messages only when they are on its disk. Then a
     sender that was told so by a SYNC_MASTER knows that its message is on two disks, or on the disk
     of the slave if the master has ASYNC_FLUSH."""
+    ha_truncate: bool = setting(False)
+    """Not in the original: whether a slave whose last messages its master lacks cuts them off,
+    keeps them in lost/ in its store, and starts again. If not, it does not follow, and says why."""
     ha_send_heartbeat_interval: int = setting(5_000, live=True, least=1)
     """After how long without anything to send master and slave tell each other that they live."""
     ha_housekeeping_interval: int = setting(20_000, live=True, least=1)

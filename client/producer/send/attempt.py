@@ -130,7 +130,7 @@ class Attempts:
             attempt.context = context = self._context(parcel, attempt.queue, attempt.address)
             hooks.before(context)
         return self._instance.api.send(
-            attempt.address, parcel.kind.call, header, parcel.body, timeout_ms
+            attempt.address, parcel.shape.call, header, parcel.body, timeout_ms
         )
 
     def result_of(self, attempt: Attempt, outcome: Reply[Any] | Exception) -> SendResult:
@@ -181,7 +181,7 @@ class Attempts:
         if context is not None:
             hooks.before(context)
         header = self._packer.header(parcel, queue)
-        if not self._instance.api.send_oneway(address, parcel.kind.call, header, parcel.body):
+        if not self._instance.api.send_oneway(address, parcel.shape.call, header, parcel.body):
             self.oneways.filled(address)
         if context is not None:
             hooks.after(context)

@@ -45,8 +45,8 @@ _DELAYS: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """What nearly all parcels have in common; each kind exists once, so it can be in keys."""
+class Shape:
+    """What nearly all parcels have in common; each exists once, so it can be in keys."""
 
     call: Call[SendMessageRequestHeader, SendMessageResponseHeader]
     """The kind of request that sends such a parcel."""
@@ -54,9 +54,9 @@ class Kind:
     max_reconsume_times: int | None = None
 
 
-PLAIN_KIND: Final = Kind(send.SEND_MESSAGE_V2)
-BATCH_KIND: Final = Kind(send.SEND_BATCH_MESSAGE)
-REPLY_KIND: Final = Kind(send.SEND_REPLY_MESSAGE_V2)
+PLAIN_SHAPE: Final = Shape(send.SEND_MESSAGE_V2)
+BATCH_SHAPE: Final = Shape(send.SEND_BATCH_MESSAGE)
+REPLY_SHAPE: Final = Shape(send.SEND_REPLY_MESSAGE_V2)
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Parcel:
     properties: str
     sys_flag: int
     msg_id: str
-    kind: Kind
+    shape: Shape
 
     @property
     def message_type(self) -> MessageType:
@@ -84,8 +84,8 @@ class Parcel:
 
 
 @lru_cache(maxsize=256)
-def _retried(kind: Kind, reconsume_times: int, max_reconsume_times: int | None) -> Kind:
-    return Kind(kind.call, reconsume_times, max_reconsume_times)
+def _retried(shape: Shape, reconsume_times: int, max_reconsume_times: int | None) -> Shape:
+    return Shape(shape.call, reconsume_times, max_reconsume_times)
 
 
 class Packer:
@@ -134,11 +134,11 @@ class Packer:
         if instance.config.namespace:
             own[names.INSTANCE_ID] = instance.config.namespace
             named = instance.with_namespace(topic)
-        kind = REPLY_KIND if own.get(names.MSG_TYPE) == REPLY else PLAIN_KIND
+        shape = REPLY_SHAPE if own.get(names.MSG_TYPE) == REPLY else PLAIN_SHAPE
         if topic.startswith(RETRY_PREFIX):
             times, most = own.get(names.RECONSUME_TIME), own.get(names.MAX_RECONSUME_TIMES)
-            kind = _retried(kind, int(times or 0), None if most is None else int(most))
-        return Parcel(message, named, body, encode_properties(own), sys_flag, msg_id, kind)
+            shape = _retried(shape, int(times or 0), None if most is None else int(most))
+        return Parcel(message, named, body, encode_properties(own), sys_flag, msg_id, shape)
 
     def batch(self, messages: Sequence[Message]) -> Parcel:
         """Prepares a batch, checked as by MessageBatch.generateFromList and not compressed."""
@@ -168,11 +168,11 @@ class Packer:
             own[names.INSTANCE_ID] = self._instance.config.namespace
         topic = self._instance.with_namespace(first.topic)
         properties = encode_properties(own)
-        return Parcel(first, topic, body, properties, 0, ",".join(keys), BATCH_KIND)
+        return Parcel(first, topic, body, properties, 0, ",".join(keys), BATCH_SHAPE)
 
     def header(self, parcel: Parcel, queue: MessageQueue) -> Filled:
         """Returns the header of an attempt, with the fields of SendMessageRequestHeader."""
-        key = parcel.topic, queue.queue_id, queue.broker_name, parcel.kind
+        key = parcel.topic, queue.queue_id, queue.broker_name, parcel.shape
         form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= MAX_FORMS:
@@ -181,12 +181,12 @@ class Packer:
         return form.filled(
             parcel.sys_flag,
             self._instance.clock.now_ms(),
-            0 if parcel.kind is BATCH_KIND else parcel.message.flag,
+            0 if parcel.shape is BATCH_SHAPE else parcel.message.flag,
             parcel.properties,
         )
 
     def _form(self, parcel: Parcel, queue: MessageQueue) -> Form:
-        kind = parcel.kind
+        shape = parcel.shape
         header = SendMessageRequestHeader(
             producer_group=self.group,
             topic=parcel.topic,
@@ -197,13 +197,13 @@ class Packer:
             born_timestamp=0,
             flag=0,
             properties="",
-            reconsume_times=kind.reconsume_times,
-            max_reconsume_times=kind.max_reconsume_times,
+            reconsume_times=shape.reconsume_times,
+            max_reconsume_times=shape.max_reconsume_times,
             unit_mode=self._instance.config.unit_mode,
-            batch=kind is BATCH_KIND,
+            batch=shape is BATCH_SHAPE,
             bname=queue.broker_name,
         )
-        return Form(kind.call, header, "sys_flag", "born_timestamp", "flag", "properties")
+        return Form(shape.call, header, "sys_flag", "born_timestamp", "flag", "properties")
 
     def _give_key(self, message: Message) -> str:
         key = message.unique_key

@@ -122,7 +122,7 @@ class HaClient:
         self._clock = clock
         self._connector: Any = None
         self.connection: MasterConnection | None = None
-        """The last connection that was made."""
+        """The last connection that was made; None while another one is attempted."""
 
     def connect(self, address: str, sink: Sink) -> None:
         """Connects to "host:port"; the sink hears of it, or why it cannot be."""
@@ -131,6 +131,7 @@ class HaClient:
         except ValueError as error:
             sink.ended(str(error))
             return
+        self.connection = None
         factory = _HaClientFactory(self, sink)
         self._connector = self._clock.reactor.connectTCP(
             host, port, factory, timeout=CONNECT_TIMEOUT_S
@@ -138,7 +139,7 @@ class HaClient:
 
     def stop(self) -> None:
         """Ends the connection, or the attempt to make one."""
-        if self.connection is not None and self.connection.connected:
+        if self.connection is not None:
             self.connection.close()
         elif self._connector is not None and self._connector.state == "connecting":
             self._connector.stopConnecting()

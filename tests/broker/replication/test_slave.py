@@ -357,6 +357,32 @@ def test_a_disk_that_has_failed_is_not_tried(scene: Scene) -> None:
     assert "nothing can be appended, since the disk failed: " in lines[0]
 
 
+def test_a_disk_that_fails_ends_the_connection(scene: Scene) -> None:
+    scene.pass_ms(100)
+    scene.parts.store.flush.error = OSError(errno.EIO, "broken")
+    lines = said(scene, lambda: scene.pass_ms(100))
+    assert scene.wire.near.is_closed
+    assert "since the disk failed: " in lines[0]
+
+
+def test_what_found_no_room_in_queues_is_dispatched_later(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    master_of(scene).put()
+    monkeypatch.setattr(scene.parts.store._reput, "run", fails)
+    scene.pass_ms(100)
+    scene.settle()
+    assert scene.parts.store.max_offset("T", 0) == 0
+    assert not scene.wire.is_closed, "the log has it"
+    monkeypatch.undo()
+    scene.pass_ms(100)
+    scene.settle()
+    assert_same(scene)
+
+
 def test_frames_that_do_not_follow_are_said_once(scene: Scene) -> None:
     def send(wire: Wire) -> None:
         wire.link.received(HEAD_CODEC.pack(77, 1) + b"x")

@@ -179,5 +179,17 @@ def test_at_the_end_nothing_is_left(scene: Scene) -> None:
     scene.client.stop()
     assert stopped == [1]
     scene.connect()
+    connector.state = "disconnected"
     scene.client.stop()
     assert scene.transport.is_aborted
+
+
+def test_an_attempt_after_a_connection_is_given_up_at_the_end(scene: Scene) -> None:
+    scene.connect()
+    scene.client.connect("10.0.0.9:10912", scene.sink)
+    stopped: list[int] = []
+    connector = scene.reactor.connectors[1]
+    connector.state = "connecting"
+    connector.stopConnecting = lambda: stopped.append(1)
+    scene.client.stop()
+    assert (stopped, scene.transport.is_aborted) == ([1], False)

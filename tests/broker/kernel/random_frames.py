@@ -169,7 +169,7 @@ class Frames:
         pick = self._chance.choice
         members = {
             "code": code, "extFields": fields, "flag": flag, "language": self._language,
-            "opaque": pick((self._opaque, self._opaque, self._opaque, 0, 2**31 - 1)),
+            "opaque": pick((self._opaque, 2**31 - 1 - self._opaque)),
             "serializeTypeCurrentRPC": "JSON", "version": 407,
         }  # fmt: skip
         separators = (", ", ": ") if self._chance.random() < 0.05 else (",", ":")

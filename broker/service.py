@@ -154,6 +154,8 @@ class Broker:
             vip=self._ports.vip_port,
             address=self.address,
         )
+        kernel = parts.kernel.name if parts.kernel is not None else "no kernel"
+        log.info("sends are read with {kernel} (see docs/kernel.md)", kernel=kernel)
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )

@@ -31,6 +31,10 @@ _MOST_SKIPPED: Final = 1_024
 class RawHandler(Protocol):
     """Serves requests from their bytes."""
 
+    @property
+    def taken(self) -> int:
+        """How many requests were served so since the start."""
+
     def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
         """Serves the requests with which the bytes begin; returns how many bytes they have.
 

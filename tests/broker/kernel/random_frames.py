@@ -50,6 +50,13 @@ class Frames:
             fields = {_LONG.get(name, name): value for name, value in fields.items()}
         return self._frame(self._code, fields, body, flag)
 
+    def usual(self, **changes: str) -> bytes:
+        """A send that a kernel takes once its place is known; it wants an answer."""
+        fields = self._fields(f"UNIQ_KEY\x01{self._key()}\x02WAIT\x01true") | {"b": "orders"}
+        self._opaque += 1
+        encoded = self._binary(310, fields | changes, 0)
+        return _LENGTHS.pack(8 + len(encoded), 1 << 24 | len(encoded)) + encoded + b"body"
+
     def batch(self) -> bytes:
         """A batch of a few messages, or of many."""
         pick = self._chance.choice

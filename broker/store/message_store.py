@@ -24,6 +24,7 @@ from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
+from txrocketmq.broker.store.formats.packed import PackedRows, SendRun
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
 from txrocketmq.broker.store.get.get_result import (
     GetMessageStatus,
@@ -31,13 +32,16 @@ from txrocketmq.broker.store.get.get_result import (
     QueryResult,
 )
 from txrocketmq.broker.store.get.stored_messages import StoredMessages
+from txrocketmq.broker.store.index.packed_index import RunEntries
 from txrocketmq.broker.store.log.commit_log import QueueBatch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.long_run import LongRun
+from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
+from txrocketmq.broker.store.queues.packed_queue import PackedQueue
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
 from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
@@ -66,13 +70,22 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class MessageStore(StoredMessages):
-    """The store. The functions in `on_arrival` are called for new messages."""
+    """The store. The functions in `on_arrival` are called for new messages.
+
+    With `new_rows`, which makes the rows of a kernel, runs of it can be put (append_run).
+    """
 
     def __init__(
-        self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None
+        self,
+        config: StoreConfig,
+        *,
+        files: Files | None = None,
+        policy: Policy | None = None,
+        new_rows: Callable[[], PackedRows] | None = None,
     ) -> None:
         disk = files or OsFiles()
-        super().__init__(config, disk)
+        super().__init__(config, disk, new_rows)
+        self._new_rows = new_rows
         self._index_failed = False
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
@@ -219,6 +232,53 @@ class MessageStore(StoredMessages):
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
         self.stats.put(len(messages) - refused, size_bytes, refused, elapsed_ms)
         return batch
+
+    def append_run(
+        self, run: SendRun, table: object, born: bytes, host: bytes, now_ms: int
+    ) -> PackedRun | None:
+        """Stores a run of sends that a kernel took from the bytes of a read.
+
+        `born` and `host` are the addresses of the sender and of the broker, packed. All messages
+        are stored, with all that `append` does; or none, and None is returned: then the same sends
+        have to come one by one, and are stored or refused as such.
+        """
+        started_ns = perf_counter_ns()
+        if self._new_rows is None or not self.writeable:
+            return None
+        flush, index = self.flush, self._index
+        rows = self._new_rows() if self.config.message_index_enable else None
+        try:
+            if now_ms < flush.log_timestamp_ms:
+                flush.clock_set_back(now_ms)
+            packed = self._log.append_run(run, table, born, host, now_ms, rows)
+        except Exception:  # noqa: BLE001 - nothing is stored, and whoever puts them one by one hears why
+            return None
+        if packed is None:
+            return None
+        messages = run.messages
+        packed.entries = range(messages) if rows is None else RunEntries(rows, messages)
+        self._put_error = None
+        flush.log_timestamp_ms = now_ms
+        self.commit.written = packed.end_offset
+        self._confirmed.add(packed)
+        flush.queues_timestamp_ms = self._confirmed.shown_ms
+        if index.pending.count >= _INDEX_BATCH:
+            self._write_index(now_ms)
+        elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
+        self.stats.put(messages, run.size_bytes, 0, elapsed_ms)
+        return packed
+
+    def packed_queue(self, topic: str, queue_id: int) -> PackedQueue | None:
+        """The queue for runs of a kernel; None if there is none, or not one of plain units."""
+        queue = self._queues.plain.get(topic, {}).get(queue_id)
+        if queue is None or queue.is_light or queue.ext is not None:
+            return None
+        return PackedQueue(queue)
+
+    @property
+    def queues_given_up(self) -> int:
+        """How many queues were given up: after that, a PackedQueue may be one of them."""
+        return self._queues.given_up
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends bytes of a master's log: CommitLog.append_raw.

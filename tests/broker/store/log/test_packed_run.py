@@ -7,7 +7,7 @@ from txrocketmq.broker.store.queues.units import UNIT
 
 
 def test_it_knows_the_sizes_of_its_messages() -> None:
-    run = PackedRun(100, 150, 1_000)
+    run = PackedRun(100, 150, 1_000, [("queue", 2, 50)])
     data = UNIT.pack(100, 20, 7) + UNIT.pack(120, 30, 8)
     run.units.append(("queue", 4, packed_units(data)))
     assert list(run.sizes()) == [("queue", [20, 30])]

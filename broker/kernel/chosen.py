@@ -9,19 +9,20 @@ the way of all requests. The reference in Python is not for servers: tests choos
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.kernel.rows import ReferenceRows
 from txrocketmq.broker.kernel.table import ReferenceTable
+from txrocketmq.remoting.process.compiled_kernel import (
+    SEAM,
+    VARIABLE,
+    installed_kernel,
+    kernel_is_off,
+    wanted_kernel,
+)
 
-SEAM: Final = 1
-"""The number of the seam: what a kernel's classes are called with. It changes when they do."""
-VARIABLE: Final = "TXROCKETMQ_KERNEL"
-WORDS: Final = ("off", "require")
-_MODULE: Final = "txrocketmq_kernel"
+__all__ = ["REFERENCE", "SEAM", "VARIABLE", "Kernel", "chosen_kernel", "kernel_text"]
 
 
 class Kernel(NamedTuple):
@@ -40,21 +41,8 @@ def chosen_kernel() -> Kernel | None:
 
     Raises ValueError if the variable asks for one that is not there, or for something else.
     """
-    word = os.environ.get(VARIABLE, "").strip().lower()
-    if word and word not in WORDS:
-        raise ValueError(
-            f"{VARIABLE} is {word!r}, but it can only be off or require; without it, the compiled"
-            " kernel is used if it is installed"
-        )
-    if word == "off":
-        return None
-    found = compiled_kernel()
-    if word == "require" and isinstance(found, str):
-        raise ValueError(
-            f"{VARIABLE} is require, but {found}: install the package txrocketmq-kernel of this"
-            " version, or remove the variable"
-        )
-    return None if isinstance(found, str) else found
+    module = wanted_kernel()
+    return None if module is None else _kernel_of(module)
 
 
 def kernel_text() -> str:
@@ -65,20 +53,15 @@ def kernel_text() -> str:
         return str(error)
     if kernel is not None:
         return kernel.name
-    found = compiled_kernel() if os.environ.get(VARIABLE, "").strip().lower() != "off" else "off"
-    return f"none, since {found}" if isinstance(found, str) and found != "off" else "off"
+    return "off" if kernel_is_off() else f"none, since {installed_kernel()}"
 
 
 def compiled_kernel() -> Kernel | str:
     """Returns the compiled kernel, whatever the variable says, or why there is none."""
-    try:
-        module = import_module(_MODULE)
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == _MODULE:
-            return "the compiled kernel is not installed"
-        return f"the compiled kernel cannot be loaded: {error}"
-    seam = getattr(module, "SEAM", None)
-    if seam != SEAM:
-        return f"the compiled kernel has the seam {seam}, not {SEAM}"
+    module = installed_kernel()
+    return module if isinstance(module, str) else _kernel_of(module)
+
+
+def _kernel_of(module: Any) -> Kernel:
     version = getattr(module, "__version__", "")
     return Kernel(f"txrocketmq-kernel {version}".strip(), module.Table, module.Rows)

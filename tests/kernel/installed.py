@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.remoting.process.compiled_kernel import compiled_kernel, why_no_kernel
+from txrocketmq.remoting.process.compiled_kernel import installed_kernel
 
-kernel: Any = compiled_kernel()
-needs_kernel = pytest.mark.skipif(
-    kernel is None, reason=f"{why_no_kernel() or 'there is no kernel'}; `make kernel` builds it"
-)
+_found: Any = installed_kernel()
+kernel: Any = None if isinstance(_found, str) else _found
+needs_kernel = pytest.mark.skipif(kernel is None, reason=f"{_found}: `make kernel` builds it")

@@ -22,7 +22,7 @@ from txrocketmq.broker.store.formats.scan import (
 )
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.tags import tags_code
-from txrocketmq.remoting.process.compiled_kernel import compiled_kernel
+from txrocketmq.remoting.process.compiled_kernel import wanted_kernel
 
 MOST_RECORDS: Final = 16_384
 ROW: Final = Struct("=qqqqiiiiii")
@@ -41,7 +41,7 @@ PackedWalk: TypeAlias = Callable[["mmap | memoryview", int, int, int, bool], tup
 
 def compiled_walk() -> PackedWalk | None:
     """The compiled form of `walk`; None if there is none."""
-    kernel = compiled_kernel()
+    kernel = wanted_kernel()
     walk: PackedWalk | None = None if kernel is None else kernel.walk
     return walk
 

@@ -2,73 +2,62 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from txrocketmq.remoting.process import compiled_kernel as its
-from txrocketmq.remoting.process.compiled_kernel import compiled_kernel, why_no_kernel
+from txrocketmq.remoting.process.compiled_kernel import (
+    SEAM,
+    VARIABLE,
+    installed_kernel,
+    kernel_is_off,
+    wanted_kernel,
+)
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    its._found.cache_clear()
-    yield
-    its._found.cache_clear()
-
-
-def _install(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
-    monkeypatch.setitem(sys.modules, "txrocketmq_kernel", module)
-
-
-def _with_seam(seam: int) -> ModuleType:
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What looks like the compiled kernel."""
     module: Any = ModuleType("txrocketmq_kernel")
-    module.SEAM = seam
-    return module  # type: ignore[no-any-return]
+    module.SEAM = SEAM
+    monkeypatch.setitem(sys.modules, "txrocketmq_kernel", module)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return module
 
 
-def test_it_is_used_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TXROCKETMQ_KERNEL", raising=False)
-    module = _with_seam(its.SEAM)
-    _install(monkeypatch, module)
-    assert (compiled_kernel(), why_no_kernel()) == (module, "")
+def test_it_is_wanted_if_it_is_installed(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert wanted_kernel() is module
+    assert installed_kernel() is module
+    monkeypatch.setenv(VARIABLE, "require")
+    assert wanted_kernel() is module
+    assert not kernel_is_off()
 
 
-def test_without_it_there_is_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TXROCKETMQ_KERNEL", raising=False)
-    _install(monkeypatch, None)
-    assert compiled_kernel() is None
-    assert "the compiled kernel" in why_no_kernel()
+def test_the_variable_turns_it_off(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, " OFF ")
+    assert wanted_kernel() is None
+    assert installed_kernel() is module
+    assert kernel_is_off()
 
 
-def test_one_with_another_seam_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TXROCKETMQ_KERNEL", "")
-    _install(monkeypatch, _with_seam(its.SEAM + 1))
-    assert compiled_kernel() is None
-    assert why_no_kernel().endswith(
-        f"has the seam {its.SEAM + 1}, and this release knows {its.SEAM}"
-    )
+def test_one_with_another_seam_is_not_used(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module.SEAM += 1
+    assert wanted_kernel() is None
+    assert installed_kernel() == f"the compiled kernel has the seam {SEAM + 1}, not {SEAM}"
 
 
-def test_the_variable_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, _with_seam(its.SEAM))
-    monkeypatch.setenv("TXROCKETMQ_KERNEL", " OFF ")
-    assert (compiled_kernel(), why_no_kernel()) == (None, "TXROCKETMQ_KERNEL is off")
-
-
-def test_the_variable_can_require_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TXROCKETMQ_KERNEL", "require")
-    _install(monkeypatch, None)
-    with pytest.raises(ValueError, match="install the package txrocketmq-kernel"):
-        compiled_kernel()
-    its._found.cache_clear()
-    _install(monkeypatch, _with_seam(its.SEAM))
-    assert compiled_kernel() is not None
+def test_without_it_there_is_none_unless_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "txrocketmq_kernel", None)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert wanted_kernel() is None
+    assert installed_kernel() == "the compiled kernel is not installed"
+    monkeypatch.setenv(VARIABLE, "require")
+    with pytest.raises(ValueError, match="is not installed: install the package txrocketmq-kernel"):
+        wanted_kernel()
 
 
 def test_other_words_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TXROCKETMQ_KERNEL", "on")
+    monkeypatch.setenv(VARIABLE, "on")
     with pytest.raises(ValueError, match="it can only be off or require"):
-        compiled_kernel()
+        wanted_kernel()

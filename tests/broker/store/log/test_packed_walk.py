@@ -38,7 +38,7 @@ def test_the_compiled_form_is_that_of_the_kernel(monkeypatch: pytest.MonkeyPatch
     class Kernel:
         walk = object()
 
-    monkeypatch.setattr(packed_walk, "compiled_kernel", lambda: Kernel)
+    monkeypatch.setattr(packed_walk, "wanted_kernel", lambda: Kernel)
     assert compiled_walk() is Kernel.walk
-    monkeypatch.setattr(packed_walk, "compiled_kernel", lambda: None)
+    monkeypatch.setattr(packed_walk, "wanted_kernel", lambda: None)
     assert compiled_walk() is None

@@ -51,6 +51,8 @@ MOST_LEARNED: Final = 4_096
 """How many places and queues are known at once; then all are forgotten."""
 _CODES: Final = frozenset(call.code for call in send.SENDS)
 _UNUSUAL: Final = IPV6_FLAGS | MessageSysFlag.INNER_BATCH | DECIDING | MULTI_DISPATCH
+_BOTH_IPV4_BYTES: Final = 2 * IPV4_HOST_BYTES
+_PUT_OK: Final = PutStatus.PUT_OK
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _HEADER_MASK: Final = 0xFFFFFF
 
@@ -101,50 +103,53 @@ class RawSends:
     def _reconfigured(self, _: Collection[str]) -> None:
         self._forget()
 
-    def _is_outdated(self) -> bool:
-        """Whether what is known depends on something that has changed; notes how that is now."""
-        version, permission = self._topics.data_version, self._config.broker_permission
-        queues = self._store.queues_given_up
-        if (
-            version is self._known_of
-            and permission == self._known_permission
-            and queues == self._known_queues
-        ):
-            return False
-        self._known_of, self._known_permission, self._known_queues = version, permission, queues
-        return True
+    def _note(self) -> None:
+        """Forgets what depended on topics, permission and queues, and notes how these are now."""
+        self._known_of = self._topics.data_version
+        self._known_permission = self._config.broker_permission
+        self._known_queues = self._store.queues_given_up
+        self._forget()
 
+    # Every read of sends passes here, so no call is made that can be avoided.
     def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
         """Serves the sends with which the bytes begin; returns how many bytes they have."""
-        if self._is_outdated():
-            self._forget()
+        config, store = self._config, self._store
+        if (
+            self._topics.data_version is not self._known_of
+            or config.broker_permission != self._known_permission
+            or store.queues_given_up != self._known_queues
+        ):
+            self._note()
             return 0
         table = self._table
         run = table.take(data)
         if run is None:
             return 0
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
-        if len(born) != IPV4_HOST_BYTES or len(host) != IPV4_HOST_BYTES:
+        if len(born) + len(host) != _BOTH_IPV4_BYTES:
             return 0
-        if now_ms < self._config.start_accept_send_request_time_stamp:
+        if now_ms < config.start_accept_send_request_time_stamp:
             return 0
         started_ms = 0 if times is None else self._steady_clock()
         packed = self._intake.put_run(run, table, born, host, now_ms)
         if packed is None:
             return 0
-        at: int = run.at
         self.taken += run.commands
-        outcome: PutStatus | Ticket = PutStatus.PUT_OK
+        outcome: PutStatus | Ticket = _PUT_OK
         if run.waits:
-            outcome = self._store.commit.outcome(packed.end_offset)
+            outcome = store.commit.outcome(packed.end_offset)
         if not run.answered:
-            outcome = PutStatus.PUT_OK
+            outcome = _PUT_OK
+        elif outcome is _PUT_OK:
+            answers = self._answers.stored
+            peer.write([run.answers(table, *answers.pieces, answers.host)])
         elif isinstance(outcome, Ticket):
             self._answer_later(peer, table, run, outcome, times, started_ms)
         else:
             peer.write([self._frames(table, run, outcome)])
         if times is not None:
             self._count(times, run, started_ms, outcome)
+        at: int = run.at
         return at
 
     def _frames(self, table: Any, run: SendRun, status: PutStatus) -> bytes:

@@ -258,10 +258,11 @@ class MessageStore(StoredMessages):
         messages = run.messages
         packed.entries = range(messages) if rows is None else RunEntries(rows, messages)
         self._put_error = None
+        confirmed = self._confirmed
         flush.log_timestamp_ms = now_ms
         self.commit.written = packed.end_offset
-        self._confirmed.add(packed)
-        flush.queues_timestamp_ms = self._confirmed.shown_ms
+        confirmed.add(packed)
+        flush.queues_timestamp_ms = confirmed.shown_ms
         if index.pending.count >= _INDEX_BATCH:
             self._write_index(now_ms)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS

@@ -62,6 +62,7 @@ class RawConnection(Connection):
         self._skips = 0
         """How many reads are not to be looked at."""
 
+    # Every read passes here, so no call is made that can be avoided.
     def receive(self, data: bytes) -> list[RemotingCommand]:
         """Takes bytes that arrived, serves what it can, and returns the requests behind that."""
         peer, decoder = self.peer, self.decoder
@@ -78,9 +79,11 @@ class RawConnection(Connection):
                 return []
         elif decoder.error is not None:
             return []
-        at = self._serve(peer, data)
+        at = self._handler.serve(peer, data, self._dispatcher.times)
         if at == len(data):
+            self._misses = 0
             return []
+        at = self._serve_on(peer, data, at)
         if at:
             data = data[at:]
             if peer.state is not OPEN or not peer.turns.goes_on():
@@ -93,21 +96,22 @@ class RawConnection(Connection):
         self.peer = None
         super().lost(reason)  # type: ignore[arg-type]
 
-    def _serve(self, peer: TcpPeer, data: bytes) -> int:
-        """Serves requests as long as it is the peer's turn; returns how many bytes they have."""
+    def _serve_on(self, peer: TcpPeer, data: bytes, at: int) -> int:
+        """Serves what is behind the first requests, as long as it is the peer's turn, and learns
+        what is not known; returns up to where.
+        """
         handler, times = self._handler, self._dispatcher.times
-        at = 0
         while begins_whole(data, at):
+            if at and (peer.state is not OPEN or not peer.turns.goes_on()):
+                break
             rest = data[at:] if at else data
-            served = handler.serve(peer, rest, times)
+            served = handler.serve(peer, rest, times) if at else 0
             if not served and handler.learn(peer, rest):
                 served = handler.serve(peer, rest, times)
             if not served:
                 self._count(is_hit=at > 0)
                 return at
             at += served
-            if peer.state is not OPEN or not peer.turns.goes_on():
-                break
         if at:
             self._misses = 0
         return at

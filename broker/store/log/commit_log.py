@@ -197,27 +197,30 @@ class CommitLog:
         Returns None, and nothing has changed, if it does not fit there, or if a message may be too
         long; the same sends then have to come one by one. So they do when this raises.
         """
-        file = self.files.last
-        if file is None or run.most_bytes > min(self.config.max_message_size, self._most_bytes):
+        row = self.files.mapped_files
+        most_bytes = run.most_bytes
+        if not row or most_bytes > self.config.max_message_size or most_bytes > self._most_bytes:
             return None
-        at, end = file.wrote_bytes, file.wrote_bytes + run.size_bytes
+        file = row[-1]
+        at = file.wrote_bytes
+        end = at + run.size_bytes
         if end > file.size_bytes - BLANK_BYTES:
             return None
-        file.reserve(end)
+        if end > file.reserved_bytes:
+            file.reserve(end)
         ends = run.queues(table)
         nexts = [queue.reserve(count) for queue, count, _ in ends]
         offset = file.from_offset
-        packed = PackedRun(offset + at, offset + end, now_ms)
+        start = offset + at
+        packed = PackedRun(start, offset + end, now_ms, ends)
         try:
-            units = run.write(
-                table, file.map(), at, offset + at, nexts, now_ms, born, host, rows
-            )  # fmt: skip
+            units = run.write(table, file.map(), at, start, nexts, now_ms, born, host, rows)
         except BaseException:
             file.clear_tail()
             raise
+        # Nothing below can fail.
         file.wrote_bytes = end
-        packed.ends = ends
-        for (queue, count, _), first, data in zip(ends, nexts, units, strict=True):
+        for (queue, count, _), first, data in zip(ends, nexts, units):  # noqa: B905 - as many
             queue.queue.next_offset = first + count
             packed.units.append((queue, first, packed_units(data)))
         return packed

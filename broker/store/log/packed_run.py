@@ -20,11 +20,13 @@ class PackedRun:
 
     __slots__ = ("copies", "end_offset", "ends", "entries", "start_offset", "stored_ms", "units")
 
-    def __init__(self, start_offset: int, end_offset: int, stored_ms: int) -> None:
+    def __init__(
+        self, start_offset: int, end_offset: int, stored_ms: int, ends: list[PackedEnd]
+    ) -> None:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.stored_ms = stored_ms
-        self.ends: list[PackedEnd] = []
+        self.ends = ends
         """The queues, and how many messages and bytes each of them gets."""
         self.units: list[Any] = []
         """For each queue: itself, the offset of the first unit in it, and the units."""

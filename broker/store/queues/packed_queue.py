@@ -18,10 +18,11 @@ _FIELDS: Final = UNIT.unpack_from
 class PackedQueue:
     """The queue, which must be neither one of batches nor have ext units."""
 
-    __slots__ = ("queue", "queue_id", "topic")
+    __slots__ = ("_files", "queue", "queue_id", "topic")
 
     def __init__(self, queue: ConsumeQueue) -> None:
         self.queue = queue
+        self._files = queue.files
         self.topic = queue.topic
         self.queue_id = queue.queue_id
 
@@ -43,7 +44,7 @@ class PackedQueue:
         queue = self.queue
         first = queue.next_offset
         end = (first + count) * UNIT_BYTES
-        row = queue.files.mapped_files
+        row = self._files.mapped_files
         if not row or end - row[-1].from_offset > row[-1].reserved_bytes:
             queue.reserve(end)
         return first
@@ -52,7 +53,7 @@ class PackedQueue:
         """Writes units after the last one; raises OSError, and writes nothing, without room."""
         queue = self.queue
         _, data, end_offset = units
-        row = queue.files.mapped_files
+        row = self._files.mapped_files
         file = row[-1] if row else None
         if file is not None and file.wrote_bytes + len(data) <= file.size_bytes:
             file.append(data)
@@ -60,7 +61,8 @@ class PackedQueue:
             queue.append_across(data)
         queue.max_offset += len(data) // UNIT_BYTES
         queue.max_physical_offset = end_offset
-        queue.next_offset = max(queue.next_offset, queue.max_offset)
+        if queue.next_offset < queue.max_offset:  # noqa: PLR1730 - for each queue of each read
+            queue.next_offset = queue.max_offset
 
     def dispatch_all(self, first_offset: int, units: PackedUnits, stored_ms: int) -> bool:
         """Writes those of these units that are missing; returns whether there were any."""

@@ -66,13 +66,14 @@ class OneBroker:
         self.reactor: Any = MemoryReactorClock()
         self.reactor.advance(START_S)
         self.folder = folder
-        values = {
+        names: dict[str, Any] = {"broker_ip1": "127.0.0.1", "listen_port": 10911, **settings}
+        values: dict[str, Any] = {
             "mapped_file_size_commit_log": 1 << 20, "max_hash_slot_num": 500, "max_index_num": 2000,
-            "disk_space_warning_level_ratio": 90,
+            "disk_space_warning_level_ratio": 90, **store_settings,
         }  # fmt: skip
         self.broker = Broker(
-            BrokerConfig(**({"broker_ip1": "127.0.0.1", "listen_port": 10911} | dict(settings))),
-            StoreConfig(store_path_root_dir=str(folder), **(values | dict(store_settings))),
+            BrokerConfig(**names),
+            StoreConfig(store_path_root_dir=str(folder), **values),
             LateClock(self.reactor),
             kernel=lambda: kernel,
         )
@@ -92,7 +93,7 @@ class OneBroker:
         """Opens another connection."""
         self.peer = self.reactor.tcpServers[0][1].buildProtocol(None)
         self.peer.turns = ENDLESS  # how long something takes must not matter
-        self.wire = Wire()
+        self.wire = Wire()  # type: ignore[no-untyped-call]
         self.peer.makeConnection(self.wire)
 
     def read(self, data: bytes, seed: int) -> tuple[bytes, bool]:

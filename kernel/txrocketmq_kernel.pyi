@@ -28,6 +28,17 @@ def walk(
     hash is 0, and the unit may need more than the hash of a tag.
     """
 
+def follow(
+    map: Buffer, from_offset: int, start: int, end: int, rows: Rows | None, /
+) -> tuple[int, int, int, list[tuple[bytes, int, int, bytes]]]:
+    """Finds what follows for queues and the index from sound records, whose CRC is not examined.
+
+    It ends before the first record that is in any way unusual, and after 1,024 records. Rows for
+    the index are added to `rows`. Returns where the next record would start, how many there were,
+    when the last was stored, in ms, and for each queue its topic, its id, the offset of the first
+    unit, and the packed units; a queue comes again where its offsets do not follow one another.
+    """
+
 @final
 class Table:
     """The places of sends that were learned. Topics, permissions and settings are as they were when

@@ -69,6 +69,30 @@ fn walk<'py>(
     Ok((done.position, done.count, PyBytes::new(py, &done.rows)))
 }
 
+/// Topic, queue id, offset of the first, and the packed units.
+type Units<'py> = (Bound<'py, PyBytes>, i32, i64, Bound<'py, PyBytes>);
+
+/// Finds what follows from records for queues and the index; see the stub file.
+#[pyfunction]
+fn follow<'py>(
+    py: Python<'py>,
+    map: PyBuffer<u8>,
+    from_offset: i64,
+    start: usize,
+    end: usize,
+    rows: Option<PyRefMut<'py, Rows>>,
+) -> PyResult<(usize, usize, i64, Vec<Units<'py>>)> {
+    let view = readable(&map)?;
+    let mut rows = rows;
+    let rows = rows.as_deref_mut().map(|rows| &mut rows.rows);
+    let done = caught(|| record::follow(view, from_offset, start, end, rows)).ok_or_else(defect)?;
+    let units = done.units.iter().map(|units| {
+        let (topic, packed) = (PyBytes::new(py, &units.topic), PyBytes::new(py, &units.packed));
+        (topic, units.queue_id, units.first, packed)
+    });
+    Ok((done.position, done.count, done.stored_ms, units.collect()))
+}
+
 #[pyclass(module = "txrocketmq_kernel")]
 struct Table {
     table: table::Table,
@@ -316,5 +340,6 @@ fn txrocketmq_kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
     module.add_class::<Run>()?;
     module.add_class::<Rows>()?;
+    module.add_function(wrap_pyfunction!(follow, module)?)?;
     module.add_function(wrap_pyfunction!(walk, module)?)
 }

@@ -2,8 +2,10 @@
 //! Walks through the records of a file of the log, by the rules of the walk in Python.
 
 use crate::bytes::{i32_at, i64_at, u16_at, u32_at};
-use crate::hash::tags_code;
+use crate::hash::{continued, tags_code};
 use crate::properties::PlainProperties;
+use crate::rows::Rows;
+use std::collections::HashMap;
 
 pub const MAGIC_V1: i32 = -626_843_481;
 pub const MAGIC_V2: i32 = -626_843_477;
@@ -15,6 +17,9 @@ const STORE_TIMESTAMP_AT: usize = 56;
 const BODY_LENGTH_AT: usize = 84;
 const PAGE_BYTES: usize = 4096;
 const MOST_RECORDS: usize = 16_384;
+const MOST_FOLLOWED: usize = 1024;
+/// Flags of records that have no unit, or more than one: half and rolled back messages, and batches.
+const NOT_ONE_UNIT: i32 = 1 << 2 | 1 << 7;
 
 /// Names of properties that make more of a record than a unit with the hash of its tag.
 const NOT_PLAIN: [&[u8]; 4] =
@@ -138,6 +143,86 @@ fn push_row(rows: &mut Vec<u8>, view: &[u8], offset: i64, found: &Found, plain: 
     }
 }
 
+/// Units of one queue that follow one another.
+#[derive(Debug, PartialEq)]
+pub struct Units {
+    pub topic: Vec<u8>,
+    pub queue_id: i32,
+    pub first: i64,
+    pub packed: Vec<u8>,
+    next: i64,
+    keys_hash: u32,
+}
+
+/// What follows from records: up to where, from how many, and when the last of them was stored.
+#[derive(Debug, Default, PartialEq)]
+pub struct Followed {
+    pub position: usize,
+    pub count: usize,
+    pub stored_ms: i64,
+    pub units: Vec<Units>,
+}
+
+/// Finds what follows from the records from a position on, up to the first that is in any way
+/// unusual, and no more than so many; rows are added for the index.
+pub fn follow(
+    view: &[u8],
+    from_offset: i64,
+    start: usize,
+    end: usize,
+    mut rows: Option<&mut Rows>,
+) -> Followed {
+    let view = &view[..end.min(view.len())];
+    let mut plain = PlainProperties::new(NOT_PLAIN.map(<[u8]>::to_vec));
+    let mut done = Followed { position: start, ..Followed::default() };
+    let mut latest: HashMap<(&[u8], i32), usize> = HashMap::new();
+    while done.count < MOST_FOLLOWED {
+        let Some(found) = record_at(view, from_offset, done.position, false) else { break };
+        let text = &view[found.properties_at..found.end];
+        let topic = &view[found.topic_at..found.properties_at - 2];
+        if found.sys_flag & NOT_ONE_UNIT != 0
+            || std::str::from_utf8(text).is_err()
+            || std::str::from_utf8(topic).is_err()
+        {
+            break;
+        }
+        let Some(values) = plain.of(text) else { break };
+        let place = (topic, found.queue_id);
+        let number = match latest.get(&place) {
+            Some(number) if done.units[*number].next == found.queue_offset => *number,
+            _ => {
+                done.units.push(Units {
+                    topic: topic.to_vec(),
+                    queue_id: found.queue_id,
+                    first: found.queue_offset,
+                    packed: Vec::new(),
+                    next: found.queue_offset,
+                    keys_hash: continued(continued(0, topic), b"#"),
+                });
+                latest.insert(place, done.units.len() - 1);
+                done.units.len() - 1
+            }
+        };
+        let units = &mut done.units[number];
+        let Some(next) = units.next.checked_add(1) else { break };
+        units.next = next;
+        let offset = from_offset + done.position as i64;
+        units.packed.extend_from_slice(&offset.to_be_bytes());
+        units.packed.extend_from_slice(&found.size.to_be_bytes());
+        units.packed.extend_from_slice(&tags_code(values.tags.of(text)).to_be_bytes());
+        if let Some(rows) = rows.as_deref_mut() {
+            let hashes = (units.keys_hash, continued(units.keys_hash, b"T#"));
+            let keys = (values.uniq_key.of(text), values.keys.of(text), values.tags.of(text));
+            rows.add_message(hashes, keys, offset, found.stored_ms);
+        }
+        done.stored_ms = found.stored_ms;
+        done.position = found.end;
+        done.count += 1;
+    }
+    done.units.retain(|units| !units.packed.is_empty());
+    done
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -181,6 +266,33 @@ pub mod tests {
         log[88] ^= 1;
         assert_eq!(walk(&log, 100, 0, end, true).count, 0);
         assert_eq!(walk(&log, 100, 0, end, false).count, 2);
+    }
+
+    #[test]
+    fn units_that_follow_one_another_are_packed_together() {
+        let mut log = Vec::new();
+        for (topic, text) in [
+            (&b"T"[..], &b"TAGS\x01TagA\x02UNIQ_KEY\x01k"[..]),
+            (b"U", b""),
+            (b"T", b""),
+            (b"T", b"DELAY\x011"),
+            (b"T", b""),
+        ] {
+            let next = record(log.len() as i64, b"x", topic, text);
+            log.extend(next);
+        }
+        let third = record(0, b"x", b"T", b"TAGS\x01TagA\x02UNIQ_KEY\x01k").len()
+            + record(0, b"x", b"U", b"").len();
+        log[third + 20..third + 28].copy_from_slice(&8i64.to_be_bytes());
+        let mut rows = Rows::default();
+        let done = follow(&log, 0, 0, usize::MAX, Some(&mut rows));
+        assert_eq!((done.count, done.stored_ms, rows.len()), (3, 3, 2));
+        assert_eq!(done.units.len(), 2);
+        let its = &done.units[0];
+        assert_eq!((&its.topic[..], its.queue_id, its.first, its.packed.len()), (&b"T"[..], 3, 7, 40));
+        assert_eq!(i64_at(&its.packed, 12), 2_598_919);
+        let half = follow(&log, 0, done.position, usize::MAX, None);
+        assert_eq!((half.count, half.units.len()), (0, 0));
     }
 
     #[test]

@@ -153,7 +153,11 @@ def run(options: argparse.Namespace) -> int:
     from txrocketmq.remoting.host.run import run_service
 
     configuration = Configuration((config, store_config), given)
-    broker = Broker(config, store_config, configuration=configuration, tls=tls)
+    try:
+        broker = Broker(config, store_config, configuration=configuration, tls=tls)
+    except ValueError as error:  # a kernel is wanted that is not there
+        print(f"mqbroker: {error}", file=sys.stderr)
+        return 1
     return run_service(
         "mqbroker", broker, service_options(options), addresses=lambda: broker.address
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synchronous master, a slave, and pairs of a master and its slave."""
+"""A synchronous master, pairs of a master and its slave, and a slave that copies tables."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ def sync_master(tmp_path: Path) -> Iterator[Parts]:
     made = Parts(tmp_path, store_settings={"broker_role": "SYNC_MASTER"})
     yield made
     made.store.stop(made.now_ms)
+
+
+@pytest.fixture
+def of_5(tmp_path: Path) -> Iterator[Slave]:
+    made = Slave(tmp_path, FakeMaster(page=2))
+    yield made
+    made.parts.store.stop(made.parts.now_ms)
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +52,3 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 @pytest.fixture
 def scene(opened: Open) -> Scene:
     return opened()
-
-
-@pytest.fixture
-def of_5(tmp_path: Path) -> Iterator[Slave]:
-    made = Slave(tmp_path, FakeMaster(page=2))
-    yield made
-    made.parts.store.stop(made.parts.now_ms)

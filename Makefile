@@ -121,7 +121,7 @@ docs: environment ## writes the generated pages and tables anew
 		echo "docs: $$script"; $(BIN)/python -m docs.$$(basename $$script .py) || exit; \
 	done
 
-map: environment ## each folder and each module with a sentence; ARGS="broker"
+map: unit-environment ## each folder and each module with a sentence; ARGS="broker"
 	@$(BIN)/python -m docs.file_map $(ARGS)
 
 dist: ## source archive and wheel, in dist/

@@ -44,6 +44,10 @@ class Audit:
         """Notes that a request with this code was refused to a program at this address."""
         name = code_name(code)
         self.refused[-1 if name.startswith("request ") else code, refusal.reason] += 1
+        self.tell_refusal(name, host, refusal)
+
+    def tell_refusal(self, name: str, host: str, refusal: Refusal) -> None:
+        """Tells that a request of this name was refused, unless such a line was written lately."""
         steady_ms, user = self._steady_ms(), _short(refusal.user)
         more = self._seldom.more(steady_ms, (refusal.reason, user, host))
         others = None if more is None else self._all.more(steady_ms)

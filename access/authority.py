@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from txrocketmq.access.known import KnownRequests
 from txrocketmq.remoting.command import RemotingCommand
 
 
@@ -32,6 +33,10 @@ class Authority(Protocol):
     @property
     def code(self) -> int:
         """The code of answers that refuse."""
+
+    @property
+    def known(self) -> KnownRequests:
+        """Requests that it allows if they are signed as they should be."""
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         """Returns why this request from this address is refused, or None if it is allowed."""

@@ -41,6 +41,10 @@ _HEARTBEAT_HEADER = (
     '{"code":34,"flag":0,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
     '"version":407}'
 )
+_MAX_OFFSET_HEADER = (
+    '{"code":30,"extFields":{"queueId":"%d","topic":"%s"},"flag":0,"language":"JAVA","opaque":%d,'
+    '"serializeTypeCurrentRPC":"JSON","version":407}'
+)
 
 
 def frame(header: str, body: bytes) -> bytes:
@@ -103,6 +107,11 @@ def pull_message(
     where = (queue_id, flags, queue_offset, topic, queue_offset)
     header = _PULL_HEADER % (*where, version, group, opaque)
     return frame(header, b"")
+
+
+def max_offset(topic: str, queue_id: int, *, opaque: int) -> bytes:
+    """Encodes the question where a queue ends."""
+    return frame(_MAX_OFFSET_HEADER % (queue_id, topic, opaque), b"")
 
 
 def consumer_heartbeat(

@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import official, proc
+from benchmarks import official, probe, proc
 from benchmarks.servers import ACCOUNT, ACL_1, ACL_2, Servers
 
 DEADLINE_S: Final = 240.0
@@ -27,8 +28,9 @@ class Load:
     """One kind of load: a mode of Load.java and its options.
 
     `jvm` are flags of the virtual machine, and `broker` are settings of the broker besides the
-    usual ones. With `go` Apache's Go client sends. `release` is that of the client, and of the
-    original broker that ours is compared with.
+    usual ones. With `slave` another broker of the same side follows it. With `go` Apache's Go
+    client sends. `release` is that of the client, and of the original broker that ours is compared
+    with.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Load:
     options: dict[str, int] = field(default_factory=dict)
     jvm: tuple[str, ...] = ()
     broker: tuple[tuple[str, str], ...] = ()
+    slave: bool = False
     go: bool = False
     release: str = official.RELEASE
 
@@ -69,14 +72,44 @@ class Sample:
     first_error: str | None
     others_cores: float
     """CPU that processes outside the benchmark took: how far to trust this sample."""
+    slave_behind_ms: float | None = None
+    """How long the slave needed, after the load, for what the master had; None without a slave."""
 
 
 _PROPERTIES: Final = {"properties": 3}
 _BINARY: Final = ("-Drocketmq.serialize.type=ROCKETMQ",)
 _SYNC_FLUSH: Final = (("flushDiskType", "SYNC_FLUSH"),)
 _THREADS: Final = {"threads": 64}
+_QUEUES: Final = 8
+"""How many queues the topics of Load.java have."""
+_POLL_S: Final = 0.005
+_SYNC_MASTER: Final = (("brokerRole", "SYNC_MASTER"),)
+_TWO_IN_SYNC: Final = (*_SYNC_MASTER, ("inSyncReplicas", "2"), ("totalReplicas", "2"))
+"""What a SYNC_MASTER of 5.x needs so that it waits for its slave."""
 _ASYNC: Final = {"threads": 2, "in-flight": 512}
 _ACCOUNT: Final = tuple(f"-Dbench.{name}={text}" for name, text in ACCOUNT.items())
+
+
+def _replicated(suffix: str, broker: tuple[tuple[str, str], ...], release: str) -> tuple[Load, ...]:
+    """The loads of a SYNC_MASTER, whose answers wait for its slave."""
+    return tuple(
+        Load(
+            f"{name}-replicated{suffix}",
+            mode,
+            f"{title}, SYNC_MASTER of {release}",
+            options,
+            broker=broker,
+            slave=True,
+            release=release,
+        )
+        for name, mode, title, options in (
+            ("sync1", "sync", "sync, 1 thread", {"threads": 1}),
+            ("sync64", "sync", "sync, 64 threads", _THREADS),
+            ("async", "async", "async, 1,024 in flight", {"threads": 2, "in-flight": 1024}),
+        )
+    )
+
+
 LOADS: Final = (
     Load("sync1", "sync", "sync, 1 thread", {"threads": 1}),
     Load(
@@ -119,6 +152,14 @@ LOADS: Final = (
     ),
     Load("drain", "drain", "drain by push consumer"),
     Load(
+        "drain-acl2",
+        "drain",
+        "drain by push consumer, signed, with ACL 2",
+        jvm=_ACCOUNT,
+        broker=ACL_2,
+        release=official.LATER_RELEASE,
+    ),
+    Load(
         "timer",
         "timer",
         "timer messages, sent and delivered",
@@ -133,6 +174,15 @@ LOADS: Final = (
         broker=(("defaultMessageRequestMode", "POP"),),
         release=official.LATER_RELEASE,
     ),
+    Load(
+        "sync64-slave",
+        "sync",
+        "sync, 64 threads, ASYNC_MASTER with a slave",
+        _THREADS,
+        slave=True,
+    ),
+    *_replicated("", _SYNC_MASTER, official.RELEASE),
+    *_replicated("-5", _TWO_IN_SYNC, official.LATER_RELEASE),
     Load("latency", "latency", "send to consume, 100 msg/s", {"rate": 100}),
 )
 
@@ -143,6 +193,7 @@ class _Meters:
 
     broker: float
     namesrv: float
+    slave: float
     client: float
     machine: float
 
@@ -151,6 +202,7 @@ class _Meters:
         return cls(
             broker=proc.cpu_seconds(servers.broker_pid),
             namesrv=proc.cpu_seconds(servers.namesrv_pid),
+            slave=proc.cpu_seconds(servers.slave_pid) if servers.slave_pid else 0.0,
             client=proc.cpu_seconds(client_pid),
             machine=proc.machine_cpu_seconds(),
         )
@@ -158,8 +210,8 @@ class _Meters:
 
 def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None) -> Sample:
     """Runs the load to its end, on a topic of its own if none is named. Raises LoadError."""
-    home = servers.home
-    command, told = _command(load, servers, windows, topic or f"bench-{load.name}")
+    home, topic = servers.home, topic or f"bench-{load.name}"
+    command, told = _command(load, servers, windows, topic)
     with (home / f"load-{load.name}.log").open("wb") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
@@ -172,6 +224,7 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
     edges: dict[str, _Meters] = {}
     result: dict[str, Any] | None = None
     anonymous_bytes = 0
+    behind_ms: float | None = None
     try:
         for event in _events(process):
             if event["event"] == "result":
@@ -181,12 +234,27 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
             if event["event"] == "end":
                 anonymous_bytes = proc.anonymous_bytes(servers.broker_pid)
                 anonymous_bytes += proc.anonymous_bytes(servers.namesrv_pid)
+                behind_ms = _behind_ms(servers, topic)
     finally:
         overdue.cancel()
         process.kill()
         process.wait()
     _check(load, result, home)
-    return _sample(load, result or {}, edges, anonymous_bytes)
+    return _sample(load, result or {}, edges, anonymous_bytes, behind_ms)
+
+
+def _behind_ms(servers: Servers, topic: str) -> float | None:
+    """Returns how long the slave needs for what the master has now, if there is one."""
+    if servers.slave_port is None:
+        return None
+    began_s = time.monotonic()
+    for queue_id in range(_QUEUES):
+        end = probe.max_offset(servers.broker_port, topic, queue_id)
+        while probe.max_offset(servers.slave_port, topic, queue_id) < end:
+            if time.monotonic() - began_s > DEADLINE_S:
+                raise LoadError(f"the slave does not get to the end of {topic}, queue {queue_id}")
+            time.sleep(_POLL_S)
+    return (time.monotonic() - began_s) * 1000
 
 
 def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> tuple[list[str], str]:
@@ -241,11 +309,16 @@ def _check(load: Load, result: dict[str, Any] | None, home: Path) -> None:
 
 
 def _sample(
-    load: Load, result: dict[str, Any], edges: dict[str, _Meters], anonymous_bytes: int
+    load: Load,
+    result: dict[str, Any],
+    edges: dict[str, _Meters],
+    anonymous_bytes: int,
+    behind_ms: float | None,
 ) -> Sample:
     start, end = edges["start"], edges["end"]
     broker, client = end.broker - start.broker, end.client - start.client
-    others = end.machine - start.machine - broker - client - (end.namesrv - start.namesrv)
+    servers = end.namesrv - start.namesrv + end.slave - start.slave
+    others = end.machine - start.machine - broker - client - servers
     return Sample(
         load=load.name,
         rate=result["rate"],
@@ -257,4 +330,5 @@ def _sample(
         failed=result["failed"],
         first_error=result["error"],
         others_cores=max(0.0, others / result["seconds"]),
+        slave_behind_ms=behind_ms,
     )

@@ -3,7 +3,7 @@
 
 import socket
 import time
-from typing import Final
+from typing import Any, Final
 
 from benchmarks import frames
 
@@ -29,20 +29,33 @@ def accepts_send(port: int, account: tuple[str, str] | None = None) -> bool:
     message = frames.send_message_v2(
         TOPIC, 0, b"probe", opaque=1, now_ms=now_ms, process=0, account=account
     )
+    answer = _answer(port, message)
+    return answer is not None and answer["code"] == frames.SUCCESS
+
+
+def has_messages(port: int) -> bool:
+    """Returns whether the broker has a message of `accepts_send`, of itself or of its master."""
+    return max_offset(port, TOPIC, 0) > 0
+
+
+def max_offset(port: int, topic: str, queue_id: int) -> int:
+    """Returns where a queue of the broker ends; 0 if it does not say so."""
+    answer = _answer(port, frames.max_offset(topic, queue_id, opaque=1)) or {}
+    return int((answer.get("extFields") or {}).get("offset", 0))
+
+
+def _answer(port: int, request: bytes) -> dict[str, Any] | None:
+    """Returns the header of the answer; None if there is none."""
+    received = b""
     try:
         with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
-            connection.sendall(message)
-            return _first_code(connection) == frames.SUCCESS
+            connection.sendall(request)
+            while chunk := connection.recv(65536):
+                received += chunk
+                answers, _ = frames.split(received)
+                if answers:
+                    header: dict[str, Any] = answers[0][0]
+                    return header
     except OSError:
-        return False
-
-
-def _first_code(connection: socket.socket) -> int | None:
-    received = b""
-    while chunk := connection.recv(65536):
-        received += chunk
-        answers, _ = frames.split(received)
-        if answers:
-            code: int = answers[0][0]["code"]
-            return code
+        pass
     return None

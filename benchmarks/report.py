@@ -24,11 +24,11 @@ Better = Literal["higher", "lower"]
 
 @dataclass(frozen=True)
 class Round:
-    """One side's turn: its start, its memory at rest, and the loads that ran on it."""
+    """One side's turn: its start and its memory at rest, without a slave, and the loads."""
 
     side: str
-    start_seconds: float
-    idle_bytes: int
+    start_seconds: float | None
+    idle_bytes: int | None
     samples: tuple[Sample, ...]
 
 
@@ -98,8 +98,10 @@ RATE_GOALS: Final = {
     "batch": Goal(min_ratio=0.4),
     "batch-props": Goal(min_ratio=0.4),
     "drain": Goal(min_ratio=0.8),
+    **{load.name: Goal(min_ratio=1.0) for load in LOADS if load.slave and load.broker},
 }
 CPU_GOALS: Final = {"sync64": Goal(max_value=15.0, max_ratio=1.0)}
+BEHIND_GOAL: Final = Goal(max_value=200.0)
 START_GOAL: Final = Goal(max_ratio=0.5)
 IDLE_MEMORY_GOAL: Final = Goal(max_ratio=0.25)
 MEBIBYTE: Final = 1 << 20
@@ -119,13 +121,16 @@ def rows(rounds: Sequence[Round]) -> list[Row]:
     for load in throughput:
         title = f"broker CPU a message, {load.title}"
         table.append(_load_row(rounds, load.name, title, "us", "broker_cpu_us"))
+    for load in (load for load in throughput if load.slave):
+        title = f"time until the slave has all, {load.title}"
+        table.append(_load_row(rounds, load.name, title, "ms", "slave_behind_ms"))
     table.append(
         _row(
             "start to first accepted send",
             "s",
             "lower",
             START_GOAL,
-            _medians(rounds, lambda turn: [turn.start_seconds]),
+            _medians(rounds, lambda turn: _known(turn.start_seconds)),
         )
     )
     table.append(
@@ -134,7 +139,7 @@ def rows(rounds: Sequence[Round]) -> list[Row]:
             "MiB",
             "lower",
             IDLE_MEMORY_GOAL,
-            _medians(rounds, lambda turn: [turn.idle_bytes / MEBIBYTE]),
+            _medians(rounds, lambda turn: _known(turn.idle_bytes, MEBIBYTE)),
         )
     )
     table.append(
@@ -150,11 +155,14 @@ def rows(rounds: Sequence[Round]) -> list[Row]:
 
 
 def _load_row(rounds: Sequence[Round], load: str, title: str, unit: str, field: str) -> Row:
-    goals = {"rate": RATE_GOALS, "broker_cpu_us": CPU_GOALS}.get(field, {})
+    behind = {each.name: BEHIND_GOAL for each in LOADS}
+    goals = {"rate": RATE_GOALS, "broker_cpu_us": CPU_GOALS, "slave_behind_ms": behind}.get(
+        field, {}
+    )
 
     def values(turn: Round) -> list[float]:
         of_load = (sample for sample in turn.samples if sample.load == load)
-        return [getattr(sample, field) for sample in of_load]
+        return [value for sample in of_load for value in _known(getattr(sample, field))]
 
     return _row(
         title,
@@ -173,6 +181,11 @@ def _row(
     medians: dict[str, float | None],
 ) -> Row:
     return Row(metric, unit, better, medians["ours"], medians["original"], goal)
+
+
+def _known(value: float | None, unit: int = 1) -> list[float]:
+    """Returns the value in this unit, if it was measured."""
+    return [] if value is None else [value / unit]
 
 
 def _loaded_mebibytes(turn: Round) -> list[float]:

@@ -20,7 +20,7 @@ import sys
 import time
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks import loads, official, proc, report, servers
 from benchmarks.choices import some_of
@@ -44,32 +44,39 @@ def turn(
     A load that fails is reported and leaves no sample. Raises ServerError.
     """
     rounds = [
-        _pair(side, release, settings, list(wanting), windows, profile)
-        for (release, settings), wanting in groupby(sorted(chosen, key=_wanted), _wanted)
+        _servers(side, wanted, list(wanting), windows, profile)
+        for wanted, wanting in groupby(sorted(chosen, key=_wanted), _wanted)
     ]
     samples = tuple(sample for each in rounds for sample in each.samples)
     return report.Round(side, rounds[0].start_seconds, rounds[0].idle_bytes, samples)
 
 
-def _wanted(load: loads.Load) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Returns what a load requires of its servers: release and settings."""
-    return load.release, load.broker
+class _Wanted(NamedTuple):
+    """What loads require of the servers."""
+
+    release: str
+    settings: tuple[tuple[str, str], ...]
+    slave: bool
 
 
-def _pair(
+def _wanted(load: loads.Load) -> _Wanted:
+    return _Wanted(load.release, load.broker, load.slave)
+
+
+def _servers(
     side: servers.Side,
-    release: str,
-    settings: tuple[tuple[str, str], ...],
+    wanted: _Wanted,
     chosen: list[loads.Load],
     windows: loads.Windows,
     profile: Path | None,
 ) -> report.Round:
-    """Runs the loads that want the same settings one after the other on one pair of servers."""
+    """Runs the loads that want the same servers one after the other."""
     samples = []
+    release, settings, slave = wanted
     with servers.running(
-        side, OUTPUT, profile=profile, settings=dict(settings), release=release
+        side, OUTPUT, profile=profile, settings=dict(settings), release=release, slave=slave
     ) as running:
-        told = f" for {', '.join(load.name for load in chosen)}" if settings else ""
+        told = f" for {', '.join(load.name for load in chosen)}" if settings or slave else ""
         told += f", {release}" if side == "original" else ""
         print(f"{side}{told}: {running}", flush=True)
         time.sleep(SETTLE_S)
@@ -83,12 +90,16 @@ def _pair(
                 continue
             samples.append(sample)
             print(f"  {_line(sample)}", flush=True)
+    if slave:  # its master accepts no send before it is there
+        return report.Round(side, None, None, tuple(samples))
     return report.Round(side, running.start_seconds, idle_bytes, tuple(samples))
 
 
 def _line(sample: loads.Sample) -> str:
     latency = "" if sample.p50_ms is None else f", p50 {sample.p50_ms} ms, p99 {sample.p99_ms} ms"
     failed = f", {sample.failed} refused ({sample.first_error})" if sample.failed else ""
+    if sample.slave_behind_ms is not None:
+        latency += f", slave {sample.slave_behind_ms:,.0f} ms behind"
     busy = f", others used {sample.others_cores:.1f} cores" if sample.others_cores >= 0.1 else ""
     rate = f"{sample.load:<19}{sample.rate:>10,.0f} msg/s"
     return f"{rate},{sample.broker_cpu_us:>7.2f} us CPU a message{latency}{failed}{busy}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts and stops a name server with one broker: ours, or the original's of 4.9.7 or 5.4.0.
 
-Both get the same two .conf files, fresh store directories below one home directory, and free
-loopback ports. Everything that was started is stopped, whatever happens in between.
+Both get the same .conf files, fresh store directories below one home directory, and free loopback
+ports. The broker may have a slave. Everything that was started is stopped, whatever happens in
+between.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ Side = Literal["ours", "original"]
 
 START_DEADLINE_S: Final = 60.0
 STOP_DEADLINE_S: Final = 20.0
+SLAVE_DEADLINE_S: Final = 90.0
 NAMESRV_MAIN: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
 BROKER_MAIN: Final = "org.apache.rocketmq.broker.BrokerStartup"
 # Flags with which the original's code for Java 8 runs on Java 17.
@@ -40,22 +42,25 @@ BROKER_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 _BROKER_CONF = """\
 brokerClusterName=DefaultCluster
 brokerName=broker-a
-brokerId=0
 brokerIP1=127.0.0.1
+brokerIP2=127.0.0.1
 namesrvAddr=127.0.0.1:{namesrv_port}
-listenPort={broker_port}
-storePathRootDir={home}/store
-storePathCommitLog={home}/store/commitlog
+listenPort={port}
+storePathRootDir={home}/{store}
+storePathCommitLog={home}/{store}/commitlog
 autoCreateTopicEnable=true
 """
+_MASTER: Final = {"brokerId": "0"}
+_SLAVE: Final = {"brokerId": "1", "brokerRole": "SLAVE"}
 _FLUSH: Final = {"flushDiskType": "ASYNC_FLUSH"}
 ACCOUNT: Final = {"accessKey": "bench-account", "secretKey": "bench-secret"}
-"""An account that may send to all topics, and no more; it is no administrator."""
+"""An account that may send to all topics and consume them; it is no administrator."""
 _PLAIN_ACL = """\
 accounts:
 - accessKey: {accessKey}
   secretKey: {secretKey}
-  defaultTopicPerm: PUB
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: SUB
 """
 _AUTH: Final = "org.apache.rocketmq.auth"
 ACL_1: Final = (("aclEnable", "true"),)
@@ -111,6 +116,8 @@ class Servers:
     namesrv_address: str
     broker_port: int
     start_seconds: float
+    slave_pid: int | None = None
+    slave_port: int | None = None
 
     def __str__(self) -> str:
         seconds = f"{self.start_seconds:.2f} s"
@@ -126,6 +133,7 @@ def running(
     store: Path | None = None,
     settings: Mapping[str, str] | None = None,
     release: str = official.RELEASE,
+    slave: bool = False,
 ) -> Iterator[Servers]:
     """Runs name server and broker on free ports, in a new home of their own below a directory.
 
@@ -135,22 +143,32 @@ def running(
     With `profile` our broker runs under cProfile and leaves its statistics in that file. With
     `store` the broker opens a copy of that store directory instead of an empty one. `settings` go
     into the broker's file; without them it flushes asynchronously. `release` is the original's.
-    Raises ServerError.
+    With `slave` a second broker follows it, of the same side, which has taken over the first
+    message when this returns. Raises ServerError.
     """
     below.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix=f"{side}-", dir=below))
     (home / "conf").mkdir()
-    namesrv_port, broker_port = _free_ports()
-    _write_configuration(home, namesrv_port, broker_port, settings or {})
-    namesrv_command, broker_command = _commands(side, home, profile, release)
+    namesrv_port, broker_port, slave_port = _free_ports()
+    _write_configuration(home, namesrv_port)
+    _write_broker(home, "broker", namesrv_port, broker_port, {**_MASTER, **(settings or {})})
+    _write_broker(home, "slave", namesrv_port, slave_port, _SLAVE)
+    namesrv_command = _command(side, home, "namesrv", release)
+    broker_command = _command(side, home, "broker", release, profile)
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, home / "store", ignore_errors=True)
+        for name in ("store", "slave-store"):
+            stack.callback(shutil.rmtree, home / name, ignore_errors=True)
         if store is not None:
             shutil.copytree(store, home / "store")
         namesrv = stack.enter_context(_process("name server", namesrv_command, home))
         _wait_for_namesrv(namesrv, namesrv_port, home)
         started = time.monotonic()
         broker = stack.enter_context(_process("broker", broker_command, home))
+        following: subprocess.Popen[bytes] | None = None
+        if slave:
+            command = _command(side, home, "slave", release)
+            following = stack.enter_context(_process("slave", command, home))
+            _wait_for_slave(broker, broker_port, following, slave_port, home)
         start_seconds = _wait_for_broker(broker, broker_port, home, started)
         yield Servers(
             side=side,
@@ -160,40 +178,43 @@ def running(
             namesrv_address=f"127.0.0.1:{namesrv_port}",
             broker_port=broker_port,
             start_seconds=start_seconds,
+            slave_pid=following.pid if following else None,
+            slave_port=slave_port if following else None,
         )
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _commands(
-    side: Side, home: Path, profile: Path | None, release: str
-) -> tuple[list[str], list[str]]:
-    namesrv_arguments = ["-c", str(home / "namesrv.conf")]
-    broker_arguments = ["-c", str(home / "broker.conf")]
+def _command(
+    side: Side, home: Path, name: str, release: str, profile: Path | None = None
+) -> list[str]:
+    """Returns the command of a server with the configuration of this name."""
+    arguments = ["-c", str(home / f"{name}.conf")]
+    is_namesrv = name == "namesrv"
     if side == "original":
-        java = [*JAVA_OPENS, f"-Duser.home={home}", "-cp", official.server_classpath(release)]
-        return (
-            ["java", *NAMESRV_HEAP, *java, NAMESRV_MAIN, *namesrv_arguments],
-            ["java", *BROKER_HEAP, *java, BROKER_MAIN, *broker_arguments],
-        )
-    scripts = Path(sys.executable).parent
+        heap, main = (NAMESRV_HEAP, NAMESRV_MAIN) if is_namesrv else (BROKER_HEAP, BROKER_MAIN)
+        java_home = home / name if name == "slave" else home
+        options = (f"-Duser.home={java_home}", "-cp", official.server_classpath(release))
+        return ["java", *heap, *JAVA_OPENS, *options, main, *arguments]
+    script = str(Path(sys.executable).parent / ("mqnamesrv" if is_namesrv else "mqbroker"))
     profiler = [sys.executable, "-m", "cProfile", "-o", str(profile)] if profile else []
-    return (
-        [str(scripts / "mqnamesrv"), *namesrv_arguments],
-        [*profiler, str(scripts / "mqbroker"), *broker_arguments],
-    )
+    return [*profiler, script, *arguments]
 
 
-def _write_configuration(
-    home: Path, namesrv_port: int, broker_port: int, settings: Mapping[str, str]
-) -> None:
-    values = {"home": home, "namesrv_port": namesrv_port, "broker_port": broker_port}
-    (home / "namesrv.conf").write_text(_NAMESRV_CONF.format(**values))
-    lines = [f"{name}={value}\n" for name, value in {**_FLUSH, **settings}.items()]
-    (home / "broker.conf").write_text(_BROKER_CONF.format(**values) + "".join(lines))
+def _write_configuration(home: Path, namesrv_port: int) -> None:
+    (home / "namesrv.conf").write_text(_NAMESRV_CONF.format(home=home, namesrv_port=namesrv_port))
     (home / "conf" / "plain_acl.yml").write_text(_PLAIN_ACL.format(**ACCOUNT))
     for name in ("namesrv", "broker"):
         logback = _LOGBACK.format(file=home / f"{name}-app.log")
         (home / "conf" / f"logback_{name}.xml").write_text(logback)
+
+
+def _write_broker(
+    home: Path, name: str, namesrv_port: int, port: int, settings: Mapping[str, str]
+) -> None:
+    store = "store" if name == "broker" else f"{name}-store"
+    text = _BROKER_CONF.format(home=home, namesrv_port=namesrv_port, port=port, store=store)
+    lines = [f"{key}={value}\n" for key, value in {**_FLUSH, **settings}.items()]
+    (home / f"{name}.conf").write_text(text + "".join(lines))
 
 
 @contextlib.contextmanager
@@ -239,6 +260,22 @@ def _wait_for_broker(
     return time.monotonic() - started
 
 
+def _wait_for_slave(
+    broker: subprocess.Popen[bytes],
+    port: int,
+    slave: subprocess.Popen[bytes],
+    slave_port: int,
+    home: Path,
+) -> None:
+    """Sends until the slave has a message, so that it follows when this returns."""
+    deadline = time.monotonic() + SLAVE_DEADLINE_S
+    while not probe.has_messages(slave_port):
+        _check_alive("broker", broker, home, deadline)
+        _check_alive("slave", slave, home, deadline)
+        probe.accepts_send(port)
+        time.sleep(0.1)
+
+
 def _check_alive(name: str, process: subprocess.Popen[bytes], home: Path, deadline: float) -> None:
     code = process.poll()
     if code is None and time.monotonic() < deadline:
@@ -255,18 +292,20 @@ def _last_lines(log: Path) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
 
 
-def _free_ports() -> tuple[int, int]:
-    """Returns free ports: the name server's, and the broker's with fast (-2) and HA (+1) ports."""
+def _free_ports() -> tuple[int, int, int]:
+    """Returns free ports: of the name server, of the broker and of its slave, each of them with the
+    fast port (-2) and the port for slaves (+1).
+    """
     for _ in range(100):
         with contextlib.ExitStack() as stack:
-            namesrv_port = _bind(stack, 0)
-            broker_port = _bind(stack, 0)
+            ports = [_bind(stack, 0) for _ in range(3)]
             try:
-                _bind(stack, broker_port - 2)
-                _bind(stack, broker_port + 1)
+                for port in ports[1:]:
+                    _bind(stack, port - 2)
+                    _bind(stack, port + 1)
             except OSError:
                 continue
-            return namesrv_port, broker_port
+            return ports[0], ports[1], ports[2]
     raise ServerError("no free ports on the loopback interface")
 
 

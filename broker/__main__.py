@@ -100,13 +100,26 @@ def configure(
         )
     if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
-    changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
-    if config.broker_id != MASTER_ID:
-        _check_id(path or "", config.broker_id, given)
+    changes: dict[str, Any] = {"broker_config_path": path or ""}
+    if store_config.is_slave:
+        _check_slave(path or "", config.broker_id)
+    else:
+        changes["broker_id"] = MASTER_ID
+        if config.broker_id != MASTER_ID:
+            _check_id(path or "", config.broker_id, given)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
     return dataclasses.replace(config, **changes), store_config, tls, given
+
+
+def _check_slave(path: str, broker_id: int) -> None:
+    """Raises ConfigError if this cannot be the id of a slave."""
+    if broker_id <= MASTER_ID:
+        raise ConfigError(
+            f"{path}: Slave's brokerId must be > 0, not {broker_id}: write brokerId=1, or a number"
+            " that no other slave of this brokerName has"
+        )
 
 
 def _check_id(path: str, broker_id: int, given: Mapping[str, str]) -> None:
@@ -132,10 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Does what `main` does, with options that are parsed already."""
     try:
-        config, store_config, tls, given = configure(options.configFile, options.namesrvAddr)
+        read = [configure(options.configFile, options.namesrvAddr)]
     except ConfigError as error:
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
+    config, store_config, *_ = read[0]
     if options.printConfigItem or options.printImportantConfig:
         values = {**as_properties(config), **as_properties(store_config)}
         for key, value in all_shown(values).items():
@@ -149,18 +163,28 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     leave_out_pyopenssl()
-    from txrocketmq.broker.service import Broker  # here: --help need not wait for it
+    from twisted.internet import reactor  # here: --help need not wait for it
+
+    from txrocketmq.broker.process import BrokerProcess
+    from txrocketmq.broker.service import Broker
     from txrocketmq.remoting.host.run import run_service
 
-    configuration = Configuration((config, store_config), given)
+    def make() -> Broker:
+        now = read.pop() if read else configure(options.configFile, options.namesrvAddr)
+        config, store_config, tls, given = now
+        configuration = Configuration((config, store_config), given)
+        return Broker(config, store_config, configuration=configuration, tls=tls)
+
+    stop: Any = reactor
     try:
-        broker = Broker(config, store_config, configuration=configuration, tls=tls)
+        process = BrokerProcess(make, stop.stop)
     except ValueError as error:  # a kernel is wanted that is not there
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
-    return run_service(
-        "mqbroker", broker, service_options(options), addresses=lambda: broker.address
+    code = run_service(
+        "mqbroker", process, service_options(options), addresses=lambda: process.address
     )
+    return code or int(process.has_failed)
 
 
 if __name__ == "__main__":

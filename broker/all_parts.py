@@ -22,10 +22,12 @@ from txrocketmq.broker.work.life import Life
 def all_parts(parts: Parts, journal: Journal) -> list[Life]:
     """Lists the lives of these parts."""
     sync = parts.store_services.sync
+    slave, on_master = parts.slave, parts.registration.on_master
     return [
         parts.store_services.life(),
         *parts.access.lives(),
         parts.master.life(),
+        *([] if slave is None else [slave.life(on_master)]),
         parts.groups.life(),
         parts.topics.life(),
         parts.filters.life(parts.consumers),
@@ -52,5 +54,6 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.broadcast_offsets.life(parts.walks),
         parts.routes.life(),
         parts.registration.life(),
+        *([] if parts.config_copy is None else [parts.config_copy.life()]),
         journal.life(),
     ]

@@ -91,18 +91,22 @@ def all_processors(
 
 
 def _reading_processors(parts: Parts) -> list[object]:
+    pulls = PullMessageProcessor(
+        parts.config,
+        parts.topics,
+        PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
+        parts.offsets,
+        parts.store,
+        parts.stats,
+        parts.polling,
+        parts.patience,
+        parts.broadcast_offsets,
+    )
+    slave = parts.slave
+    if slave is not None:
+        pulls.on_slave(lambda: slave.is_master_known)
     return [
-        PullMessageProcessor(
-            parts.config,
-            parts.topics,
-            PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
-            parts.offsets,
-            parts.store,
-            parts.stats,
-            parts.polling,
-            parts.patience,
-            parts.broadcast_offsets,
-        ),
+        pulls,
         OffsetProcessor(
             parts.offsets,
             parts.groups,
@@ -282,5 +286,5 @@ def _other_admin_processors(parts: Parts) -> list[object]:
             parts.clock(),
         ),
         AdminTimerProcessor(parts.configuration, parts.timers),
-        AdminHaProcessor(parts.master, lambda: parts.known_as.address),
+        AdminHaProcessor(parts.master, lambda: parts.known_as.address, parts.slave),
     ]

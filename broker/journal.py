@@ -49,11 +49,12 @@ class Journal:
     def life(self) -> Life:
         """It listens once all is open; what exists then is not logged."""
         parts = self._parts
-        hears: tuple[Hears[Any], ...] = (
-            Hears(parts.topics.on_change, self._topic_changed),
-            Hears(parts.groups.on_change, self._group_changed),
-            Hears(parts.configuration.on_change, self._reconfigured),
-        )
+        hears: tuple[Hears[Any], ...] = (Hears(parts.configuration.on_change, self._reconfigured),)
+        if not parts.store.config.is_slave:  # else the journal of its master has that
+            hears += (
+                Hears(parts.topics.on_change, self._topic_changed),
+                Hears(parts.groups.on_change, self._group_changed),
+            )
         if is_shown(LogLevel.debug):
             hears += (
                 Hears(parts.consumers.on_change, self._consumers_changed),
@@ -81,10 +82,10 @@ class Journal:
         while True:
             with self.because(cause):
                 try:
-                    next(steps)
+                    awaited = next(steps)
                 except StopIteration:
                     return
-            yield
+            yield awaited
 
     def who(self) -> str:
         """Names the request that is being served and its peer, or the cause of `because`."""

@@ -26,7 +26,9 @@ from txrocketmq.broker.kernel.chosen import Kernel
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
 from txrocketmq.broker.replication.master import Master
+from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -129,6 +131,10 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    config_copy: ConfigCopy | None = field(init=False)
+    """What copies the tables of the master, if this broker is a slave."""
+    slave: Slave | None = field(init=False, default=None)
+    """What follows the master, if this broker is a slave."""
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -152,6 +158,9 @@ class Parts:
         self.store = MessageStore(store_config, files=(files := OsFiles()), new_rows=new_rows)
         self.store_services = StoreServices(self.store, self.write_in_thread)
         self.master = Master(self.store, self.patience, steady_clock, self.later)
+        if store_config.is_slave:
+            sync = self.store_services.sync
+            self.slave = Slave(self.store, sync, steady_clock, self.call_soon)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(
@@ -188,6 +197,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
+        self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
 
@@ -229,6 +239,15 @@ class Parts:
             lambda: self.known_as.store_host,
             self.patience,
         )
+
+    def _copy(self, steady_clock: Callable[[], int]) -> ConfigCopy | None:
+        slave = self.slave
+        if slave is None:
+            return None
+        tables = Tables(
+            self.topics, self.groups, self.offsets, self.schedule.offsets, self.modes, self.timers
+        )
+        return ConfigCopy(tables, lambda: slave.followed_address, steady_clock)
 
     def _pop(self, order_file: JsonFile) -> Pop:
         return Pop(

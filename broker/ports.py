@@ -20,7 +20,8 @@ from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.formats.config import ALL_ADDRESSES
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.guards import Guard
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import Gauge
 from txrocketmq.remoting.host.metrics_port import MetricsPort
@@ -50,7 +51,8 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        self.guards: list[Guard] = [*parts.access.guards(), *Role(parts.store.config).guards()]
+        role = Role(parts.store.config, lambda: parts.config.slave_read_enable)
+        self.guards: list[Guard] = [*parts.access.guards(), *role.guards()]
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

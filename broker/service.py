@@ -16,14 +16,16 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.cluster.outer_api import Identity
+from txrocketmq.broker.cluster.outer_api import Identity, ask_log_end
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.kernel.chosen import Kernel, chosen_kernel
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.ports import Ports
+from txrocketmq.broker.replication.rejoin import Rejoin, address_of_master
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.replication.own_records import OwnRecords
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.in_thread import Done, Work
 from txrocketmq.broker.work.life import SlicedBeat, WalkBeat
@@ -39,6 +41,7 @@ from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.ha.client import HaClient
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import configured_serialize_type
 from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
@@ -77,12 +80,15 @@ class Broker:
             kernel=kernel(),
         )
         self._connections: Connections | None = None
+        self._ha_client: HaClient | None = None
         self._failures = Failures(self.clock.unhurried)
         self._ports = Ports(self.parts, self.clock, self._tls, self._failures, self._disconnected)
         self.guards, self.server = self._ports.guards, self._ports.server
         self._journal = Journal(self.parts, self._ports.dispatchers)
         self.lives = self._lives_of([])
         """Those of the parts, from the start on."""
+        self.restart: Callable[[], object] | None = None
+        """Called when the broker is to be stopped and made anew; None where nobody does that."""
 
     def _lives_of(self, lives: list[Life]) -> Lives:
         return Lives(
@@ -119,11 +125,13 @@ class Broker:
         warnings = [file.warning for file in parts.files if file.warning]
         now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
         try:
-            recovered = parts.store.load(
-                now_ms, steady_ms, parts.topics.known(), parts.topics.has_batches
-            )
+            # A slave may have messages of topics of which it has not heard yet.
+            known = None if parts.store.config.is_slave else parts.topics.known()
+            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
         except StoreError as error:
             raise OSError(str(error)) from error
+        if recovered.cut_at is not None:
+            parts.offsets.load()  # they were taken back to the end of the queues
         warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
         notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
         form = configured_serialize_type()
@@ -156,9 +164,34 @@ class Broker:
         )
         kernel = parts.kernel.name if parts.kernel is not None else "no kernel"
         log.info("sends are read with {kernel} (see docs/kernel.md)", kernel=kernel)
+        self._follow(self._connections)
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
         )
+
+    def _follow(self, connections: Connections) -> None:
+        """Has a slave follow its master."""
+        parts, slave = self.parts, self.parts.slave
+        if slave is None:
+            return
+        client = self._ha_client = HaClient(self.clock.unhurried)
+        slave.rejoin = Rejoin(
+            OwnRecords(parts.store.log_files),
+            partial(address_of_master, slave),
+            connections,
+            parts.call_soon,
+            self._cut if parts.store.config.ha_truncate and self.restart is not None else None,
+            parts.store.damaged_from,
+        ).check
+        slave.begin(client.connect, partial(ask_log_end, connections))
+        if self.parts.config_copy is not None:
+            self.parts.config_copy.begin(connections.invoke)
+
+    def _cut(self, at: int) -> None:
+        """Has the log cut by the next start, which comes at once. Raises OSError."""
+        self.parts.store.order_cut(at, self.clock.now_ms())
+        if self.restart is not None:
+            self.clock.later(0, self.restart)
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""
@@ -215,6 +248,10 @@ class Broker:
         self._ports.metrics.close()
         if self._connections is not None:
             self._connections.close()
+        if self.parts.slave is not None:
+            self.parts.slave.stop()
+        if self._ha_client is not None:
+            self._ha_client.stop()
 
         def closed(_: Any) -> None:
             if late.active():

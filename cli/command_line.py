@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import difflib
 import os
 import re
 import sys
@@ -59,8 +60,37 @@ class _ServersOption(click.Option):
     """One of the options that all commands of the client have."""
 
 
+_OF_OTHERS: Final = {
+    "add": ("create", "new", "make"),
+    "create": ("add", "new", "make"),
+    "remove": ("delete", "rm", "del", "drop"),
+    "delete": ("remove", "rm", "del", "drop"),
+    "list": ("ls", "all"),
+    "show": ("describe", "get", "info", "inspect", "view", "cat"),
+    "view": ("show", "get", "describe", "cat"),
+    "update": ("alter", "change", "edit", "set", "modify"),
+    "change": ("alter", "update", "edit", "set", "modify"),
+    "config": ("settings", "configs", "set", "get"),
+    "query": ("find", "search", "list"),
+    "use": ("select", "switch"),
+}
+"""Words that other programs have for commands of ours."""
+
+
 class _Group(click.Group):
     command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command; for an unknown one, names the one that is meant, or all."""
+        name, known = args[0], self.commands
+        if name in known or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = [each for each in known if name in _OF_OTHERS.get(each, ())]
+        near = near or difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"its commands are {', '.join(known)}"
+        raise click.UsageError(f"{ctx.command_path} has no command {name!r}; {hint}", ctx)
 
 
 def group(name: str, summary: str) -> click.Group:
@@ -189,8 +219,8 @@ _SERVERS_OPTIONS: Final = (
         "--context",
         metavar="NAME",
         shell_complete=context_names,
-        help="A cluster that 'txrocketmq contexts' knows (default: $TXROCKETMQ_CONTEXT, or"
-        " the current one unless $NAMESRV_ADDR is set).",
+        help="A cluster by the name that 'txrocketmq contexts add' gave it (default:"
+        " $TXROCKETMQ_CONTEXT, or the current one unless $NAMESRV_ADDR is set).",
     ),
     _option("--tls", is_flag=True, help="Encrypt connections to the servers."),
     _option(

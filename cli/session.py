@@ -3,11 +3,12 @@
 
 Ctrl-C cancels the coroutine, which still takes leave of the brokers. A reader that has gone
 (`| head`) ends the command in silence. Errors that have a text for users are one line on standard
-error.
+error; for a name that no broker has, it also says which name of the cluster is like it.
 """
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TextIO
@@ -16,8 +17,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
+from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.config import ClientConfig
-from txrocketmq.client.base.errors import MQClientError
+from txrocketmq.client.base.errors import GroupNotFound, MQClientError, NoRoute
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.host.clock import Clock
@@ -62,8 +64,25 @@ async def _with_client(clock: Clock, config: ClientConfig, command: ClientWork) 
     client.start()
     try:
         return await command(client)
+    except (GroupNotFound, NoRoute) as error:
+        if near := await _near(client, error):
+            error.add_note(f"did you mean {near}?")
+        raise
     finally:
         await client.stop()
+
+
+async def _near(client: ClientInstance, error: GroupNotFound | NoRoute) -> str | None:
+    """Returns the name of the cluster's groups or topics that is most like the unknown one."""
+    admin = Admin(client)
+    try:
+        if isinstance(error, GroupNotFound):
+            name, known = error.group, await admin.groups()
+        else:
+            name, known = error.topic, await admin.topics()
+    except (MQClientError, RemotingError):  # what is printed is the error of the command
+        return None
+    return next(iter(difflib.get_close_matches(name, known, 1)), None)
 
 
 def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | None = None) -> int:
@@ -76,7 +95,8 @@ def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | No
         forget_stdout()
         return 0
     if isinstance(error, (MQClientError, RemotingError, ValueError, OSError)):
-        print(f"{prog}: {plain(str(error), keep=_LINE_END)}", file=errors)
+        text = "; ".join((str(error), *getattr(error, "__notes__", ())))
+        print(f"{prog}: {plain(text, keep=_LINE_END)}", file=errors)
         return 1
     trace = plain(failure.getTraceback(), keep=_LINE_END)
     print(f"{prog}: a defect of this program:\n{trace}", file=errors)

@@ -87,9 +87,10 @@ class AioFace(ThreadedFace):
     ) -> tuple[asyncio.Future[Any], ThreadCall]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        if self._to_loop is None or self._to_loop[0] is not loop:
-            self._to_loop = loop, Handover(loop.call_soon_threadsafe)
-        settle = partial(_tell, self._to_loop[1], future)
+        to_loop = self._to_loop
+        if to_loop is None or to_loop[0] is not loop:
+            self._to_loop = to_loop = loop, Handover(loop.call_soon_threadsafe)
+        settle = partial(_tell, to_loop[1], future)
         return future, self._thread.hand_over(begin, settle, arguments, named)
 
     async def _wait(self, work: Callable[[], Any]) -> Any:

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from compat_tests import probe
 from compat_tests.peers import Broker, NameServer, Origin, Ours, running
-from compat_tests.signed import Ask
+from compat_tests.scene import poll
+from compat_tests.signed import Ask, answer_to
 
 ROOT, ALICE, BOB = ("root", "root-secret"), ("alice", "alice-secret"), ("bob", "bob-secret")
 PROVIDER = "org.apache.rocketmq.auth"
@@ -28,6 +30,22 @@ ACL_2 = {
         f"{PROVIDER}.authorization.provider.LocalAuthorizationMetadataProvider"
     ),
 }
+PROXY_2 = {
+    "authenticationEnabled": True,
+    "authenticationProvider": ACL_2["authenticationProvider"],
+    "authenticationMetadataProvider": (
+        "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider"
+    ),
+    # Without it, the original's proxy signs nothing of what it asks brokers for.
+    "enableAclRpcHookForClusterMode": True,
+    "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"root-secret"}',
+    "authorizationEnabled": True,
+    "authorizationProvider": ACL_2["authorizationProvider"],
+    "authorizationMetadataProvider": (
+        "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider"
+    ),
+}
+"""The settings of a proxy that asks brokers with ACL 2 for accounts."""
 ADMIN, WRITER = ("acl-admin", "admin-secret"), ("acl-writer", "writer-secret")
 PLAIN_ACL = """
 globalWhiteRemoteAddresses:
@@ -241,3 +259,15 @@ DIFFERS = {
     "nobody is deleted": "ours says why",
 }
 """Whose remarks differ, and why; their codes are compared."""
+
+
+@contextlib.contextmanager
+def alice_at(origin: Origin, folder: Path) -> Iterator[Broker]:
+    """A broker with the accounts of the scenes, and two topics."""
+    with guarded(origin, folder, version=2) as broker:
+        for ask in ACCOUNTS_2:
+            answer_to(broker, ask)
+        for topic in ("Orders", "Other"):
+            answer_to(broker, Ask("a topic", 17, *ROOT, create(topic)))
+        poll(lambda: b"Other" in probe.request(broker.name_server.port, 206)[1], "it is known")
+        yield broker

@@ -7,32 +7,30 @@ Official clients and mqadmin are then clients of ours, with accounts.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from compat_tests import go_client, probe, python_client
+from compat_tests import probe
 from compat_tests.account_scenes import (
     ACCOUNTS_2,
-    ACL_2,
     ADMIN,
     ALICE,
     DIFFERS,
-    PROVIDER,
     REQUESTS_1,
     REQUESTS_2,
     ROOT,
+    alice_at,
     create,
     guarded,
+    send,
 )
 from compat_tests.engine import Engine
-from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.java_client import ClientJvm, JavaError, Producer, PushConsumer, message
-from compat_tests.peers import Broker, Original, Ours, Proxy
+from compat_tests.peers import Broker, Original, Ours
 from compat_tests.scene import poll
-from compat_tests.signed import Answer, Ask, answer_to
+from compat_tests.signed import Answer, Ask, answer_to, signature
 
 _LOGGED = re.compile(
     r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) "
@@ -67,6 +65,37 @@ def test_acl_2_answers_as_the_original(engine: Engine, test_folder: Path) -> Non
 @pytest.mark.timeout(240)
 def test_acl_1_answers_as_the_original(engine: Engine, test_folder: Path) -> None:
     compared(engine, test_folder, "4.9.7", 1, REQUESTS_1)
+
+
+@pytest.mark.timeout(240)
+def test_what_is_found_by_its_place_is_judged_by_its_topic(
+    engine: Engine, test_folder: Path
+) -> None:
+    """Messages of all topics are in one log; the original believes the topic that is named.
+
+    So whoever may consume something there reads everything, by an id or as retries of a group.
+    """
+
+    def codes(broker: Broker) -> list[int]:
+        fields = {**send("Other"), "AccessKey": ROOT[0]}
+        fields["Signature"] = signature(fields, b"secret", ROOT[1])
+        answer, _ = probe.request(broker.port, 310, fields, b"secret")
+        offset = str(int(answer["extFields"]["msgId"][16:], 16))
+        back = {"offset": offset, "group": "readers", "delayLevel": "0"}
+        return [
+            answer_to(broker, ask).code
+            for ask in (
+                Ask("sent back", 36, *ALICE, {**back, "originTopic": "Orders"}),
+                Ask("sent back", 36, *ALICE, back),
+                Ask("viewed", 33, *ALICE, {"offset": offset}),
+            )
+        ]
+
+    found = {}
+    for origin in (Original("5.4.0", engine), Ours()):
+        with alice_at(origin, test_folder / origin.name) as broker:
+            found[origin.name] = codes(broker)
+    assert found == {"original-5.4.0": [0, 0, 0], "ours": [16, 16, 16]}
 
 
 # ------------------------------------------------------------------------------- official clients
@@ -182,107 +211,6 @@ def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
         assert "CODE: 16  DESC: username cannot be null." in _error(unsigned, "Orders")
         for each in (sender, consumer, wrong, unsigned):
             each.stop()
-
-
-@pytest.fixture
-def with_alice(test_folder: Path) -> Iterator[Broker]:
-    """A broker of ours with the accounts of the scenes, and two topics."""
-    with guarded(Ours(), test_folder / "ours", version=2) as broker:
-        for ask in ACCOUNTS_2:
-            answer_to(broker, ask)
-        for topic in ("Orders", "Other"):
-            answer_to(broker, Ask("a topic", 17, *ROOT, create(topic)))
-        poll(lambda: b"Other" in probe.request(broker.name_server.port, 206)[1], "it is known")
-        yield broker
-
-
-KEYS = {"access_key": ALICE[0], "secret_key": ALICE[1]}
-
-
-@pytest.mark.timeout(400)  # the first time it is built
-def test_go_with_an_account(with_alice: Broker) -> None:
-    try:
-        program = go_client.build()
-    except go_client.GoUnavailable as error:
-        pytest.skip(str(error))
-    where = {"namesrv": with_alice.name_server.address, "count": 4}
-    sent = go_client.GoClient(program, op="produce", topic="Orders", **where, **KEYS).events()
-    assert [event["status"] for event in sent] == [0] * 3
-    consume = {"op": "consume", "topic": "Orders", "group": "readers", "expression": "*"}
-    received = go_client.GoClient(program, **consume, **where, **KEYS).events()
-    assert {event["body"] for event in received} == {f"go-{n}" for n in range(4)}
-    with pytest.raises(AssertionError, match="no permission to access Topic:Other"):
-        go_client.GoClient(program, op="produce", topic="Other", **where, **KEYS).events()
-    wrong = {**KEYS, "secret_key": "wrong"}
-    with pytest.raises(AssertionError, match="check signature failed"):
-        go_client.GoClient(program, op="produce", topic="Orders", **where, **wrong).events()
-
-
-@pytest.mark.timeout(400)  # the first time it is installed
-def test_cpp_with_an_account(with_alice: Broker, test_folder: Path) -> None:
-    try:
-        python = python_client.install()
-    except python_client.PythonClientUnavailable as error:
-        pytest.skip(str(error))
-    where = {"namesrv": with_alice.name_server.address, "group": "readers", "count": 3}
-    home = test_folder / "cpp"
-    sent = python_client.run(python, home, op="produce", topic="Orders", **where, **KEYS)
-    assert [each["status"] for each in sent] == [0, 0, 0]
-    received = python_client.run(python, home, op="consume", topic="Orders", **where, **KEYS)
-    assert len(received) == 3
-    for topic, keys in (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"})):
-        with pytest.raises(AssertionError, match="the Python client ended with"):
-            python_client.run(python, home, op="produce", topic=topic, **where, **keys)
-
-
-@pytest.mark.timeout(400)
-def test_grpc_clients_with_accounts(with_alice: Broker, engine: Engine, test_folder: Path) -> None:
-    """The proxy asks our broker for accounts and policies, and checks its clients by them."""
-    place = f"{PROVIDER}.authentication.provider.DefaultAuthenticationProvider"
-    own = {
-        "authenticationEnabled": True,
-        "authenticationProvider": place,
-        "authenticationMetadataProvider": (
-            "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider"
-        ),
-        # Without it, the proxy signs nothing of what it asks brokers for.
-        "enableAclRpcHookForClusterMode": True,
-        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"root-secret"}',
-        "authorizationEnabled": True,
-        "authorizationProvider": ACL_2["authorizationProvider"],
-        "authorizationMetadataProvider": (
-            "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider"
-        ),
-    }
-    proxy = Proxy(engine, test_folder / "proxy", with_alice.name_server, own)
-    jvm = GrpcJvm(engine, test_folder / "grpc-java")
-    try:
-        proxy.start()
-        where = {"endpoints": proxy.address}
-        sender = GrpcClient(jvm, "start_producer", "p1", topic="Orders", **where, **KEYS)
-        assert sender.send(message("Orders", "m"))
-        reader = GrpcClient(
-            jvm, "start_simple_consumer", "c1", topic="Orders", expression="*", group="readers",
-            **where, **KEYS,
-        )  # fmt: skip
-        found: list[Any] = []
-
-        def is_received() -> bool:
-            found.extend(reader.receive())
-            return bool(found)
-
-        poll(is_received, "the message is received", 60)
-        reader.ack(found[0])
-        for number, (topic, keys) in enumerate(
-            (("Other", KEYS), ("Orders", {**KEYS, "secret_key": "wrong"}), ("Orders", {}))
-        ):
-            with pytest.raises(JavaError):
-                GrpcClient(jvm, "start_producer", f"r{number}", topic=topic, **where, **keys).send(
-                    message(topic, "m")
-                )
-    finally:
-        jvm.kill()
-        proxy.kill()
 
 
 def _sent(producer: Producer, topic: str) -> bool:

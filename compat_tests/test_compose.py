@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docker.errors import DockerException
@@ -103,8 +104,9 @@ def _remove_networks_of_ended_runs(engine: DockerEngine) -> None:
 @contextlib.contextmanager
 def services(program: tuple[str, ...], folder: Path, *options: str) -> Iterator[Compose]:
     """The services, not yet started, at ports that are free; in the end nothing of them is left."""
-    namesrv = free_ports(range(9))
+    namesrv = free_ports(range(17))
     first, second, grpc = namesrv + 3, namesrv + 6, namesrv + 7
+    master, slave = namesrv + 11, namesrv + 15
     text = (ROOT / "compose.yaml").read_text("utf-8")
     name = "ROCKETMQ_BROKER_brokerName: broker-a"
     for old, new in (
@@ -117,6 +119,10 @@ def services(program: tuple[str, ...], folder: Path, *options: str) -> Iterator[
         ('"20911"', f'"{second}"'),
         (f"{name}\n", f'{name}\n      ROCKETMQ_BROKER_advertisedPort: "{first}"\n'),
         ("--grpc-port 8081", f"--grpc-port {grpc}"),
+        ('"40911"', f'"{master}"'),
+        ('"40912"', f'"{master + 1}"'),
+        ('"41911"', f'"{slave}"'),
+        ('"41912"', f'"{slave + 1}"'),
     ):
         assert old in text, old
         text = text.replace(old, new)
@@ -138,6 +144,37 @@ def test_a_name_server_and_two_brokers(
         sent = txrocketmq("send", compose.namesrv, "T", *(f"m{n}" for n in range(16)))
         assert {line.split()[1].split("/")[0] for line in sent.stdout.splitlines()} == _BOTH
         assert "proxy" not in compose("ps").stdout
+
+
+def test_a_slave_has_what_the_master_has_and_serves_it_alone(
+    program: tuple[str, ...], image: str, tmp_path: Path
+) -> None:
+    with services(program, tmp_path, "--profile", "replication") as compose:
+        done = compose("up", "-d", "namesrv", "master", "slave")
+        assert done.returncode == 0, done.stderr
+
+        def slave() -> dict[str, Any]:
+            listed = txrocketmq("brokers list", compose.namesrv, "--json")
+            rows = map(json.loads, listed.stdout.splitlines())
+            return next((row for row in rows if row["role"] == "slave"), {})
+
+        def copies() -> int:
+            return compose("logs", "slave").stdout.count("copied the topics of the master")
+
+        compose.await_that(
+            lambda: slave().get("behindBytes") == 0 and copies() > 0,
+            "the slave follows the master",
+            _START_TIMEOUT_S,
+        )
+        before = copies()
+        sent = txrocketmq("send", compose.namesrv, "T", *(f"m{n}" for n in range(16)))
+        assert sent.returncode == 0, sent.stderr
+        assert slave()["behindBytes"] == 0, "the sender was told so after the slave had it"
+        compose.await_that(lambda: copies() > before, "the slave knows the topic", _START_TIMEOUT_S)
+        stopped = compose("kill", "master")
+        assert stopped.returncode == 0, stopped.stderr
+        tail = txrocketmq("tail", compose.namesrv, "T", "--from", "first", "--count", "16")
+        assert len(tail.stdout.splitlines()) == 16, tail.stderr
 
 
 def test_grpc_clients_reach_both_brokers(

@@ -16,7 +16,7 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
-from compat_tests.grpc_programs import ProgramUnavailable, events, go, node
+from compat_tests.grpc_programs import ProgramUnavailable, events, go, node, rust
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
@@ -387,3 +387,22 @@ def test_clients_of_other_languages_send_and_receive(
     assert len({each["sent"] for each in told if "sent" in each}) == 5
     expected = [f"{how.split(maxsplit=1)[0]}-{number}" for number in range(5)]
     assert (got if is_fifo else sorted(got)) == expected
+
+
+@pytest.mark.timeout(1_200)  # the first time it is built, with 250 packages
+@pytest.mark.parametrize("how", ["normal", "fifo", "delay", "commit"])
+def test_the_rust_client_sends_and_receives(scene: GrpcScene, tmp_path: Path, how: str) -> None:
+    try:
+        program = rust()
+    except ProgramUnavailable as error:
+        pytest.skip(str(error))
+    topic = scene.typed_topic("transaction" if how == "commit" else how)
+    where: Json = {"endpoints": scene.proxy.address, "topic": topic}
+    group = scene.group(orderly=how == "fifo")
+    told = events(program, tmp_path, **where, how=how, group=group, count=5)
+    assert len({each["sent"] for each in told if "sent" in each}) == 5
+    got = [each for each in told if "body" in each]
+    expected = [f"rust-{number}" for number in range(5)]
+    bodies_of = [each["body"] for each in got]
+    assert (bodies_of if how == "fifo" else sorted(bodies_of)) == expected
+    assert [(each["tag"], each["keys"]) for each in got] == [("tag", ["key"])] * 5

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hmac
 import socket
 import ssl
 import threading
@@ -129,3 +130,24 @@ def test_clients_come_back_after_a_restart() -> None:
             thread.join()
             answer = send(_sends(b"after"), metadata=METADATA, timeout=20, wait_for_ready=True)
             assert answer.status.code == 20_000
+
+
+def test_the_accounts_of_the_server() -> None:
+    with running(accounts=True) as server:
+        server.create_topic(TOPIC)
+        keys = server.access_key, server.secret_key
+        with grpc.insecure_channel(server.grpc_endpoint) as channel:
+            send = _method(channel, "SendMessage")
+            answer = send(_sends(b"mine"), metadata=METADATA + _signed(*keys), timeout=10)
+            assert answer.status.code == 20_000
+            for headers in ((), _signed("nobody", "x"), _signed(keys[0], "x")):
+                answer = send(_sends(b"no"), metadata=METADATA + headers, timeout=10)
+                assert answer.status.code == 40_100
+        assert [each.body for each in server.messages(TOPIC)] == [b"mine"]
+
+
+def _signed(name: str, secret: str) -> tuple[tuple[str, str], ...]:
+    date = "20261126T130000Z"
+    signature = hmac.new(secret.encode(), date.encode(), "sha1").hexdigest().upper()
+    text = f"MQv2-HMAC-SHA1 Credential={name}, SignedHeaders=x-mq-date-time, Signature={signature}"
+    return (("x-mq-date-time", date), ("authorization", text))

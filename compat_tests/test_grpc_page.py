@@ -55,7 +55,7 @@ def test_the_page(origin: Origin, broker: Broker, engine: Engine, test_folder: P
         return text.replace("8081", str(port)).replace("8080", str(port + 1))
 
     (folder / "pom.xml").write_text(block("xml"))
-    (folder / "rmq-proxy.json").write_text(here(block("json")))
+    (folder / "rmq-proxy.json").write_text(here(block("json", "remotingListenPort")))
     fetch, start = (shlex.split(here(line)) for line in block("sh", "ProxyStartup").splitlines())
     run(fetch, folder)
     start[1:1] = [f"-Duser.home={folder}"]

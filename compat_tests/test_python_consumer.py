@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -20,10 +21,11 @@ class Consumer:
 
     def __init__(self, scene: Scene, folder: Any, topic: str, group: str) -> None:
         self._path = folder / f"{scene.unique('out')}.jsonl"
+        self._log = self._path.with_suffix(".log")
         command = [sys.executable, "-m", "txrocketmq.cli", "consume", topic, "--group", group]
         options = ["--namesrv", scene.namesrv, "--from", "first", "--json"]
-        with self._path.open("wb") as out:
-            self._process = subprocess.Popen([*command, *options], stdout=out)
+        with self._path.open("wb") as out, self._log.open("wb") as log:
+            self._process = subprocess.Popen([*command, *options], stdout=out, stderr=log)
 
     def events(self) -> list[dict[str, Any]]:
         """The messages so far; a line that is not whole yet does not count."""
@@ -32,6 +34,11 @@ class Consumer:
 
     def bodies(self) -> list[str]:
         return [event["body"] for event in self.events()]
+
+    def named(self) -> list[str]:
+        """Its warnings of members that subscribe to something else."""
+        words = "subscribe to different things"
+        return [line for line in self._log.read_text().splitlines() if words in line]
 
     def stop(self) -> None:
         """Ends it in order; it has committed then."""
@@ -92,5 +99,34 @@ def test_python_and_java_share_the_queues_of_a_group(scene: Scene, tmp_path: Any
         own = {event["queueId"] for event in python.events() if event["body"] in wanted}
         others = {item["queue_id"] for item in java.messages() if text(item) in wanted}
         assert (len(own), len(others), own & others) == (2, 2, set())
+    finally:
+        python.stop()
+
+
+@pytest.mark.both_releases
+def test_a_java_member_with_another_topic_is_named(scene: Scene, tmp_path: Any) -> None:
+    topic, other, group = scene.topic(), scene.topic(), scene.unique("group")
+    java = scene.push_consumer(other, group, expression="a || b")
+    python = Consumer(scene, tmp_path, topic, group)
+    try:
+        poll(lambda: bool(python.named()), "Python has named the other member", 60)
+        (said,) = python.named()
+        assert (
+            f" WARN client.consumer.group.same_subscriptions: members of the group {group} " in said
+        )
+        assert f" to {topic} (*), but {java.client_id} to {other} (a || b); give " in said
+    finally:
+        python.stop()
+
+
+@pytest.mark.both_releases
+def test_nothing_is_said_of_a_java_member_with_the_same_topic(scene: Scene, tmp_path: Any) -> None:
+    topic, group = scene.topic(queues=4), scene.unique("group")
+    java = scene.push_consumer(topic, group)
+    python = Consumer(scene, tmp_path, topic, group)
+    try:
+        poll(lambda: len(java.assignment()) == 2, "Java has given up two queues", 60)
+        time.sleep(8)  # members are asked five seconds after a change
+        assert python.named() == []
     finally:
         python.stop()

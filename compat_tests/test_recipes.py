@@ -14,7 +14,13 @@ import pytest
 
 from compat_tests.docker_engine import DockerEngine
 from compat_tests.image import ROOT
-from compat_tests.jars import JarsUnavailable, compiler, with_testcontainers
+from compat_tests.jars import (
+    RELEASES,
+    JarsUnavailable,
+    compiler,
+    resolve,
+    with_testcontainers,
+)
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("image")]
 
@@ -91,17 +97,15 @@ def test_java(tmp_path: Path) -> None:
     if java is None:
         pytest.skip("there is no java on this machine")
     try:
-        folder, ecj = with_testcontainers(), compiler()
+        folders, ecj = (with_testcontainers(), resolve(RELEASES[0], "client")), compiler()
     except JarsUnavailable as error:
         pytest.skip(str(error))
     names = recipes(tmp_path, "java")
-    jars = ":".join(str(jar) for jar in sorted(folder.glob("*.jar")))
+    jars = ":".join(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
     options = ["--release", "17", "-nowarn", "-proc:none", "-cp", jars]
     run([java, "-jar", ecj, *options, *names], tmp_path)
-    assert run([java, "-cp", f"{folder}/*:{tmp_path}", "Orders"], tmp_path).split() == [
-        "SEND_OK",
-        "one",
-    ]
+    for program, said in (("Orders", ["SEND_OK", "one"]), ("Secured", ["SEND_OK"])):
+        assert run([java, "-cp", f"{jars}:{tmp_path}", program], tmp_path).split() == said
 
 
 def test_go(tmp_path: Path) -> None:
@@ -113,3 +117,4 @@ def test_go(tmp_path: Path) -> None:
         shutil.copy(_GO_MODULE / name, tmp_path)
     run([go, "build", "-buildvcs=false", "-o", "orders", "."], tmp_path)
     assert run([tmp_path / "orders"], tmp_path).split()[-1] == "one"
+    assert "--- PASS: TestWithAnAccount" in run([go, "test", "-v", "."], tmp_path)

@@ -12,6 +12,7 @@ from typing import Any
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.remoting.header import camel_case
 from txrocketmq.remoting.settings.config_file import INT_MAX, Unserved, as_properties
@@ -30,7 +31,7 @@ configuration files. `mqnamesrv -c FILE` and `mqbroker -c FILE` read the files o
 same keys and defaults, in the syntax of Java's properties. `-p` prints all settings except those
 about TLS and exits; `mqbroker -m` prints the important ones. The file of a broker contains the
 settings of its store as well, and both files may contain those about TLS. `txrocketmq proxy -pc
-FILE` reads rmq-proxy.json of the original, an object of JSON with the keys of the last two parts.
+FILE` reads rmq-proxy.json of the original, an object of JSON with the keys of the last three parts.
 
 - A value of the wrong form, and a number that is too small or too large, stops the start with a
   message that names the key and the valid values. (The original ignores most such mistakes.)
@@ -41,8 +42,8 @@ FILE` reads rmq-proxy.json of the original, an object of JSON with the keys of t
 - An unknown key causes a warning that suggests the nearest known one.
 - A key of the original that has no effect here is accepted, at the start and later. The
   server names these keys when it starts, and logs them when they are changed.
-- A value that promises something which is not served, such as a controller or being a slave, stops
-  the start, so that nobody relies on it. Each part of this page lists these values.
+- A value that promises something which is not served, such as a controller, stops the start, so
+  that nobody relies on it. Each part of this page lists these values.
 - *Live* settings can be changed with `mqadmin updateBrokerConfig` or `updateNamesrvConfig`, and
   take effect at once. To change one of the others, edit the file and restart the server; mqadmin's
   request is refused.
@@ -55,6 +56,7 @@ PARTS: tuple[tuple[str, type], ...] = (
     ("TLS", TlsConfig),
     ("Proxy", ProxyConfig),
     ("Calls of the proxy", MessagingConfig),
+    ("Accounts at the proxy", AccountsConfig),
 )
 
 

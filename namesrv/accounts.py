@@ -28,9 +28,9 @@ from txrocketmq.access.guard import AccessGuard
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import RemotingError, ResponseError
 from txrocketmq.remoting.frame.connection import Seal
+from txrocketmq.remoting.guards import Guard
 from txrocketmq.remoting.host.life import Beat, Done, InThread, Life
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.kept_json import read_kept
@@ -62,6 +62,7 @@ class BrokerAuthority:
 
     def __init__(self, authority: Authority, brokers: Networks) -> None:
         self.code = authority.code
+        self.known = authority.known
         self._refusal = authority.refusal
         self._brokers = brokers
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.proxy.needs import missing
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
@@ -31,7 +32,7 @@ from txrocketmq.remoting.settings.service_options import add_service_options, se
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
 
 PROG: Final = "txrocketmq proxy"
-CLASSES: Final = (ProxyConfig, MessagingConfig)
+CLASSES: Final = (ProxyConfig, MessagingConfig, AccountsConfig)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -55,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-pm",
         "--proxyMode",
         metavar="MODE",
-        help="CLUSTER, which is what there is: brokers are reached over the network.",
+        help="CLUSTER, the only mode: brokers are reached over the network.",
     )
     parser.add_argument(
         "--grpc-port", metavar="PORT", help="The port to listen on (default: 8081; 0 for any)."
@@ -150,7 +151,12 @@ def run(options: argparse.Namespace) -> int:
 
     config = configuration.get(ProxyConfig)
     try:
-        proxy = Proxy(config, configuration.get(MessagingConfig), tls=tls)
+        proxy = Proxy(
+            config,
+            configuration.get(MessagingConfig),
+            tls=tls,
+            accounts=configuration.get(AccountsConfig),
+        )
     except ConfigError as error:
         print(f"{PROG}: {error}", file=sys.stderr)
         return 1

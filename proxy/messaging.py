@@ -7,6 +7,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from twisted.logger import Logger
+
+from txrocketmq.access.audit import Audit
+from txrocketmq.proxy.accounts.authority import CallAuthority
+from txrocketmq.proxy.accounts.config import AccountsConfig
+from txrocketmq.proxy.accounts.gate import Gate
+from txrocketmq.proxy.accounts.sources import AccountsHere, AccountsOfBrokers
 from txrocketmq.proxy.cluster.cluster import Cluster
 from txrocketmq.proxy.cluster.groups import Groups
 from txrocketmq.proxy.cluster.topics import Topics
@@ -28,6 +35,8 @@ from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.transport.client import Connections
 
+log = Logger()
+
 
 class Messaging:
     """The methods of apache.rocketmq.v2.MessagingService, in front of the cluster of name servers.
@@ -43,8 +52,12 @@ class Messaging:
         name_servers: Sequence[str],
         cluster_name: str,
         connections: Connections | None = None,
+        *,
+        accounts: AccountsConfig | None = None,
+        here: AccountsHere | None = None,
         **options: Any,
     ) -> None:
+        """Calls need the accounts `here`, or those of the brokers, if `accounts` says so."""
         self.clients = Clients(clock)
         self._check_back = CheckBack(self.clients, f"{os.getpid()}@{clock.now_ms()}")
         self.dispatcher = Dispatcher(Registry(self._check_back), clock.now_ms, clock.steady_ms)
@@ -55,6 +68,8 @@ class Messaging:
         settlements = Settlements(cluster)
         self.renewals = Renewals(clock, self.clients, groups, settlements, config)
         self.receives = Receives(cluster, topics, groups, self.clients, settlements, self.renewals)
+        self.gate = _gate(cluster, cluster_name, accounts, here)
+        """What asks for accounts, if they are needed."""
         self.rpcs = Rpcs(
             SERVICE,
             message_type,
@@ -65,17 +80,39 @@ class Messaging:
             self.receives,
             Acks(clock, self.clients, settlements, self.renewals, config),
             Ends(cluster, topics, self.clients),
+            guarded=None if self.gate is None else self.gate.guarded,
         )
 
     def start(self) -> None:
         """Begins the work that no call causes."""
+        if self.gate is not None:
+            self.gate.start()
         self.clients.start()
         self.renewals.start()
         self._check_back.start(self.cluster, self._topics, self.connections)
 
     def stop(self) -> None:
         """Ends it, and closes the connections with brokers and name servers."""
+        if self.gate is not None:
+            self.gate.stop()
         self._check_back.stop()
         self.renewals.stop()
         self.clients.stop()
         self.connections.close()
+
+
+def _gate(
+    cluster: Cluster,
+    cluster_name: str,
+    config: AccountsConfig | None,
+    here: AccountsHere | None,
+) -> Gate | None:
+    if config is None or not config.authentication_enabled:
+        return None
+    source = AccountsOfBrokers(cluster, cluster_name, config) if here is None else here
+
+    def tell(line: str) -> None:
+        log.warn("{line}", line=line)
+
+    clock = cluster.clock
+    return Gate(clock, CallAuthority(source, config), Audit(tell, tell, clock.steady_ms))

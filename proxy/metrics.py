@@ -12,17 +12,26 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
+from txrocketmq.proxy.accounts.gate import Gate
 from txrocketmq.proxy.grpc.counts import Counts
 
 _PREFIX = "txrocketmq_proxy"
 
 
 class ProxyMetrics:
-    """Collects what was counted of calls, and the number of `connections`."""
+    """Collects what was counted of calls, and the number of `connections`.
+
+    With a `gate`, those that it has refused are among them.
+    """
 
     def __init__(
-        self, counts: Counts, connections: Callable[[], int], labels: Mapping[str, str]
+        self,
+        counts: Counts,
+        connections: Callable[[], int],
+        labels: Mapping[str, str],
+        gate: Gate | None = None,
     ) -> None:
+        self._gate = gate
         self._counts = counts
         self._connections = connections
         self.own = {"node_type": "proxy", **labels}
@@ -61,3 +70,12 @@ class ProxyMetrics:
             sent.add_metric(labels, its.sent)
             times.add_metric(labels, its.times.buckets(), its.times.total)
         yield from (calls, open_calls, received, sent, times)
+        if self._gate is not None:
+            refused = CounterMetricFamily(
+                f"{_PREFIX}_calls_refused",
+                "calls that need another account, or none that there is",
+                labels=[*names, "reason"],
+            )
+            for (method, reason), number in self._gate.refused.items():
+                refused.add_metric([*own, method, reason], number)
+            yield refused

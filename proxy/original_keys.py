@@ -29,7 +29,6 @@ PROXY_KEYS: Final = original_keys(
     topicRouteServiceThreadPoolNums topicRouteServiceThreadPoolQueueCapacity
     topicRouteServiceCacheMaxNum topicConfigCacheMaxNum
     subscriptionGroupConfigCacheMaxNum userCacheMaxNum aclCacheMaxNum
-    userCacheExpiredSeconds userCacheRefreshSeconds aclCacheExpiredSeconds aclCacheRefreshSeconds
     metadataThreadPoolNums metadataThreadPoolQueueCapacity
     transactionHeartbeatThreadPoolNums transactionHeartbeatThreadPoolQueueCapacity
     transactionDataExpireScanPeriodMillis transactionDataMaxWaitClearMillis
@@ -49,16 +48,16 @@ PROXY_KEYS: Final = original_keys(
     remotingWaitTimeMillsInSendQueue remotingWaitTimeMillsInPullQueue
     remotingWaitTimeMillsInHeartbeatQueue remotingWaitTimeMillsInUpdateOffsetQueue
     remotingWaitTimeMillsInTopicRouteQueue remotingWaitTimeMillsInDefaultQueue
-    authenticationEnabled authorizationEnabled enableAclRpcHookForClusterMode useDelayLevel
+    useDelayLevel authConfigPath migrateAuthFromV1Enabled userCacheExpiredSecond
+    userCacheRefreshSecond aclCacheExpiredSecond aclCacheRefreshSecond
+    statefulAuthenticationCacheMaxNum statefulAuthenticationCacheExpiredSecond
+    statefulAuthorizationCacheMaxNum statefulAuthorizationCacheExpiredSecond
     """
 )
 
 _TRUE: Final = ("true",)
 
 PROXY_UNSERVED: Final = (
-    Unserved("authenticationEnabled", _TRUE, "access control at the proxy", "false"),
-    Unserved("authorizationEnabled", _TRUE, "access control at the proxy", "false"),
-    Unserved("enableAclRpcHookForClusterMode", _TRUE, "signing of requests to brokers", "false"),
     Unserved("proxyMode", ("local",), "a broker in the process of the proxy", "CLUSTER"),
     Unserved("useDelayLevel", _TRUE, "delays by levels", "false"),
 )

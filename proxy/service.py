@@ -17,6 +17,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
 
+from txrocketmq.proxy.accounts.config import NO_CREDENTIALS, AccountsConfig
+from txrocketmq.proxy.accounts.sources import AccountsHere
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.proxy.grpc.server import GrpcServer
@@ -46,8 +48,14 @@ class Proxy:
         *,
         tls: TlsConfig | None = None,
         places: Mapping[str, str] | None = None,
+        accounts: AccountsConfig | None = None,
+        here: AccountsHere | None = None,
     ) -> None:
-        """Raises ConfigError."""
+        """Raises ConfigError.
+
+        Calls need an account if `accounts` says so: one of the brokers, or one of those `here`.
+        """
+        accounts = accounts or AccountsConfig()
         self.clock = clock or Clock()
         self.config = config
         self.port = config.grpc_server_port
@@ -64,8 +72,18 @@ class Proxy:
                 raise ConfigError(f"namesrvAddr: {error}") from None
         self._tls = tls or TlsConfig()
         options: dict[str, Any] = {"tls": own_contexts(self._tls)} if config.use_tls else {}
+        seal = accounts.seal() if here is None else here.seal
+        if accounts.authentication_enabled and seal is None:
+            raise ConfigError(f"authenticationEnabled {NO_CREDENTIALS}")
         self.messaging = Messaging(
-            self.clock, messaging, name_servers, config.rocketmq_cluster_name, **options
+            self.clock,
+            messaging,
+            name_servers,
+            config.rocketmq_cluster_name,
+            accounts=accounts,
+            here=here,
+            seal=seal,
+            **options,
         )
         self.messaging.connections.places |= places or {}
         self.server = GrpcServer(
@@ -116,7 +134,9 @@ class Proxy:
         from txrocketmq.proxy.metrics import ProxyMetrics  # noqa: PLC0415
         from txrocketmq.remoting.transport.peer_metrics import PeerMetrics  # noqa: PLC0415
 
-        metrics = ProxyMetrics(self.server.service.counts, partial(len, self.server.peers), labels)
+        metrics = ProxyMetrics(
+            self.server.service.counts, partial(len, self.server.peers), labels, self.messaging.gate
+        )
         peers = PeerMetrics(self.server.shared, metrics.own)
         return lambda: chain(metrics.collect(), peers.collect())
 

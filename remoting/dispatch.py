@@ -9,12 +9,12 @@ requests of its codes in one read and answers all of them, in their order, so th
 same for one or for fifty (a write to the log, an answer to the socket) is paid once. A code has one
 handler of either kind.
 
-Before a request is looked at, the guards see it: each may refuse it by peer or command.
+Before a request is looked at, the guards see it (guards.py): each may refuse it.
 
 Requests run as they are read; there are no queues in front of handlers. What bounds a peer is
 backpressure: one that does not read its answers is not read from either, and one whose requests
 take long waits for its next turn (transport/turns.py). Counterpart of
-NettyRemotingAbstract.processRequestCommand, the registerProcessor lists and RPCHook.
+NettyRemotingAbstract.processRequestCommand, the registerProcessor lists.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
+from txrocketmq.remoting.guards import Guard, ask, recognized
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.primitives.plain_text import shortened
 from txrocketmq.remoting.rpc_times import RpcTimes
@@ -37,9 +38,6 @@ R = TypeVar("R", bound=Header)
 P = TypeVar("P")
 
 Handler = Callable[[Request[Any]], Answer]
-Guard = Callable[[Peer, RemotingCommand], None]
-"""Refuses a request by raising a ResponseError, which is then its answer."""
-
 _MANY_BUFFERS = 32
 _MANY_BYTES = 128 * 1024
 """If more buffers or more bytes than this are to be written, they are written before the next
@@ -56,11 +54,6 @@ _HELD = frozenset(
 _SERVES = "_serves"
 MOST_REMARK = 1024
 """How many characters a remark has at most, since it often repeats what was asked for."""
-
-
-_Checked = tuple[int, Exception | None]
-"""How many requests of a read have passed the guards, and why the next has not, if that is known.
-"""
 
 
 class Run:
@@ -259,22 +252,22 @@ class Dispatcher:
         and after each request that is no part of one, never before the first. Whoever calls keeps
         the rest, and passes it to another call.
         """
+        if self.guards:
+            passed = recognized(self.guards, peer, commands)
+            if passed < len(commands):
+                return self._serve_guarded(peer, commands, goes_on, passed)
         out: list[Buffer] = []
         out_bytes = at = 0
-        checked: _Checked = 0, None
         runs, count = self._runs, len(commands)
         now_ms = self._now_ms()
-        if count == 1 and not self.guards:  # it needs nothing of what follows
+        if count == 1:  # it needs nothing of what follows
             only = runs.get(commands[0].code)
             if only is not None:
                 out, at = self._serve_run(only, peer, commands, now_ms)
         while at < count:
             command = commands[at]
             handler = runs.get(command.code)
-            if self.guards:
-                at, checked = self._serve_guarded(peer, commands, at, checked, now_ms, out)
-                out_bytes = sum(map(len, out))
-            elif handler is None:
+            if handler is None:
                 buffers = self._serve_one(peer, command, now_ms)
                 out += buffers
                 out_bytes += sum(map(len, buffers))
@@ -303,50 +296,46 @@ class Dispatcher:
         self,
         peer: Peer,
         commands: list[RemotingCommand],
-        at: int,
-        checked: _Checked,
-        now_ms: int,
-        out: list[Buffer],
-    ) -> tuple[int, _Checked]:
-        """Serves one request, or one run and what is refused behind it; returns where it ended.
-
-        A run may end before those that the guards have seen, and they see each request once.
+        goes_on: Callable[[], bool],
+        passed: int,
+    ) -> int:
+        """Does the same for requests that the guards have to be asked about, but for those before
+        `passed`. A run may end before those that they have seen, and they see each request once.
         """
-        command = commands[at]
-        passed, refusal = checked
-        if at >= passed and refusal is None:
-            passed, refusal = at, self._refusal(peer, command)
-        if refusal is not None and at == passed:
-            out += self._answer_to(peer, command, refusal)
-            return at + 1, (at + 1, None)
-        passed, handler = max(passed, at + 1), self._runs.get(command.code)
-        if handler is None:
-            out += self._serve_one(peer, command, now_ms)
-            return at + 1, (passed, refusal)
-        end = at + 1
-        while end < len(commands) and self._runs.get(commands[end].code) is handler:
-            if end >= passed:
-                if refusal is None:
-                    refusal = self._refusal(peer, commands[end])
-                if refusal is not None:
-                    break
-                passed = end + 1
-            end += 1
-        buffers, served = self._serve_run(handler, peer, commands[at:end], now_ms)
-        out += buffers
-        at += served
-        if refusal is not None and at == end == passed:
-            out += self._answer_to(peer, commands[end], refusal)
-            return at + 1, (at + 1, None)
-        return at, (passed, refusal)
-
-    def _refusal(self, peer: Peer, command: RemotingCommand) -> Exception | None:
-        for guard in self.guards:
-            try:
-                guard(peer, command)
-            except Exception as error:  # noqa: BLE001 - a guard that fails lets nobody in
-                return error
-        return None
+        out: list[Buffer] = []
+        at, refusal = 0, None
+        runs, count = self._runs, len(commands)
+        now_ms = self._now_ms()
+        while at < count:
+            handler, end = runs.get(commands[at].code), at + 1
+            if handler is not None:
+                while end < count and runs.get(commands[end].code) is handler:
+                    end += 1
+            if passed < end and refusal is None:
+                passed, refusal = ask(self.guards, peer, commands, passed, end)
+            if passed > at and handler is None:
+                out += self._serve_one(peer, commands[at], now_ms)
+                at = end
+            elif passed > at and handler is not None:
+                run = commands[at : min(end, passed)]
+                buffers, served = self._serve_run(handler, peer, run, now_ms)
+                out += buffers
+                at += served
+            if refusal is not None and passed == at:
+                out += self._answer_to(peer, commands[at], refusal)
+                at = passed = at + 1
+                refusal = None
+            if at == count:
+                break
+            if len(out) > _MANY_BUFFERS or sum(map(len, out)) > _MANY_BYTES:
+                peer.write(out)
+                out = []
+            if not goes_on():
+                break
+        self.served = None
+        if out:
+            peer.write(out)
+        return at
 
     def _serve_run(
         self, handler: RunHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar, overload
 
 from txrocketmq.client import MessageExt, SendResult, aio
+from txrocketmq.client.consumer.listening.listener import Listener, OrderlyListener
 from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.testing import calls as blocking
 from txrocketmq.testing.calls import Fault, ServerCalls
@@ -48,14 +49,14 @@ class AioServer:
 
     @overload
     async def consumer(
-        self, topic: str, listener: Callable[..., Any], *, group: str = ..., expression: Any = ...,
-        **settings: Any,
+        self, topic: str, listener: Listener | OrderlyListener, *, group: str = ...,
+        expression: Any = ..., **settings: Any,
     ) -> aio.PushConsumer: ...  # fmt: skip
 
     async def consumer(
         self,
         topic: str,
-        listener: Callable[..., Any] | None = None,
+        listener: Listener | OrderlyListener | None = None,
         *,
         group: str = blocking.GROUP,
         expression: Any = "*",

@@ -23,6 +23,7 @@ from txrocketmq.client import (
     SendResult,
     new_message,
 )
+from txrocketmq.client.consumer.listening.listener import Listener, OrderlyListener
 from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.testing.process import Paused
@@ -179,14 +180,14 @@ class ServerCalls(ABC):
 
     @overload
     def consumer(
-        self, topic: str, listener: Callable[..., Any], *, group: str = ..., expression: Any = ...,
-        **settings: Any,
+        self, topic: str, listener: Listener | OrderlyListener, *, group: str = ...,
+        expression: Any = ..., **settings: Any,
     ) -> StartedPushConsumer: ...  # fmt: skip
 
     def consumer(
         self,
         topic: str,
-        listener: Callable[..., Any] | None = None,
+        listener: Listener | OrderlyListener | None = None,
         *,
         group: str = GROUP,
         expression: Any = "*",

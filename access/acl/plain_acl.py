@@ -27,6 +27,7 @@ from txrocketmq.access.acl.files import AclFiles
 from txrocketmq.access.acl.permissions import PUB, SUB, is_enough
 from txrocketmq.access.acl.plain_needs import PLAIN_NEEDS, PlainNeed, PlainNeeds
 from txrocketmq.access.authority import Refusal
+from txrocketmq.access.known import KnownRequests
 from txrocketmq.access.needs import Action, Need, ResourceType, UnclearNeed
 from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.codes import ResponseCode
@@ -43,6 +44,7 @@ MOST_DECISIONS: Final = 4_096
 _MOST_KEPT_TEXT: Final = 1_024
 """Decisions about longer names are not kept."""
 _NO_FIELDS: Final[Mapping[str, str]] = {}
+_NEW: Final = Refusal("", "")
 
 _Key = tuple[object, ...]
 
@@ -59,6 +61,8 @@ class PlainAcl:
         self._signers: dict[str, Signer] = {}
         self._white: dict[str, bool] = {}
         self._decisions: dict[_Key, Refusal | None] = {}
+        self.known = KnownRequests()
+        """Requests like those that were allowed."""
 
     def hold(self, files: AclFiles) -> None:
         """Takes these accounts and addresses instead of all others."""
@@ -67,6 +71,7 @@ class PlainAcl:
         self._signers = {}
         self._white = {}
         self._decisions = {}
+        self.known.clear()
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         """Returns why this request from this address is refused, or None if it is allowed."""
@@ -93,12 +98,13 @@ class PlainAcl:
         if needs.reads_body:
             return self._decision(account, command, needs)
         place = (key, command.code, *map(fields.get, needs.fields))
-        try:
-            return self._decisions[place]
-        except KeyError:
+        refusal = self._decisions.get(place, _NEW)
+        if refusal is _NEW:
             refusal = self._decision(account, command, needs)
             self._keep(place, refusal)
-            return refusal
+        if refusal is None and not needs.is_admin and UNSIGNED_FIELD not in fields:
+            self.known.learn(command, host, needs.fields, self._signers[account.access_key])
+        return refusal
 
     def _keep(self, place: _Key, refusal: Refusal | None) -> None:
         if sum(len(each) for each in place if isinstance(each, str)) <= _MOST_KEPT_TEXT:

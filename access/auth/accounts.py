@@ -69,6 +69,8 @@ class Accounts:
 
     def hold_acls(self, acls: Mapping[str, Acl]) -> None:
         """Holds these policies and no others, as a file has them."""
+        for acl in acls.values():
+            acl.make_index()
         self._acls = dict(acls)
         tell_all(self.on_acls)
 
@@ -85,8 +87,7 @@ class Accounts:
         if self.users.get(acl.user) is None:
             raise refused(f"The subject of {SUBJECT_PREFIX}{acl.user} is not exist.")
         before = self._acls.get(acl.user)
-        self._acls[acl.user] = acl if before is None else before.merged(acl)
-        tell_all(self.on_acls)
+        self._hold_acl(acl if before is None else before.merged(acl))
 
     def delete_acl(self, name: str, kind: PolicyType, resource: Resource | None) -> None:
         """Deletes one entry of a user, or without a resource all of them. Raises ResponseError."""
@@ -96,8 +97,14 @@ class Accounts:
         left = None if resource is None else before.without(kind, resource)
         if left is None or not left.policies:
             del self._acls[name]
+            tell_all(self.on_acls)
         else:
-            self._acls[name] = left
+            self._hold_acl(left)
+
+    def _hold_acl(self, acl: Acl) -> None:
+        """Holds the policies of a user; what they are found by is made now, not for a message."""
+        acl.make_index()
+        self._acls[acl.user] = acl
         tell_all(self.on_acls)
 
     def acl_of_user(self, name: str) -> Acl | None:

@@ -7,7 +7,8 @@ whatever `authenticationStrategy` says: with the original's Stateful strategies,
 was once allowed something may send what it likes in the name of its user.
 
 The signature of each message is another one, so nothing of that can be remembered. A decision about
-the same user, request and resources is the same until accounts change, and is.
+the same user, request and resources is the same until accounts change, and is; most requests need
+no more than what is known of the one before (access/known.py).
 Counterpart of DefaultAuthenticationHandler, UserAuthorizationHandler and AclAuthorizationHandler.
 """
 
@@ -22,6 +23,7 @@ from txrocketmq.access.auth.policies import Decision, decision
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.auth.users import User, UserStatus
 from txrocketmq.access.authority import Refusal
+from txrocketmq.access.known import KnownRequests
 from txrocketmq.access.needs import NOTHING_KNOWN, Need, UnclearNeed
 from txrocketmq.access.request_needs import NEEDS
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
@@ -37,6 +39,12 @@ _LONGEST_KEY: Final = 1_024
 _UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 _KNOWN_CODES: Final = frozenset(RequestCode)
 _LOOKED_AT: Final = {int(code): (needs.fields, needs.reads_body) for code, needs in NEEDS.items()}
+_RECUR: Final = frozenset(
+    code
+    for code, needs in NEEDS.items()
+    if not needs.is_for_operators and code != RequestCode.QUERY_MESSAGE
+)
+"""What may be known of requests: they change no accounts, and all that is signed is checked."""
 _NEW: Final = Refusal("", "")
 _NO_FIELDS: Final[Mapping[str, str]] = {}
 _NOTHING: Final[tuple[tuple[str, ...], bool]] = ((), False)
@@ -67,11 +75,13 @@ class UserAuthority:
         self._unauthorized = config.open_codes(authorization=True)
         unsigned = config.open_codes(authorization=False)
         self._unsigned = unsigned & self._unauthorized if self._authorizes else unsigned
-        self._known: dict[str, _Known] = {}
+        self._users: dict[str, _Known] = {}
         """Those users who have asked, as long as no user changes."""
         self._decisions: dict[tuple[object, ...], Refusal | None] = {}
-        accounts.on_users += [self._known.clear, self._decisions.clear]
-        accounts.on_acls.append(self._decisions.clear)
+        self.known = KnownRequests()
+        """Requests like those that were allowed."""
+        accounts.on_users += [self._users.clear, self._decisions.clear, self.known.clear]
+        accounts.on_acls += [self._decisions.clear, self.known.clear]
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         """Returns why this request from this address is refused, or None if it is allowed."""
@@ -80,7 +90,7 @@ class UserAuthority:
             return None
         fields = command.ext_fields or _NO_FIELDS
         name = fields.get(ACCESS_KEY) or ""
-        known = self._known.get(name)
+        known = self._users.get(name)
         if known is None:
             found = self._look_up(name)
             if isinstance(found, Refusal):
@@ -93,13 +103,19 @@ class UserAuthority:
         if not accepts(fields, command.body, fields.get(SIGNATURE)):
             return Refusal("check signature failed.", WRONG_SIGNATURE, name)
         if may_all or code in self._unauthorized:
+            if code in _RECUR:
+                self.known.learn(command, host, (), user.signer)
             return None
         names, reads_body = _LOOKED_AT.get(code, _NOTHING)
         key: tuple[object, ...] = (name, code, host, *map(fields.get, names))
         if reads_body and len(command.body) <= MOST_BYTES:
             key = (*key, sha256(command.body).digest())  # longer ones are refused, one like another
         refusal = self._decisions.get(key, _NEW)
-        return self._decide(user, command, host, key) if refusal is _NEW else refusal
+        if refusal is _NEW:
+            refusal = self._decide(user, command, host, key)
+        if refusal is None and code in _RECUR and not reads_body:
+            self.known.learn(command, host, names, user.signer)
+        return refusal
 
     def refusal_of_found(self, command: RemotingCommand, host: str, need: Need) -> Refusal | None:
         """Returns why this need is refused, which came out while an allowed request was served."""
@@ -112,14 +128,14 @@ class UserAuthority:
         if may_all:
             return None
         found = decision(self._accounts.acl(user.name), need, host)
-        return None if found is Decision.ALLOW else _denial(user.name, need, host, found)
+        return None if found is Decision.ALLOW else denial(user.name, need, host, found)
 
     def _look_up(self, name: str) -> _Known | Refusal:
         user = self._accounts.users.get(name) if name else None
         if user is None or user.status is UserStatus.DISABLE:
-            return _no_user(name, user)
+            return no_user(name, user)
         known = user, user.signer.accepts, user.is_super or not self._authorizes
-        self._known[name] = known
+        self._users[name] = known
         return known
 
     def _decide(
@@ -148,11 +164,12 @@ class UserAuthority:
         for need in needs:
             found = decision(acl, need, host)
             if found is not Decision.ALLOW:
-                return _denial(user.name, need, host, found)
+                return denial(user.name, need, host, found)
         return None
 
 
-def _denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal:
+def denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal:
+    """Returns the refusal of a need that no policy of a user allows, or that one denies."""
     why = "no matched policies." if found is None else "the decision is deny."
     return Refusal(
         f"User:{name} has no permission to access {need.resource} from {host}, {why}",
@@ -163,7 +180,8 @@ def _denial(name: str, need: Need, host: str, found: Decision | None) -> Refusal
     )
 
 
-def _no_user(name: str, user: User | None) -> Refusal:
+def no_user(name: str, user: User | None) -> Refusal:
+    """Returns the refusal for an account that there is not, or that is disabled."""
     if not name:
         return Refusal("username cannot be null.", WITHOUT_ACCOUNT)
     if user is None:

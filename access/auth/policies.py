@@ -164,6 +164,10 @@ class Acl:
         """The entries as decisions look for them: first the custom ones, then the defaults."""
         return tuple(Index(self.policies.get(kind, ())) for kind in PolicyType)
 
+    def make_index(self) -> None:
+        """Makes the index, which takes as long as there are entries, unless it is there already."""
+        _ = self.index
+
     def merged(self, other: Acl) -> Acl:
         """Returns this Acl with the entries of another; one with the same resource is replaced."""
         policies = dict(self.policies)

@@ -144,12 +144,7 @@ class AuthConfig(PeersConfig):
 
     def credentials(self) -> Credentials | None:
         """Returns what innerClientAuthenticationCredentials has, if it is given."""
-        key = "innerClientAuthenticationCredentials"
-        text = self.inner_client_authentication_credentials
-        access_key, secret_key = _pair(key, text, "accessKey", "secretKey")
-        if not access_key:
-            return None
-        return Credentials(access_key, secret_key, _texts(key, text).get("securityToken") or "")
+        return credentials_of(self.inner_client_authentication_credentials)
 
     def named_users(self) -> dict[str, User]:
         """Returns the Super users that settings name, by the key of the setting."""
@@ -176,6 +171,15 @@ _FIELDS: Final = {
     "authorizationStrategy": "authorization_strategy",
     "authorizationWhitelist": "authorization_whitelist",
 }
+
+
+def credentials_of(text: str) -> Credentials | None:
+    """Returns what innerClientAuthenticationCredentials has, if it is given. Raises ConfigError."""
+    key = "innerClientAuthenticationCredentials"
+    access_key, secret_key = _pair(key, text, "accessKey", "secretKey")
+    if not access_key:
+        return None
+    return Credentials(access_key, secret_key, _texts(key, text).get("securityToken") or "")
 
 
 def _texts(key: str, text: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -424,7 +425,8 @@ public final class Load {
     }
 
     private DefaultMQPushConsumer consumer(MessageListenerConcurrently listener) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("bench-consumer-" + topic);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
+            "bench-consumer-" + topic, account(), new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");

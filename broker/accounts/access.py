@@ -19,7 +19,8 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.migration import migrated, not_migrated
-from txrocketmq.access.guard import AccessGuard, AccessRefused, host_of
+from txrocketmq.access.guard import AccessGuard, AccessRefused
+from txrocketmq.access.known import host_of
 from txrocketmq.access.needs import Action, need_of_topic
 from txrocketmq.broker.accounts.account_tables import AclTable, UserTable
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -29,8 +30,8 @@ from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life, Opening
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.frame.connection import Seal
+from txrocketmq.remoting.guards import Guard
 
 USERS_FILE: Final = "users.json"
 ACLS_FILE: Final = "acls.json"

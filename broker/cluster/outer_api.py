@@ -26,6 +26,7 @@ from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError
 from txrocketmq.remoting.formats import MAX_BODY_BYTES
+from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
@@ -39,10 +40,12 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicConfigAndMappingSerializeWrapper,
     TopicRouteData,
 )
+from txrocketmq.remoting.protocol.operations.admin import GET_BROKER_RUNTIME_INFO
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
     RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
 from txrocketmq.remoting.protocol.topic import RegisterTopicRequestHeader
@@ -88,7 +91,8 @@ class NameServers:
     """All name servers of a broker.
 
     `topic_table` returns the topics as they are when it is called. `on_order_topics` is called with
-    the topics that are order topics.
+    the topics that are order topics, and `on_master` with the addresses of a slave's master, that
+    for replication first, as the first name server gives them that has any.
     """
 
     def __init__(
@@ -100,7 +104,11 @@ class NameServers:
         on_order_topics: Callable[[set[str]], None],
         in_thread: InThread = at_once,
         steady_ms: Callable[[], int] = lambda: 0,
+        on_master: Callable[[str | None, str | None], None] = lambda *_: None,
     ) -> None:
+        self._on_master = on_master
+        self._masters: dict[str, RegisterBrokerResponseHeader] = {}
+        """What the name servers said of the master, by name server."""
         self._connections = connections
         self._identity = identity
         self._timeout_ms = timeout_ms
@@ -327,9 +335,11 @@ class NameServers:
             if not before:
                 log.info("registered with name server {address}", address=address)
             self._take_order_topics(address, outcome.body_bytes)
+            self._take_master(address, outcome.header)
             return
         self._registered[address] = False
         self._take_single.discard(address)
+        self._masters.pop(address, None)
         pause_ms = min(2 * self._again.get(address, (0, FIRST_PAUSE_MS // 2))[1], MAX_PAUSE_MS)
         self._again[address] = self._steady_ms() + pause_ms, pause_ms
         if before is not False:
@@ -337,6 +347,14 @@ class NameServers:
             log.warn(
                 "name server {address} refused the registration: {why}", address=address, why=why
             )
+
+    def _take_master(self, address: str, header: RegisterBrokerResponseHeader | None) -> None:
+        if self._identity.broker_id == 0 or header is None:
+            return
+        self._masters[address] = header
+        known = [self._masters[each] for each in self.addresses if each in self._masters]
+        found = next((each for each in known if each.master_addr), header)
+        self._on_master(found.ha_server_addr or None, found.master_addr or None)
 
     def _take_order_topics(self, address: str, body: bytes) -> None:
         if not body:
@@ -351,6 +369,23 @@ class NameServers:
             )
             return
         self._on_order_topics(set(table))
+
+
+def ask_log_end(connections: Connections, address: str, then: Callable[[int], None]) -> None:
+    """Asks another broker where its log ends, and calls `then` with that, if it answers."""
+
+    def answered(outcome: Reply[Any] | Exception) -> None:
+        if not isinstance(outcome, Reply) or outcome.code != ResponseCode.SUCCESS:
+            return
+        try:
+            end = int(KVTable.decode(outcome.body_bytes).table.get("commitLogMaxOffset", ""))
+        except (HeaderError, ValueError):
+            return
+        then(end)
+
+    connections.invoke(
+        address, GET_BROKER_RUNTIME_INFO, NoHeader(), timeout_ms=QUERY_TIMEOUT_MS
+    ).then(answered)
 
 
 class _RegistrationText:

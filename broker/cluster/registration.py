@@ -11,14 +11,17 @@ Java: registerBrokerAll and registerSingleTopicAll in BrokerController.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.in_thread import InThread
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Hears, Life
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.settings.config_file import Configuration
 from txrocketmq.remoting.transport.client import Connections
 
@@ -45,6 +48,11 @@ class Registration:
         self._config = configuration.get(BrokerConfig)
         self._now_ms = clock
         self._later = later
+        self._is_slave = configuration.get(StoreConfig).is_slave
+        self.on_master: list[Callable[[str | None, str | None], None]] = []
+        """On a slave, called with its master's address for replication and that for requests, at
+        each answer of a name server; None is not known."""
+        self._has_master = False
         self.name_servers: NameServers | None = None
         self._is_pausing = False
         self._pause_ms = FIRST_PAUSE_MS
@@ -55,16 +63,19 @@ class Registration:
         """All topics are registered after a period, and those that change soon."""
         config = self._config
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
+        hears: list[Hears[Any]] = [Hears(self._configuration.on_change, self._reconfigured)]
+        beats = [
+            Beat(period_ms, lambda: self.register(force=config.force_register or self._is_slave)),
+            Beat(SECOND_MS, self._tick),
+        ]
+        if self._is_slave:  # its topics are those of the master, which registers them
+            beats.append(Beat(_MIN_REGISTER_MS, self._look_for_master))
+        else:
+            hears.append(Hears(self._topics.on_change, self._topic_changed))
         return Life(
             "registration",
-            hears=(
-                Hears(self._topics.on_change, self._topic_changed),
-                Hears(self._configuration.on_change, self._reconfigured),
-            ),
-            beats=(
-                Beat(period_ms, lambda: self.register(force=config.force_register)),
-                Beat(SECOND_MS, self._tick),
-            ),
+            hears=hears,
+            beats=beats,
             gauges=(Gauge("rocketmq_broker_permission", lambda: config.broker_permission),),
         )
 
@@ -84,6 +95,7 @@ class Registration:
             self._topics.set_order_topics,
             in_thread,
             steady_clock,
+            self._found_master,
         )
         self.register(force=True)
 
@@ -120,6 +132,15 @@ class Registration:
     def forget_changes(self) -> None:
         """Registers none of the topics that have changed: the broker stops."""
         self._changed.clear()
+
+    def _found_master(self, ha_address: str | None, address: str | None) -> None:
+        self._has_master = address is not None
+        tell_all(self.on_master, ha_address, address)
+
+    def _look_for_master(self) -> None:
+        """Registers again: the answer says where the master is, once that has registered."""
+        if not self._has_master:
+            self.register(force=True)
 
     def _tick(self) -> None:
         if self.name_servers is not None:

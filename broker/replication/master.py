@@ -44,7 +44,7 @@ class SlaveConnection(Protocol):
         """Ends it."""
 
 
-class Slave:
+class Replica:
     """One slave: what goes over its connection."""
 
     def __init__(self, master: Master, feed: Feed, connection: SlaveConnection) -> None:
@@ -134,7 +134,7 @@ class Master:
         """Where slaves connect, "host:port"; empty if none are served."""
         self.start_offset = 0
         """Where the log ended when the broker started."""
-        self._slaves: dict[Slave, None] = {}
+        self._slaves: dict[Replica, None] = {}
         self._is_called = False
         store.keep(lambda: self.replicas.needed_from)
 
@@ -167,19 +167,19 @@ class Master:
         self.start_offset = self.store.max_physical_offset
         return ()
 
-    def begin(self, host: str, port: int, connection: SlaveConnection) -> Slave | None:
+    def begin(self, host: str, port: int, connection: SlaveConnection) -> Replica | None:
         """Begins with a connection from there; None if there are too many."""
         try:
             feed = self.replicas.begin(host, port, self.steady_ms())
         except HaPeerError as error:
             notices.slave_left(f"{host}:{port}", str(error))
             return None
-        slave = Slave(self, feed, connection)
+        slave = Replica(self, feed, connection)
         self._slaves[slave] = None
         self.store.tell_writes(self._wrote)
         return slave
 
-    def forget(self, slave: Slave) -> None:
+    def forget(self, slave: Replica) -> None:
         """Forgets a slave whose connection ends."""
         if slave not in self._slaves:
             return
@@ -189,7 +189,7 @@ class Master:
         if not self._slaves:
             self.store.tell_writes(None)
 
-    def heard(self, slave: Slave, data: bytes) -> None:
+    def heard(self, slave: Replica, data: bytes) -> None:
         """Takes bytes of a slave; raises HaPeerError."""
         if self.replicas.reported(slave.feed, data, self.steady_ms()):
             self.store.confirmed()

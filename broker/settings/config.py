@@ -8,7 +8,6 @@ in `store/formats/config.py`; both are read from the same file.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,6 +17,7 @@ from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.broker.settings.original_keys import BROKER_KEYS, BROKER_UNSERVED
 from txrocketmq.remoting.message.pop import ORDER_REVIVE_QUEUE
 from txrocketmq.remoting.message.topics import MAX_QUEUES
+from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.settings.config_file import (
     LARGEST_PORT,
     LONG_MAX,
@@ -26,8 +26,6 @@ from txrocketmq.remoting.settings.config_file import (
     setting,
 )
 from txrocketmq.remoting.settings.java_options import system_properties
-
-_ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
 def _plain_file() -> str:
@@ -287,8 +285,7 @@ class BrokerConfig(AuthConfig):
         if self.namesrv_addr.strip() and not addresses:
             addresses = [self.namesrv_addr]  # only separators, which name nobody
         for address in addresses:
-            port = _ADDRESS.fullmatch(address)
-            if port is None or not 0 < int(port[1]) < 65_536:
+            if not is_host_and_port(address):
                 raise ConfigError(
                     "namesrvAddr must be addresses like 127.0.0.1:9876;192.168.0.1:9876,"
                     f" not {address!r}"

@@ -2,7 +2,7 @@
 """The store: puts and gets messages.
 
 It is a facade over log, queues and index, and has no logic of its own. The reading half is in
-stored_messages.py.
+stored_messages.py, and packed_puts.py puts what a kernel has read.
 
 It belongs to one thread. It reads the clock only to measure itself, starts no thread and keeps no
 timer: its owner calls `tick` every second, takes the steps of `follow_log` and the jobs of `flush`
@@ -20,32 +20,31 @@ from time import perf_counter_ns
 from typing import Final
 
 from txrocketmq.broker.store.disk.files import Files, OsFiles
+from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
-from txrocketmq.broker.store.formats.packed import PackedRows, SendRun
+from txrocketmq.broker.store.formats.packed import PackedRows
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
 from txrocketmq.broker.store.get.get_result import (
     GetMessageStatus,
     GetResult,
     QueryResult,
 )
-from txrocketmq.broker.store.get.stored_messages import StoredMessages
-from txrocketmq.broker.store.index.packed_index import RunEntries
 from txrocketmq.broker.store.log.commit_log import QueueBatch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.log.long_run import LongRun
-from txrocketmq.broker.store.log.packed_run import PackedRun
+from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
+from txrocketmq.broker.store.packed_puts import INDEX_BATCH, PackedPuts
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
-from txrocketmq.broker.store.queues.packed_queue import PackedQueue
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
 from txrocketmq.broker.store.upkeep.record_dispatch import Confirmed
-from txrocketmq.broker.store.upkeep.reput import Reput
+from txrocketmq.broker.store.upkeep.reput import ALL, Ahead, Reput
 from txrocketmq.broker.store.upkeep.retention import Retention
 
 __all__ = [
@@ -60,19 +59,19 @@ __all__ = [
     "Recovered",
 ]
 
-_INDEX_BATCH: Final = 256
-"""How many entries are collected before the index is written."""
 _INDEX_AT_ONCE: Final = 1024
 """How many entries are indexed at once, or a few more, while messages are put."""
 _MAX_PENDING: Final = 65_536
 """How many entries may wait while the disk has no room for the index; then puts are refused."""
 _NS_PER_MS: Final = 1_000_000
+_SLICE_RECORDS: Final = 1024
+"""How many records a slave dispatches in a turn: some 10 ms, and more than one read brings."""
 
 
-class MessageStore(StoredMessages):
+class MessageStore(PackedPuts):
     """The store. The functions in `on_arrival` are called for new messages.
 
-    With `new_rows`, which makes the rows of a kernel, runs of it can be put (append_run).
+    With `new_rows`, which makes the rows of a kernel, runs of it can be put (packed_puts.py).
     """
 
     def __init__(
@@ -85,7 +84,6 @@ class MessageStore(StoredMessages):
     ) -> None:
         disk = files or OsFiles()
         super().__init__(config, disk, new_rows)
-        self._new_rows = new_rows
         self._index_failed = False
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
@@ -103,9 +101,12 @@ class MessageStore(StoredMessages):
         self.removals.notes.add(self._marks.path)
         self.commit = CommitPoint(policy or policy_of(config))
         self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
+        self._confirmed.most_records = _SLICE_RECORDS if config.is_slave else ALL
         self.on_arrival = self._confirmed.on_arrival
         """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
+        self.damaged_from: int | None = None
+        """Where the first part of the log begins that was damaged when the store was opened."""
 
     # --- opening and closing ---
 
@@ -152,6 +153,7 @@ class MessageStore(StoredMessages):
             recovered.warnings.append(self._why_disk_full())
         self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
         self._records.written_from = self._log.max_offset
+        self.damaged_from = recovered.damaged_from
         self._is_open = True
         return recovered
 
@@ -168,7 +170,10 @@ class MessageStore(StoredMessages):
             self._log.files.discard_prepared()
             shown = self._reput.offset
             self.flush.flush_all()
+            self._confirmed.most_records = ALL
             self._show()
+            if self.config.is_slave:
+                self._drop_unfinished()
             for _ in self._queues.make_files():
                 shown = -1
             self._index.write_pending(now_ms)
@@ -226,72 +231,51 @@ class MessageStore(StoredMessages):
             self.commit.written = batch.end_offset
         confirmed.add(batch)
         flush.queues_timestamp_ms = confirmed.shown_ms
-        if self._index.pending.count >= _INDEX_BATCH:
+        if self._index.pending.count >= INDEX_BATCH:
             self._write_index(now_ms)
         refused = len(batch.refused)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
         self.stats.put(len(messages) - refused, size_bytes, refused, elapsed_ms)
         return batch
 
-    def append_run(
-        self, run: SendRun, table: object, born: bytes, host: bytes, now_ms: int
-    ) -> PackedRun | None:
-        """Stores a run of sends that a kernel took from the bytes of a read.
-
-        `born` and `host` are the addresses of the sender and of the broker, packed. All messages
-        are stored, with all that `append` does; or none, and None is returned: then the same sends
-        have to come one by one, and are stored or refused as such.
-        """
-        started_ns = perf_counter_ns()
-        if self._new_rows is None or not self.writeable:
-            return None
-        flush, index = self.flush, self._index
-        rows = self._new_rows() if self.config.message_index_enable else None
-        try:
-            if now_ms < flush.log_timestamp_ms:
-                flush.clock_set_back(now_ms)
-            packed = self._log.append_run(run, table, born, host, now_ms, rows)
-        except Exception:  # noqa: BLE001 - nothing is stored, and whoever puts them one by one hears why
-            return None
-        if packed is None:
-            return None
-        messages = run.messages
-        packed.entries = range(messages) if rows is None else RunEntries(rows, messages)
-        self._put_error = None
-        confirmed = self._confirmed
-        flush.log_timestamp_ms = now_ms
-        self.commit.written = packed.end_offset
-        confirmed.add(packed)
-        flush.queues_timestamp_ms = confirmed.shown_ms
-        if index.pending.count >= _INDEX_BATCH:
-            self._write_index(now_ms)
-        elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
-        self.stats.put(messages, run.size_bytes, 0, elapsed_ms)
-        return packed
-
-    def packed_queue(self, topic: str, queue_id: int) -> PackedQueue | None:
-        """The queue for runs of a kernel; None if there is none, or not one of plain units."""
-        queue = self._queues.plain.get(topic, {}).get(queue_id)
-        if queue is None or queue.is_light or queue.ext is not None:
-            return None
-        return PackedQueue(queue)
-
-    @property
-    def queues_given_up(self) -> int:
-        """How many queues were given up: after that, a PackedQueue may be one of them."""
-        return self._queues.given_up
-
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends bytes of a master's log: CommitLog.append_raw.
 
-        Consumers see them when they are confirmed, with the next `confirmed` or `tick`. So a
-        replica can say that it has them before it dispatches them.
+        Consumers see them when they are confirmed, with the next `dispatch`. So a replica can say
+        that it has them before it dispatches them.
         """
         if self._log.min_offset < 0 < offset:
             self._marks.open(offset)  # or the files before would be missed at the next start
         self._pass_time()
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
+
+    def dispatch(self) -> bool:
+        """Shows consumers some of what a master has sent, as far as it is confirmed.
+
+        Returns whether more can follow at once.
+        """
+        before = self._reput.offset
+        self._show()
+        self._pass_time()
+        return before < self._reput.offset < self.commit.visible
+
+    @property
+    def is_dispatch_stuck(self) -> bool:
+        """Whether something that is no message follows where dispatching has ended."""
+        return self._reput.ahead(self.commit.visible) is Ahead.NO_RECORD
+
+    @property
+    def dispatched_offset(self) -> int:
+        """The offset up to which the log is dispatched."""
+        return self._reput.offset
+
+    def _drop_unfinished(self) -> None:
+        """Cuts off the first part of a record, of which a master has not sent the rest yet."""
+        last = self._log.files.last
+        if last is not None and self._reput.ahead(self._log.max_offset) is Ahead.BEGINNING:
+            self._log.files.truncate(self._reput.offset)
+            last.clear_tail()
 
     def _pass_time(self) -> None:
         """Has the checkpoint know of the times of a master's messages, once they are dispatched."""
@@ -321,6 +305,18 @@ class MessageStore(StoredMessages):
         return self._log.read_raw(offset, max_bytes)
 
     @property
+    def log_files(self) -> MappedFileQueue:
+        """The files of the log."""
+        return self._log.files
+
+    def order_cut(self, at: int, now_ms: int) -> None:
+        """Orders that the next opening cuts the log at an offset, where a record begins or ends.
+
+        Raises OSError when the disk fails. See opening/cut.py.
+        """
+        Cut(self._files, self.config).order(at, self.flush.log_timestamp_ms, now_ms)
+
+    @property
     def writeable(self) -> bool:
         """Whether messages are taken: the store is open, and its disk neither full nor failing."""
         return (
@@ -347,7 +343,7 @@ class MessageStore(StoredMessages):
     def _show(self) -> None:
         self._confirmed.show()
         self.flush.queues_timestamp_ms = self._confirmed.shown_ms
-        if self._index.waiting >= _INDEX_BATCH:
+        if self._index.waiting >= INDEX_BATCH:
             self._write_index(self._confirmed.shown_ms)
 
     def _write_index(self, now_ms: int) -> None:

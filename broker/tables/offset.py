@@ -21,6 +21,7 @@ from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, is_light
 from txrocketmq.broker.work.config_table import VersionedTable, no_listeners
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.life import OFTEN_MS, Life, Tick
+from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
 
 NOT_FOUND = -1
@@ -92,6 +93,25 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         self._changed.update(self._offsets, held.offsets)
         self._offsets, self._topics, self._groups, self._broadcasting = held
         return no_listeners()
+
+    def merge(self, key: str, queues: dict[int, int]) -> None:
+        """Takes the offsets that another broker has for a key "topic@group", instead of all here.
+
+        What has no change costs no write.
+        """
+        known = self._offsets.get(key)
+        if known == queues:
+            return
+        if known is None:
+            self._queues_of(key)
+        self._offsets[key] = queues
+        self._changed.add(key)
+        self._file.is_stale = True
+
+    def merged(self, version: DataVersion | None) -> None:
+        """Takes the version of that broker's table, if it has one, now that all is merged."""
+        self.data_version = version or self.data_version
+        self._is_anothers = True
 
     @property
     def is_empty(self) -> bool:

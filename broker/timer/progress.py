@@ -46,6 +46,17 @@ class ProgressKeeper:
         """Starts from the progress in the file; None without one."""
         self.kept = kept or TimerProgress()
 
+    def follow(self, master: TimerProgress) -> None:
+        """Keeps the progress of the master of this slave, and its version."""
+        self._timers.follow(master)
+        progress = self._timers.progress()._replace(
+            state_version=master.state_version,
+            timestamp_ms=master.timestamp_ms,
+            counter=master.counter,
+        )
+        if progress != self.kept:
+            self._keep(progress)
+
     def tick(self, now_ms: int, steady_ms: int) -> None:
         """Syncs when it is time for that, and writes progress that may be written."""
         for progress in self._awaited.take():
@@ -92,15 +103,19 @@ class ProgressKeeper:
     def _write(self, progress: TimerProgress, now_ms: int) -> None:
         version = {"timestamp_ms": now_ms, "counter": self.kept.counter + 1}
         progress = progress._replace(state_version=self.kept.state_version, **version)
+        if not self._keep(progress):
+            self._kept_changes = -1  # once more
+
+    def _keep(self, progress: TimerProgress) -> bool:
         try:
             self._timers.check.write(progress)
         except OSError as error:
             for heard in self.on_sync:
                 heard(error)
-            self._kept_changes = -1  # once more
-            return
+            return False
         self.kept = progress
         self._is_check_synced = False
+        return True
 
     def close(self, now_ms: int) -> None:
         """Makes everything durable, after the commit log; raises OSError when that fails."""

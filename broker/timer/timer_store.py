@@ -11,6 +11,8 @@ from the one before it, and can be made anew from it:
   moved aside and made from the queue: what was due before the progress is delivered, the rest
   waits again.
 - Without a progress, all messages of the queue are delivered or wait again.
+- A slave reads no queue, and keeps the progress of its master. When it becomes a master, it reads
+  the queue: what was due before that progress is delivered, the rest waits.
 
 A crash costs nothing: the progress is behind what has been done, and never ahead of what is
 durable. Messages that would be read from the queue once more although they are in the timer log
@@ -71,7 +73,7 @@ class TimerStore:
         self.known: set[int] = set()
         """Log offsets of messages in the timer log up to which the queue is not read."""
         self._settled = (0, 0)
-        """A queue offset and a time: messages before it that were due by then are delivered."""
+        """A queue offset and a time: messages before it that were due before then are delivered."""
         self.waiting = 0
         """How many messages wait in the wheel."""
         self.changes = 0
@@ -100,7 +102,10 @@ class TimerStore:
             return
         self.has_progress = True
         self.read_ms = self.wheel.floored(min(progress.read_ms, self.write_ms))
-        self.queue_offset = min(progress.queue_offset, most)
+        self._settled = progress.master_offset, self.read_ms
+        self.queue_offset = min(
+            max(progress.queue_offset, min(least, progress.master_offset)), most
+        )
         if not is_whole or self._lacks_its_beginning():
             self.warnings.append(self._broken("has files of another size, or lacks some"))
             self._reset(now_ms, progress)
@@ -143,7 +148,8 @@ class TimerStore:
         """
         self._settled, unread = (0, 0), 0
         if progress is not None:
-            self._settled, unread = (progress.queue_offset, self.read_ms), progress.queue_offset
+            unread = max(progress.queue_offset, progress.master_offset)
+            self._settled = unread, self.read_ms
         self.log.close()
         self.wheel.remove()
         if self._files.entries(self.log.files.directory):
@@ -157,7 +163,7 @@ class TimerStore:
     def reset_when_broken(self, now_ms: int) -> None:
         """Moves the broken timer log aside and begins again, as a new wheel has not helped."""
         self.warnings.append(self._broken("has units that are not valid"))
-        self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
+        self._reset(now_ms, self.progress())
 
     # --- the wheel from the timer log ---
 
@@ -180,7 +186,7 @@ class TimerStore:
             )
         if walk.end < log_end:
             self.warnings.append(self._broken(f"ends at {walk.end} and not at {log_end}"))
-            self._reset(now_ms, progress or TimerProgress(self.read_ms, 0, self.queue_offset))
+            self._reset(now_ms, progress or self.progress())
             return
         if progress is not None and self.log.files.mapped_files:
             self.log.end_at(walk.end, log_end)
@@ -292,9 +298,17 @@ class TimerStore:
         self.read_ms += self.wheel.precision_ms
         self.is_slot_begun = False
 
+    def follow(self, progress: TimerProgress) -> None:
+        """Notes the progress of the master of this slave, with which it goes on as a master."""
+        self.read_ms = self.wheel.floored(progress.read_ms)
+        self._settled = progress.queue_offset, self.read_ms
+
     def progress(self) -> TimerProgress:
         """The present progress."""
-        return TimerProgress(self.read_ms, self.log.end, self.queue_offset)
+        settled_offset, settled_ms = self._settled
+        is_ahead = settled_offset > self.queue_offset and self.read_ms <= settled_ms
+        beyond = settled_offset if is_ahead else 0
+        return TimerProgress(self.read_ms, self.log.end, self.queue_offset, master_offset=beyond)
 
     def close(self) -> None:
         """Saves notes, and drops the mappings."""

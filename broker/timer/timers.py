@@ -237,6 +237,11 @@ class Timers(DeliveryEngine):
             self.enqueue.tell(None)
         return True
 
+    def follow(self, master: TimerProgress) -> None:
+        """Keeps the progress of the master of this slave."""
+        if self.is_open:
+            self.keeper.follow(master)
+
     def progress(self) -> TimerProgress:
         """The progress as GET_TIMER_CHECK_POINT returns it."""
         kept = self.keeper.kept

@@ -94,14 +94,25 @@ class VersionedTable(ConfigTable[H]):
         super().__init__(file)
         self._now_ms = now_ms
         self.data_version = DataVersion(timestamp=now_ms())
+        self._is_anothers = False
+        """Whether the table is as another broker had it, and has not been written since."""
 
     def next_version(self) -> None:
         """Counts the version."""
         self.data_version = self.data_version.next(self._now_ms())
 
+    def replace(self, held: H, content: Mapping[str, Any]) -> Steps[None]:
+        """Does what ConfigTable does; the version is that of the other table, also in the file.
+
+        Otherwise the two would seem different for ever.
+        """
+        self._is_anothers = True
+        return super().replace(held, content)
+
     def _content(self) -> Callable[[], bytes]:
-        if self.counts_writes:
+        if self.counts_writes and not self._is_anothers:
             self.next_version()
+        self._is_anothers = False
         return self._snapshot()
 
     def _noted(self, content: Mapping[str, Any]) -> None:

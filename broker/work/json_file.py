@@ -62,15 +62,21 @@ class JsonFile:
     def content(self) -> Iterator[Mapping[str, Any]]:
         """Yields the content of the file to a `with`: an object, empty without file and .bak.
 
-        The .bak is used when the file is missing, empty or broken; then `warning` says so. Raises
+        The .bak is used when the file is missing, empty or broken; then `warning` says so. That of
+        a private file is not: it may have what was taken away by the last change. Raises
         JsonFileError when neither can be read, and when the body of the `with` fails, since then
         the content is not what the file should hold.
         """
+        falls_back = not self._is_private
         try:
-            path, content, self.warning = read_kept(self.path, is_private=self._is_private)
+            path, content, self.warning = read_kept(
+                self.path, is_private=self._is_private, falls_back=falls_back
+            )
         except ValueError as error:
             raise JsonFileError(f"{error}. {self._advice}") from None
         self.is_missing = content is None and not self.warning
+        if not falls_back and (self.warning or (self.is_missing and self._backup.exists())):
+            raise JsonFileError(f"{self.warning or f'{self.path} is missing'}. {self._advice}")
         if content is None:
             content = {}
         if not isinstance(content, Mapping):
@@ -84,8 +90,17 @@ class JsonFile:
 
     @property
     def _advice(self) -> str:
-        without = _WITHOUT.get(self.path.name, "it begins empty")
-        return f"Repair the file, or put back a copy; without it and its .bak, {without}."
+        without = f"without it and its .bak, {_WITHOUT.get(self.path.name, 'it begins empty')}"
+        if not self._is_private:
+            return f"Repair the file, or put back a copy; {without}."
+        return (
+            f"Repair the file, or put back a copy. {self._backup} may have what the last change has"
+            f" taken away; {without}."
+        )
+
+    @property
+    def _backup(self) -> Path:
+        return self.path.with_name(self.path.name + ".bak")
 
     def save(self, content: Any) -> None:
         """Replaces the content, which is on disk on return; does nothing when it has not changed.

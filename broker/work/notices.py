@@ -295,3 +295,54 @@ def slave_left(address: str, why: str) -> None:
             why=why,
             more=and_more(missed),
         )
+
+
+def copied(what: str, count: int, master: str) -> None:
+    """A slave has copied a table of its master that had changed."""
+    log.info(
+        "copied the {what} of the master {master}: {count}", what=what, master=master, count=count
+    )
+
+
+def not_copied(what: str, master: str) -> None:
+    """A master does not serve the request for a table."""
+    log.info(
+        "the master {master} does not tell the {what}, so they are not copied (it may be an older"
+        " release, or have none)",
+        what=what,
+        master=master,
+    )
+
+
+def follows(address: str, own_end: int) -> None:
+    """As a slave, this broker hears from its master."""
+    missed = _slaves.more(int(time.monotonic() * 1000), "follows")
+    if missed is not None:
+        log.info(
+            "follows the master at {address} from {end} of its log on{more}",
+            address=address,
+            end=own_end,
+            more=and_more(missed),
+        )
+
+
+def not_following(address: str, why: str) -> None:
+    """As a slave, this broker does not follow its master any more, or cannot begin to."""
+    missed = _slaves.more(int(time.monotonic() * 1000), "not following")
+    if missed is not None:
+        log.error(
+            "does not follow the master at {address}: {why}; it is tried again{more}",
+            address=address,
+            why=why,
+            more=and_more(missed),
+        )
+
+
+def behind_master(count: int, silent_s: int) -> None:
+    """As a slave, this broker lacks much of its master's log."""
+    log.warn(
+        "this slave is {count:,} bytes behind its master, from which it has heard last {silent} s"
+        " ago",
+        count=count,
+        silent=silent_s,
+    )

@@ -41,7 +41,7 @@ _type: Final = click.option(
     "--super/--normal",
     "is_super",
     default=None,
-    help="An account of the type Super may do everything; others may do what policies allow.",
+    help="The type: Super may do everything, Normal only what its policies allow.",
 )
 _state: Final = click.option(
     "--enable/--disable", "is_enabled", default=None, help="Whether the account may be used."
@@ -66,7 +66,8 @@ def list_accounts(containing: str, servers: Servers, as_json: bool, **place: Any
             )
         ]
         columns = {"account": "ACCOUNT", "type": "TYPE", "enabled": "ENABLED", "brokers": "BROKERS"}
-        show(rows, columns, as_json=as_json, folds=("brokers",))
+        none = f"no account has {containing} in its name" if containing else "there are no accounts"
+        show(rows, columns, as_json=as_json, none=none, folds=("brokers",))
 
     administrate(servers, work)
 
@@ -107,7 +108,7 @@ def add(
 ) -> None:
     """Add ACCOUNT to all brokers of the cluster, or to one broker.
 
-    The password is asked for, or read from standard input, unless an option says otherwise.
+    Without an option for the password, it is asked for, or read from standard input.
     """
     password = given_password(password_file, generate=generate)
 
@@ -138,7 +139,7 @@ def change(
 ) -> None:
     """Change the password, the type or the state of ACCOUNT.
 
-    What no option asks for stays as it is.
+    Settings without an option stay as they are.
     """
     new = None
     if asks or generate or password_file:
@@ -179,7 +180,7 @@ def remove(name: str, yes: bool, servers: Servers, **place: Any) -> None:
 
 @command.command(
     "copy",
-    epilog="The account that signs must be of the type Super, since others are not told passwords.",
+    epilog="Use an account of the type Super, since no other may read passwords.",
 )
 @click.argument("copied", metavar="[ACCOUNT]...", nargs=-1)
 @click.option(
@@ -211,7 +212,7 @@ def copy(copied: Sequence[str], source: str, target: str, servers: Servers) -> N
     administrate(servers, work)
 
 
-@command.command("import", epilog="Accounts that a broker has already are left as they are there.")
+@command.command("import", epilog="Accounts that already exist at a broker are not changed there.")
 @click.argument("file", metavar="FILE", type=PATH)
 @place_options
 @servers_options

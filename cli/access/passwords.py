@@ -29,7 +29,9 @@ def password_options(function: F) -> F:
         " clients; - is standard input.",
     )
     generate = click.option(
-        "--generate", is_flag=True, help="Make a password, and print it once, as the only output."
+        "--generate",
+        is_flag=True,
+        help="Generate a password and print it once, as the only output.",
     )
     return file(generate(function))
 

@@ -35,12 +35,12 @@ _default: Final = click.option(
     "--default",
     "is_default",
     is_flag=True,
-    help="A policy of the second kind, which counts only where no other of the account does.",
+    help="A default policy, which applies only where no other policy of the account matches.",
 )
 _allow: Final = click.option(
-    "--allow", metavar="ACTIONS", help=f"What the account may do: {_ACTIONS}."
+    "--allow", metavar="ACTIONS", help=f"The actions that are allowed: {_ACTIONS}."
 )
-_deny: Final = click.option("--deny", metavar="ACTIONS", help="What it may not do.")
+_deny: Final = click.option("--deny", metavar="ACTIONS", help="The actions that are denied.")
 _addresses: Final = click.option(
     "--from",
     "addresses",
@@ -74,7 +74,8 @@ def list_policies(
         if not as_json:
             texts = ("actions", "from")
             rows = [{**row, **{name: ", ".join(row[name]) for name in texts}} for row in rows]
-        show(rows, columns, as_json=as_json, folds=("brokers", "from", "actions"))
+        none = f"account {account} has no policies" if account else "there are no policies"
+        show(rows, columns, as_json=as_json, none=none, folds=("brokers", "from", "actions"))
 
     administrate(servers, work)
 
@@ -147,7 +148,7 @@ def change(
 ) -> None:
     """Change the policy of ACCOUNT for RESOURCE.
 
-    What no option asks for stays as it is.
+    Settings without an option stay as they are.
     """
     actions, allows = _decision(allow, deny)
     if addresses and from_anywhere:
@@ -198,7 +199,7 @@ def remove(
 ) -> None:
     """Remove the policy of ACCOUNT for RESOURCE, or all policies of ACCOUNT."""
     if is_default and resource is None:
-        raise click.UsageError("name the resource of the policy of the second kind")
+        raise click.UsageError("name the resource of the default policy")
     what = f"the policy of account {name} for {resource}"
     confirm(f"Remove {what if resource else f'all policies of account {name}'}?", yes=yes)
 
@@ -251,7 +252,7 @@ def test(
                 refused.append(broker.name)
             rows.append({"broker": broker.name, "allowed": verdict.is_allowed, "why": verdict.why})
         columns = {"broker": "BROKER", "allowed": "ALLOWED", "why": "WHY"}
-        show(rows, columns, as_json=as_json, folds=("why",))
+        show(rows, columns, as_json=as_json, none="no broker was asked", folds=("why",))
 
     administrate(servers, work)
     if refused:

@@ -6,6 +6,7 @@ What all commands have in common is in `command_line`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ from txrocketmq.cli.command_line import Servers, json_option_of
 from txrocketmq.cli.tables import json_lines, table_text, terminal_width
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.core.instance import ClientInstance
+from txrocketmq.remoting.primitives.plain_text import plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 Work = Callable[[Admin], Awaitable[None]]
@@ -78,17 +80,25 @@ def show(
     columns: Mapping[str, str],
     *,
     as_json: bool,
+    none: str,
     folds: Sequence[str] = (),
 ) -> None:
-    """Prints a table, as JSON or for a person, who sees the headings even if there are no rows.
+    """Prints a table, as JSON or for a person, who is told in the words `none` if it is empty.
 
     `folds` are the columns that are folded first if the table is too wide.
     """
-    if as_json:
-        if rows:
-            print(json_lines(rows), flush=True)
+    if not rows:
+        say_none(none, as_json=as_json)
+    elif as_json:
+        print(json_lines(rows), flush=True)
     else:
         print(table_text(rows, columns, folds=folds, width=terminal_width()), flush=True)
+
+
+def say_none(words: str, *, as_json: bool) -> None:
+    """Tells a person that there is nothing to print, on standard error; programs see no lines."""
+    if not as_json:
+        print(plain(words), file=sys.stderr)
 
 
 def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
@@ -97,4 +107,4 @@ def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
         print(json_lines([values]), flush=True)
     else:
         rows = [{"name": name, "value": value} for name, value in values.items()]
-        show(rows, {"name": "NAME", "value": "VALUE"}, as_json=False)
+        show(rows, {"name": "NAME", "value": "VALUE"}, as_json=False, none="there are no values")

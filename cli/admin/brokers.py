@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from typing import Final
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import click
 
@@ -19,6 +20,7 @@ from txrocketmq.cli.admin.admin_command import (
 )
 from txrocketmq.cli.admin.overview import broker_rows
 from txrocketmq.cli.command_line import Servers, group, pair, run, servers_options
+from txrocketmq.cli.tables import size_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.errors import MQClientError
 
@@ -33,7 +35,8 @@ command = group("brokers", "List brokers, show their state, and change their set
 def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
     """List the brokers that are registered at the name servers.
 
-    A broker that does not answer is listed without a version.
+    A broker that does not answer is listed without a version. If there are slaves, the list says by
+    how many bytes of the log each is behind its master, and how long ago it last heard from it.
     """
 
     async def work(admin: Admin) -> None:
@@ -42,9 +45,26 @@ def list_brokers(cluster: str | None, servers: Servers, as_json: bool) -> None:
             "cluster": "CLUSTER", "broker": "BROKER", "brokerId": "ID", "address": "ADDRESS",
             "version": "VERSION", "putTps": "IN/S", "getTps": "OUT/S",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json, folds=("version", "address"))
+        if any(row["role"] == "slave" for row in rows):
+            columns["replication"] = "REPLICATION"
+            for row in rows:
+                row["replication"] = _replication_text(row)
+        place = f"in cluster {cluster}" if cluster else "at the name servers"
+        none = f"no broker is registered {place}"
+        folds = ("replication", "version", "address")
+        show(rows, columns, as_json=as_json, none=none, folds=folds)
 
     administrate(servers, work)
+
+
+def _replication_text(row: Mapping[str, Any]) -> str:
+    """What a broker is, and how far a slave is, by the clock of this machine."""
+    text = str(row["role"])
+    if row["behindBytes"] is not None:
+        text += f", {size_text(row['behindBytes'])} behind"
+    if row["heardTimestamp"] is not None:
+        text += f", heard {max(time.time() - row['heardTimestamp'] / 1000, 0):.0f} s ago"
+    return text
 
 
 @command.command("show")

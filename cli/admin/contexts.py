@@ -51,7 +51,8 @@ def list_contexts(as_json: bool) -> None:
         "used": " ", "context": "CONTEXT", "namesrv": "NAME SERVERS", "tls": "TLS",
         "accessKey": "ACCESS KEY",
     }  # fmt: skip
-    show(rows, columns, as_json=as_json, folds=("accessKey", "namesrv"))
+    none = f"there are no contexts; '{PROG} add' adds one"
+    show(rows, columns, as_json=as_json, none=none, folds=("accessKey", "namesrv"))
 
 
 @command.command("show")

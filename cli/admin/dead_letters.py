@@ -20,6 +20,7 @@ from txrocketmq.cli.admin.admin_command import (
     group_argument,
     json_option,
     operate,
+    say_none,
     show,
     yes_option,
 )
@@ -60,13 +61,17 @@ def list_letters(
     async def of_all(client: ClientInstance) -> None:
         rows = await letters_by_group(client)
         columns = {"group": "GROUP", "messages": "DEAD LETTERS", "lastUpdate": "LAST"}
-        show(rows, columns, as_json=as_json, folds=("lastUpdate",))
+        show(
+            rows, columns, as_json=as_json, none="no group has dead letters", folds=("lastUpdate",)
+        )
 
     async def of_one(client: ClientInstance) -> None:
         wanted = Wanted(count=count, every=every, **span)
         found = letters(client, str(name), wanted)
         line = message_json if as_json else letter_line
-        await print_found(found, wanted.limit, line, lambda _: "a later --from")
+        printed = await print_found(found, wanted.limit, line, lambda _: "a later --from")
+        if not printed:
+            say_none(f"group {name} has no{wanted.such} dead letters", as_json=as_json)
 
     operate(servers, of_all if name is None else of_one)
 
@@ -118,7 +123,7 @@ def resend(
             print(sent_json(result) if as_json else sent_line(result), flush=True)
             count += 1
         if not count and not as_json:
-            print("there are no such dead letters")
+            say_none("there are no such dead letters", as_json=as_json)
 
     operate(servers, work)
 

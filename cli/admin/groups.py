@@ -59,7 +59,7 @@ def list_groups(cluster: str | None, with_all: bool, servers: Servers, as_json: 
     async def work(admin: Admin) -> None:
         names = await admin.groups(cluster)
         rows = [{"group": name} for name in names if with_all or not is_system_group(name)]
-        show(rows, {"group": "GROUP"}, as_json=as_json)
+        show(rows, {"group": "GROUP"}, as_json=as_json, none="there are no consumer groups")
 
     administrate(servers, work)
 
@@ -105,7 +105,9 @@ def consumers(name: str, servers: Servers, as_json: bool) -> None:
             "clientId": "CLIENT", "address": "ADDRESS", "language": "LANGUAGE", "model": "MODEL",
             "subscriptions": "SUBSCRIPTIONS",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json, folds=("subscriptions", "model", "language"))
+        none = f"no consumer of group {name} is connected"
+        folds = ("subscriptions", "model", "language")
+        show(rows, columns, as_json=as_json, none=none, folds=folds)
 
     administrate(servers, work)
 

@@ -38,11 +38,12 @@ def command(name: str | None, topic: str | None, servers: Servers, as_json: bool
     """
 
     async def of_all(admin: Admin) -> None:
-        show(await _all_rows(admin), ALL_COLUMNS, as_json=as_json, folds=FOLDS)
+        rows, none = await _all_rows(admin), "no consumer group has consumed anything yet"
+        show(rows, ALL_COLUMNS, as_json=as_json, none=none, folds=FOLDS)
 
     async def of_one(admin: Admin) -> None:
         assert name is not None
-        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json, folds=FOLDS)
+        await show_group(admin, name, topic, as_json=as_json)
 
     if topic is not None and name is None:
         raise click.UsageError("--topic needs a GROUP")
@@ -78,6 +79,13 @@ async def group_rows(admin: Admin, group: str, topic: str | None) -> list[dict[s
         }
         for each in (await admin.progress(group, topic)).queues
     ]
+
+
+async def show_group(admin: Admin, group: str, topic: str | None, *, as_json: bool) -> None:
+    """Prints the queues of a group, all or those of one topic."""
+    rows = await group_rows(admin, group, topic)
+    none = f"group {group} has consumed nothing{f' of topic {topic}' if topic else ''} yet"
+    show(rows, GROUP_COLUMNS, as_json=as_json, none=none, folds=FOLDS)
 
 
 async def _all_rows(admin: Admin) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from txrocketmq.cli.admin.admin_command import (
     group_argument,
     json_option,
     operate,
+    say_none,
     show,
     topic_argument,
 )
@@ -107,7 +108,8 @@ def view(topic: str, msg_id: str, with_groups: bool, servers: Servers, as_json: 
                 for each in await admin.message_tracks(message)
             ]
             columns = {"group": "GROUP", "track": "STATE", "detail": "WHY"}
-            show(rows, columns, as_json=as_json)
+            none = f"no consumer group has topic {topic}"
+            show(rows, columns, as_json=as_json, none=none)
 
     administrate(servers, work)
 
@@ -142,12 +144,18 @@ def find(topic: str, servers: Servers, as_json: bool, **given: Any) -> None:
         if wanted.key is not None:
             messages, has_more = await by_key(Admin(client), topic, wanted)
             _print(messages, as_json=as_json)
+            if not messages:
+                say_none(f"topic {topic} has no message with this key", as_json=as_json)
             if has_more:
                 say_more(len(messages), "a greater --count or an earlier --to")
         else:
             line = message_json if as_json else message_line
             found = between(client, topic, wanted)
-            await print_found(found, wanted.limit, line, lambda last: f"--after {place_text(last)}")
+            printed = await print_found(
+                found, wanted.limit, line, lambda last: f"--after {place_text(last)}"
+            )
+            if not printed:
+                say_none(f"topic {topic} has no{wanted.such} messages", as_json=as_json)
 
     operate(servers, work)
 
@@ -172,6 +180,12 @@ class Wanted:
             raise click.UsageError("--key and --tag are both given: choose one")
         if self.key is not None and self.after is not None:
             raise click.UsageError("--after is for messages by time: with --key, give --count")
+
+    @property
+    def such(self) -> str:
+        """The word before a noun for those that are wanted, if not all of the topic are."""
+        limits = (self.begin_ms, self.end_ms, self.tag, self.after)
+        return " such" if any(limits) else ""
 
     @property
     def limit(self) -> int | None:
@@ -238,19 +252,23 @@ async def print_found(
     limit: int | None,
     line: Callable[[MessageExt], str],
     how: Callable[[MessageExt], str],
-) -> None:
-    """Prints messages up to the limit, and says how to continue if there are more."""
+) -> int:
+    """Prints messages up to the limit, and says how to continue if there are more.
+
+    Returns how many were printed.
+    """
     last: MessageExt | None = None
     count = 0
     async for message in found:
         if last is not None and count == limit:
             sys.stdout.flush()
             say_more(count, how(last))
-            return
+            return count
         print(line(message))
         last = message
         count += 1
     sys.stdout.flush()
+    return count
 
 
 def say_more(count: int, how: str) -> None:
@@ -287,7 +305,8 @@ def trace(msg_id: str, trace_topic: str, servers: Servers, as_json: bool) -> Non
             "what": "WHAT", "time": "TIME", "group": "GROUP", "success": "SUCCESS",
             "costMs": "MS",
         }  # fmt: skip
-        show([_record_row(each) for each in records], columns, as_json=as_json)
+        none = f"topic {trace_topic} has no trace of this message"
+        show([_record_row(each) for each in records], columns, as_json=as_json, none=none)
 
     administrate(servers, work)
 
@@ -338,7 +357,8 @@ def deliver(
         result = await admin.consume_directly(name, client_id, topic, msg_id)
         row = {"result": result.consume_result, "ms": result.spent_time_mills,
                "remark": result.remark}  # fmt: skip
-        show([row], {"result": "RESULT", "ms": "MS", "remark": "REMARK"}, as_json=as_json)
+        columns = {"result": "RESULT", "ms": "MS", "remark": "REMARK"}
+        show([row], columns, as_json=as_json, none="there was no answer")
 
     administrate(servers, work)
 

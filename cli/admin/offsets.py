@@ -19,7 +19,7 @@ from txrocketmq.cli.admin.admin_command import (
     topic_argument,
     yes_option,
 )
-from txrocketmq.cli.admin.lag import FOLDS, GROUP_COLUMNS, group_rows
+from txrocketmq.cli.admin.lag import show_group
 from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.offsets import FIRST, LAST
@@ -43,7 +43,7 @@ def show_offsets(name: str, topic: str | None, servers: Servers, as_json: bool) 
     """
 
     async def work(admin: Admin) -> None:
-        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json, folds=FOLDS)
+        await show_group(admin, name, topic, as_json=as_json)
 
     administrate(servers, work)
 
@@ -145,7 +145,7 @@ def _show(offsets: Mapping[MessageQueue, int], *, as_json: bool) -> None:
         for queue, offset in sorted(offsets.items())
     ]
     columns = {"topic": "TOPIC", "broker": "BROKER", "queueId": "QUEUE", "offset": "OFFSET"}
-    show(rows, columns, as_json=as_json)
+    show(rows, columns, as_json=as_json, none="no offset was changed")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from txrocketmq.cli.admin.lag import rows_of_groups
 from txrocketmq.cli.admin.topic_rows import OwnTopics, topic_rows
 from txrocketmq.cli.timeline import at_once
 from txrocketmq.client.admin.admin import Admin
-from txrocketmq.client.admin.results import BrokerInfo
+from txrocketmq.client.admin.results import MASTER_ID, BrokerInfo
 from txrocketmq.client.base.errors import MQClientError
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
@@ -66,7 +66,11 @@ async def overview(client: ClientInstance) -> Overview:
 
 
 async def broker_rows(admin: Admin, brokers: Sequence[BrokerInfo]) -> list[Row]:
-    """Returns brokers as rows; one that does not answer has no version."""
+    """Returns brokers as rows; one that does not answer has no version.
+
+    Slaves have numbers of bytes by which they are behind the master of their name, and times at
+    which they last heard from it, as far as brokers tell.
+    """
 
     async def ask(broker: BrokerInfo) -> Row:
         problem: str | None = None
@@ -74,19 +78,41 @@ async def broker_rows(admin: Admin, brokers: Sequence[BrokerInfo]) -> list[Row]:
             stats = await admin.broker_stats(broker.address)
         except _FAILURES as error:
             stats, problem = {}, str(error)
+        is_slave = broker.broker_id != MASTER_ID
+        heard_ms = await _heard_ms(admin, broker.address) if is_slave and not problem else None
         return {
             "cluster": broker.cluster,
             "broker": broker.name,
             "brokerId": broker.broker_id,
             "address": broker.address,
+            "role": "slave" if is_slave else "master",
             "version": stats.get("brokerVersionDesc"),
             "putTps": _first_number(stats.get("putTps")),
             "getTps": _first_number(stats.get("getTransferredTps")),
             "diskRatio": _first_number(stats.get("commitLogDiskRatio")),
+            "logEnd": _first_number(stats.get("commitLogMaxOffset")),
+            "heardTimestamp": heard_ms,
             "problem": problem,
         }
 
-    return await at_once([partial(ask, each) for each in brokers])
+    rows = await at_once([partial(ask, each) for each in brokers])
+    ends = {
+        (row["cluster"], row["broker"]): row["logEnd"] for row in rows if row["role"] == "master"
+    }
+    for row in rows:
+        master, own = ends.get((row["cluster"], row["broker"])), row.pop("logEnd")
+        is_known = row["role"] == "slave" and master is not None and own is not None
+        row["behindBytes"] = max(int(master - own), 0) if is_known else None
+    return rows
+
+
+async def _heard_ms(admin: Admin, address: str) -> int | None:
+    """When a slave last heard from its master, in ms; None if it does not say, as in 4.9."""
+    try:
+        its = (await admin.replication(address)).ha_client_runtime_info
+    except _FAILURES:
+        return None
+    return its.last_read_timestamp or None
 
 
 def warnings(

@@ -71,11 +71,15 @@ def list_topics(
         wanted = [name for name in names if with_all or name not in own]
         if only_names:
             rows: Sequence[Mapping[str, Any]] = [{"topic": name} for name in wanted]
-            print(json_lines(rows) if as_json else plain("\n".join(wanted), keep="\n"), flush=True)
+            if wanted:
+                text = json_lines(rows) if as_json else plain("\n".join(wanted), keep="\n")
+                print(text, flush=True)
             return
         with progress("asking for topics", len(wanted)) as step:
             rows = await topic_rows(client, wanted, step)
-        show(rows, COLUMNS, as_json=as_json, folds=FOLDS)
+        where = f"in cluster {cluster}" if cluster else "besides those of the system"
+        none = f"there are no topics {where}"
+        show(rows, COLUMNS, as_json=as_json, none=none, folds=FOLDS)
 
     operate(servers, work)
 
@@ -111,7 +115,7 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
             "broker": "BROKER", "queueId": "QUEUE", "perm": "PERM", "minOffset": "FIRST",
             "maxOffset": "NEXT", "messages": "MESSAGES", "lastUpdate": "LAST MESSAGE",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json, folds=FOLDS)
+        show(rows, columns, as_json=as_json, none=f"topic {topic} has no queues", folds=FOLDS)
 
     administrate(servers, work)
 
@@ -144,7 +148,8 @@ def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
             "broker": "BROKER", "cluster": "CLUSTER", "readQueues": "READ QUEUES",
             "writeQueues": "WRITE QUEUES", "perm": "PERM", "addresses": "ADDRESSES",
         }  # fmt: skip
-        show(rows, columns, as_json=as_json, folds=("addresses", "cluster"))
+        none = f"no broker has topic {topic}"
+        show(rows, columns, as_json=as_json, none=none, folds=("addresses", "cluster"))
 
     administrate(servers, work)
 

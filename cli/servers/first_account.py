@@ -32,17 +32,25 @@ Account {name} was in the store already, and has the secret that it had.
 """
 
 
-_ACCOUNT_KEYS: Final = ("authenticationEnabled", "aclEnable")
-"""The settings with which clients need an account."""
 NO_PROXY: Final = (
-    "the broker asks for accounts, and the proxy has none yet: use the original's proxy"
+    "the accounts of RocketMQ 4 (aclEnable) are none for gRPC: use authenticationEnabled, and"
+    " migrateAuthFromV1Enabled takes them over"
 )
 """Why clients of gRPC are not served then."""
 
 
 def has_accounts(settings: Mapping[str, str]) -> bool:
     """Returns whether clients need an account at a broker with these settings."""
-    return any(settings.get(key, "").strip().lower() == "true" for key in _ACCOUNT_KEYS)
+    return _is_true(settings, "authenticationEnabled") or has_plain_accounts(settings)
+
+
+def has_plain_accounts(settings: Mapping[str, str]) -> bool:
+    """Returns whether these are accounts of RocketMQ 4, which the proxy does not know."""
+    return _is_true(settings, "aclEnable")
+
+
+def _is_true(settings: Mapping[str, str], key: str) -> bool:
+    return settings.get(key, "").strip().lower() == "true"
 
 
 def new_secret() -> str:

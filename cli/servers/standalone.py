@@ -5,8 +5,8 @@ The broker's settings come, each before the next, from the command line, the fil
 and the defaults here: broker-a of DefaultCluster, on loopback, with its store in the user's data
 folder. The name server keeps its files in `namesrv` inside the store. It starts before the broker
 and stops after it. If clients need an account, the name server asks for the broker's. What serves
-gRPC is a proxy in the same process, which reaches both over loopback; it is there if its packages
-are installed.
+gRPC is a proxy in the same process, which reaches both over loopback, and asks for the same
+accounts; it is there if its packages are installed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from txrocketmq.cli.servers.first_account import (
     FirstAccount,
     check_open,
     has_accounts,
+    has_plain_accounts,
     near_addresses,
 )
 from txrocketmq.cli.servers.welcome import welcome
@@ -132,6 +133,11 @@ class Standalone:
             settings["adminAddresses"] = options.settings.get("adminAddresses", "")
         self._tls, self._settings = load_tls(options.environment, settings)
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
+        if self.store_config.is_slave:
+            raise ConfigError(
+                "brokerRole=SLAVE: a broker with a name server of its own has no master; run"
+                " mqbroker with the name servers of the master"
+            )
         self._host = told
         self._clock = clock
         self._unhurried = Clock(clock.reactor if clock is not None else None)
@@ -227,7 +233,7 @@ class Standalone:
         options, self._opens = self._options, "--grpc-port"
         if options.grpc_port is None:
             return
-        if self._has_accounts:
+        if self.config.acl_enable:
             log.info("clients of gRPC are not served: {why}", why=NO_PROXY)
             return
         try:
@@ -243,6 +249,8 @@ class Standalone:
 
     def _proxy(self) -> Proxy:
         """Makes what serves gRPC; its package is imported then."""
+        from txrocketmq.proxy.accounts.config import AccountsConfig
+        from txrocketmq.proxy.accounts.sources import AccountsHere
         from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
         from txrocketmq.proxy.service import Proxy
 
@@ -264,6 +272,11 @@ class Standalone:
             tls=self._tls,
             # Clients may be told of a port that leads here from another machine only.
             places={self.broker_addr: address_text(host, self.broker.port)},
+            accounts=AccountsConfig(
+                authentication_enabled=self.config.authentication_enabled,
+                authorization_enabled=self.config.authorization_enabled,
+            ),
+            here=AccountsHere(self.broker.parts.access.accounts) if self._has_accounts else None,
         )
 
     def _look(self) -> None:
@@ -354,7 +367,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--account", metavar="NAME",
-        help="Clients need an account: NAME is made with the right to do everything, and its secret"
+        help="Require accounts: NAME is created with the right to do everything, and its secret"
         " is printed once.",
     )  # fmt: skip
     parser.add_argument(
@@ -399,7 +412,7 @@ def options_of(arguments: argparse.Namespace, account: FirstAccount | None = Non
     if account is not None:
         settings |= account.settings()
     grpc_port, why = arguments.grpc_port, missing()
-    if has_accounts(settings):
+    if has_plain_accounts(settings):
         why = NO_PROXY
     if grpc_port not in (None, OFF) and why:
         raise ConfigError(f"--grpc-port: {why}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq store`: checks, repairs and prints the store of a broker.
+"""`txrocketmq store`: checks, repairs, prints, compares and cuts stores of brokers.
 
 See docs/store_tools.md. What each command does is in a module of its own beside this one.
 """
@@ -24,26 +24,32 @@ from txrocketmq.remoting.settings.config_file import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 DIRECTORY: Final = click.Path(readable=False, path_type=Path)
 
-command = group("store", "Check, repair or print the store of a broker.")
+command = group("store", "Check, repair, print, compare or cut stores of brokers.")
+
+
+_CONFIG: Final = click.option(
+    "-c",
+    "--config",
+    type=PATH,
+    metavar="FILE",
+    help="The configuration file of the broker; without it, the sizes of files are inferred"
+    " from the files themselves.",
+)
 
 
 def _store(function: F) -> F:
     """Adds the argument and the option that are needed to open a store."""
-    config = click.option(
-        "-c",
-        "--config",
-        type=PATH,
-        metavar="FILE",
-        help="The configuration file of the broker; without it, the sizes of files are inferred"
-        " from the files themselves.",
-    )
-    return click.argument("store", metavar="DIR", type=DIRECTORY)(config(function))
+    return click.argument("store", metavar="DIR", type=DIRECTORY)(_CONFIG(function))
 
 
 def _with_config(
-    name: str, store: Path, file: str | None, work: Callable[[StoreConfig], int]
+    name: str,
+    store: Path,
+    file: str | None,
+    work: Callable[[StoreConfig], int],
+    failed: int = FAILED,
 ) -> int:
-    """Does the work of a command; returns the exit code."""
+    """Does the work of a command; returns the exit code, `failed` if it could not be done."""
     try:
         return work(config_from(store, file))
     except BrokenPipeError:
@@ -51,7 +57,7 @@ def _with_config(
         return DONE
     except (NoStore, StoreError, ConfigError, OSError) as error:
         print(f"{PROG} {name}: {plain_error(error)}", file=sys.stderr)
-        return FAILED
+        return failed
     except KeyboardInterrupt:
         print(f"{PROG} {name}: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -100,6 +106,70 @@ def repair(store: Path, config: str | None, yes: bool) -> int:
     from txrocketmq.cli.store.store_repair import repair_store
 
     return _with_config("repair", store, config, lambda found: repair_store(found, store, yes=yes))
+
+
+@command.command(
+    context_settings=CONTEXT,
+    epilog="The exit code is 0 when both have the same as far as both go, 1 when they differ, and 2"
+    " when they cannot be compared.",
+)
+@click.argument("first", metavar="A", type=DIRECTORY)
+@click.argument("second", metavar="B", type=DIRECTORY)
+@_CONFIG
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def compare(first: Path, second: Path, config: str | None, as_json: bool) -> int:
+    """Compare the stores of a master and a slave, or of two former masters.
+
+    Says up to which offset their logs are the same, which message is the first to differ, and what
+    each of them has behind that. No broker may have them open; copies will do. Nothing is changed.
+    """
+    from txrocketmq.cli.store.store_compare import NOT_COMPARABLE, compare_stores
+
+    return _with_config(
+        "compare",
+        first,
+        config,
+        lambda found: compare_stores(found, config_from(second, config), as_json=as_json),
+        failed=NOT_COMPARABLE,
+    )
+
+
+@command.command(
+    context_settings=CONTEXT,
+    epilog="The exit code is 0 when the store ends there now, and 1 when it does not.",
+)
+@_store
+@click.option("--at", type=int, metavar="OFFSET", help="The offset at which the log is to end.")
+@click.option(
+    "--common-with",
+    "other",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Instead of --at: end the log where it ceases to be the same as that of this store.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be cut off.")
+@click.option("-y", "--yes", is_flag=True, help="Cut without asking.")
+def cut(store: Path, config: str | None, **given: Any) -> int:
+    """Cut off the end of a store, so that its broker can follow another master.
+
+    Messages behind an offset of the log are taken out of the log, the queues and the index, and the
+    progress of consumers, delays and timers is taken back. What was cut off is kept in lost/ in the
+    store. No broker may have the store open.
+    """
+    from txrocketmq.cli.store.store_cut import WantedCut, cut_store
+
+    wanted = WantedCut(**given)
+    if (wanted.at is None) == (wanted.other is None):
+        raise click.UsageError("say where to cut, by either --at or --common-with")
+    other = wanted.other
+    return _with_config(
+        "cut",
+        store,
+        config,
+        lambda found: cut_store(
+            found, None if other is None else config_from(other, config), wanted
+        ),
+    )
 
 
 @command.command(context_settings=CONTEXT)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,14 @@ def config_from(store: Path, file: str | None) -> StoreConfig:
             " that the broker has as storePathRootDir"
         )
     return config_of(OsFiles(), root)
+
+
+def agrees(command: str, question: str) -> bool:
+    """Asks a person at a terminal; without a terminal nobody agrees."""
+    if not sys.stdin.isatty():
+        print(f"{PROG} {command}: confirmation needs a terminal: give --yes", file=sys.stderr)
+        return False
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def known_topics(store: Path) -> Collection[str] | None:

@@ -7,7 +7,6 @@ What that would do is found out on copies and told first. What is in the way is 
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -15,7 +14,13 @@ from txrocketmq.broker.store.check.check import StoreCheck
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.cli.store.store_directory import DONE, FAILED, PROG, kinds_of_queues, known_topics
+from txrocketmq.cli.store.store_directory import (
+    DONE,
+    FAILED,
+    agrees,
+    kinds_of_queues,
+    known_topics,
+)
 from txrocketmq.remoting.primitives.plain_text import plain
 
 
@@ -38,7 +43,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     if not check.findings and check.recovered is not None and check.recovered.was_closed:
         print("There is nothing to repair.")
         return DONE
-    if not yes and not _agrees():
+    if not yes and not agrees("repair", "Repair the store like this?"):
         print("Nothing has been changed.")
         return FAILED
     if isinstance(refusal, StoreLoss):
@@ -62,10 +67,3 @@ def plan(check: StoreCheck) -> list[str]:
     lines += [f"would move {path} to {target}" for path, target in check.files.moved]
     lines += [f"would remove {path}" for path in check.files.removed]
     return lines
-
-
-def _agrees() -> bool:
-    if not sys.stdin.isatty():
-        print(f"{PROG} repair: confirmation needs a terminal: give --yes", file=sys.stderr)
-        return False
-    return input("Repair the store like this? [y/N] ").strip().lower() in ("y", "yes")

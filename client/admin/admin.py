@@ -118,6 +118,7 @@ class Admin:
     broker_counter = _of(Servers, Servers.broker_counter)
     broker_config = _of(Servers, Servers.broker_config)
     update_broker_config = _of(Servers, Servers.update_broker_config)
+    replication = _of(Servers, Servers.replication)
     timer_stats = _of(Servers, Servers.timer_stats)
     wipe_write_perm = _of(Servers, Servers.wipe_write_perm)
     add_write_perm = _of(Servers, Servers.add_write_perm)

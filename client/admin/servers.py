@@ -17,10 +17,12 @@ from txrocketmq.remoting.call import Call
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData
 from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.operations.admin import ViewBrokerStatsDataRequestHeader
+from txrocketmq.remoting.protocol.operations.ha import GET_BROKER_HA_STATUS
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerRequestHeader,
     DeleteKVConfigRequestHeader,
@@ -64,6 +66,18 @@ class Servers:
             server.address, admin.GET_BROKER_RUNTIME_INFO, NoHeader(), doing=doing
         )
         return dict(sorted(KVTable.decode(reply.body_bytes).table.items()))
+
+    async def replication(self, broker: str) -> HARuntimeInfo:
+        """Returns the state of replication as a broker sees it (5.x brokers).
+
+        That of a master has its slaves, and what each of them has of its log; that of a slave,
+        when it last heard from its master. Raises BrokerNotExist and AdminRefused.
+        """
+        server, doing = await self._server(broker, "asking {} for its replication")
+        reply = await self._servers.ask(
+            server.address, GET_BROKER_HA_STATUS, NoHeader(), doing=doing
+        )
+        return HARuntimeInfo.decode(reply.body_bytes)
 
     async def broker_counter(self, broker: str, name: str, key: str) -> BrokerStatsData | None:
         """Returns a counter of a broker over a minute, an hour and a day.

@@ -62,6 +62,13 @@ _OF_ACCOUNTS: Final = {
     "The user is not exist": "check its spelling, or create the account first",
     r"The subject( of .*)? is not exist\.": "check its spelling, or create the account first",
     r"The acl is not exist\.": "the account has no such policy there",
+    r"The resource is null\.": (
+        "a resource is Topic:NAME, Group:NAME or Cluster:NAME, with or without * at the end, or *"
+    ),
+    r"The source ip is (empty|invalid)\.": (
+        "an address is one such as 10.1.2.3, or a network such as 10.0.0.0/8"
+    ),
+    "password can not be blank": "give a password",
     "The super user can only be (create|update) by super user": (
         "sign with an account of the type Super"
     ),

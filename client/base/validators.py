@@ -35,18 +35,23 @@ def check_group(group: str) -> None:
 
 def check_message(message: Message, max_body_bytes: int) -> None:
     """Raises MessageIllegal unless a broker may take the message."""
-    check_topic(message.topic)
-    if message.topic in FORBIDDEN_TO_SEND:
-        raise MessageIllegal(f"topic {message.topic} is reserved for the brokers")
+    _check_topic_to_send(message.topic)
     body = message.body
     if type(body) is not bytes and not isinstance(body, (bytearray, memoryview)):
         raise refused("the body of a message", "bytes (new_message takes str as well)", body)
-    if not body:
-        raise MessageIllegal("the message body is empty, which RocketMQ does not allow")
-    if len(body) > max_body_bytes:
+    if not 0 < len(body) <= max_body_bytes:
+        if not body:
+            raise MessageIllegal("the message body is empty, which RocketMQ does not allow")
         raise MessageIllegal(
             f"the message body has {len(body)} bytes, but at most {max_body_bytes} are allowed"
         )
+
+
+@lru_cache(maxsize=1024)
+def _check_topic_to_send(topic: str) -> None:
+    check_topic(topic)
+    if topic in FORBIDDEN_TO_SEND:
+        raise MessageIllegal(f"topic {topic} is reserved for the brokers")
 
 
 def _check_name(kind: str, name: str, max_length: int) -> None:

@@ -66,15 +66,12 @@ EndTransactionHook = Callable[[EndTransactionContext], None]
 
 
 class Hooks:
-    """The hooks of one producer."""
+    """The hooks of one producer; there is a context if there are any of the first two kinds."""
 
     def __init__(self) -> None:
         self.send: list[SendHook] = []
         self.forbidden: list[CheckForbidden] = []
         self.end_transaction: list[EndTransactionHook] = []
-
-    def __bool__(self) -> bool:
-        return bool(self.send or self.forbidden)
 
     def before(self, context: SendContext) -> None:
         """Calls the hooks before an attempt; raises what a CheckForbidden raises."""

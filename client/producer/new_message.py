@@ -64,7 +64,7 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
         own[names.TAGS] = _word("tags", tags, "a str, the one tag of the message")
     if keys != ():
         _set_keys(own, keys)
-    if not (delay_level is delay_ms is deliver_at_ms is None):
+    if delay_level is not None or delay_ms is not None or deliver_at_ms is not None:
         _delay(own, delay_level, delay_ms, deliver_at_ms)
     if priority is not None:
         own[names.PRIORITY] = str(_WHOLE.take("priority", priority))

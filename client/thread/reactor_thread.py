@@ -52,8 +52,8 @@ class ReactorThread:
         self._ending = Ending()
         self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
-        self._pid = os.getpid()
-        self._is_over = False
+        self._gone = ""
+        """Why the thread does not run any more; each call looks here."""
         self._thread = threading.Thread(
             target=self._run,
             name=python_log.THREAD,
@@ -85,9 +85,9 @@ class ReactorThread:
             self._users -= 1
             if self._users:
                 return
+            self._gone = "shut down"
             if ReactorThread._shared is self:
                 ReactorThread._shared = None
-        self._is_over = True
         self._handover.call(self.reactor.stop)
         self.functions.shutdown()
         if not self.is_current:
@@ -98,7 +98,9 @@ class ReactorThread:
         """Forgets the thread after a fork, because it is the parent's."""
         FunctionThreads.forget()
         cls._lock = threading.Lock()
-        cls._shared = None
+        shared, cls._shared = cls._shared, None
+        if shared is not None:
+            shared._gone = "created before os.fork()"  # noqa: SLF001 - of this class
 
     @classmethod
     def end_calls(cls) -> None:
@@ -116,7 +118,7 @@ class ReactorThread:
     @property
     def is_alive(self) -> bool:
         """Whether the thread runs; it does not in a process that was forked."""
-        return self._pid == os.getpid() and not self._is_over
+        return not self._gone
 
     def begin(self, work: Callable[[], Any], settle: Callable[[Any], None] | None) -> ThreadCall:
         """Begins a function, whose result may be a coroutine; see `hand_over`."""
@@ -134,9 +136,10 @@ class ReactorThread:
         `settle` is called there with the result, or with a Failure. Without it, the caller waits
         with `result_of`.
         """
-        if not self.is_alive:
-            why = "shut down" if self._is_over else "created before os.fork()"
-            raise RuntimeError(f"the client is not running, since it was {why}: create a new one")
+        if self._gone:
+            raise RuntimeError(
+                f"the client is not running, since it was {self._gone}: create a new one"
+            )
         handover = self._handover
         call = ThreadCall(handover, is_awaited=settle is None)
         handover.call(call.begin, begin, settle, arguments, named)

@@ -6,9 +6,9 @@ Java: RegisterBrokerBody, and the arguments of RouteInfoManager.registerBroker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from txrocketmq.remoting.call import Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
@@ -22,7 +22,7 @@ from txrocketmq.remoting.protocol.body.route import (
 )
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.route import RegisterBrokerRequestHeader
-from txrocketmq.remoting.serialize.json_members import members
+from txrocketmq.remoting.serialize.json_members import taking
 
 ZONE_NAME: Final = "__ZONE_NAME"
 LONG_BYTES: Final = 64 * 1024
@@ -30,9 +30,6 @@ LONG_BYTES: Final = 64 * 1024
 MOST_BESIDES: Final = 64 * 1024
 """How many bytes such a body may have besides topics and their mappings."""
 _WRAPPER: Final = ("topicConfigSerializeWrapper",)
-_MEMBERS_A_STEP: Final = 2
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +103,9 @@ def _body(
     if len(data) > LONG_BYTES:
         path = () if is_old else _WRAPPER
         text = data.decode("utf-8", "replace")
-        text = yield from _read(text, (*path, "topicConfigTable"), topics, TopicConfig.from_json)
+        text = yield from taking(text, (*path, "topicConfigTable"), topics, TopicConfig.from_json)
         maps = *path, "topicQueueMappingInfoMap"
-        text = yield from _read(text, maps, mappings, TopicQueueMappingInfo.from_json)
+        text = yield from taking(text, maps, mappings, TopicQueueMappingInfo.from_json)
         data = text.encode()
         if len(data) > MOST_BESIDES:
             raise ResponseError(
@@ -128,19 +125,3 @@ def _body(
         topic_queue_mapping_info_map=mappings or wrapper.topic_queue_mapping_info_map,
     )
     return replace(body, topic_config_serialize_wrapper=wrapper)
-
-
-def _read(
-    text: str, path: tuple[str, ...], found: dict[str, T], item_of: Callable[[Any], T]
-) -> Generator[None, None, str]:
-    """Adds the members of the object at a path; returns the text without them."""
-    its = members(text, path)
-    while True:
-        try:
-            for _ in range(_MEMBERS_A_STEP):
-                name, value = next(its)
-                found[name] = item_of(value)
-        except StopIteration as end:
-            rest: str = end.value
-            return rest
-        yield

@@ -117,11 +117,15 @@ class Cluster:
         self, route: TopicRoute | None, choose: Callable[[list[str]], str]
     ) -> str | None:
         """Returns the address of a master that has a topic, or of any that is known."""
-        its = [] if route is None else route.brokers.values()
-        addresses = [
-            broker.broker_addrs[MASTER_ID] for broker in its if MASTER_ID in broker.broker_addrs
-        ] or self.brokers.masters()
+        addresses = self.masters(route)
         return choose(addresses) if addresses else None
+
+    def masters(self, route: TopicRoute | None) -> list[str]:
+        """Returns the addresses of the masters that have a topic, or of all that are known."""
+        its = [] if route is None else route.brokers.values()
+        return [
+            broker.broker_addrs[MASTER_ID] for broker in its if MASTER_ID in broker.broker_addrs
+        ] or list(self.brokers.masters())
 
     @property
     def _names(self) -> str:

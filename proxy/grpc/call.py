@@ -6,7 +6,7 @@ Nothing here knows HTTP/2. The connection gives a call its `Sink`; a test gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from txrocketmq.proxy.grpc.status import GrpcError
@@ -18,6 +18,13 @@ class Message(Protocol):
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
         """Returns the message as bytes."""
+
+
+class Texts(Protocol):
+    """Headers by name."""
+
+    def get(self, name: str, default: str, /) -> str:
+        """Returns the text of a header, or the default if there is none."""
 
 
 class Sink(Protocol):
@@ -42,6 +49,7 @@ class Call:
 
     __slots__ = (
         "_sink",
+        "account",
         "deadline_ms",
         "headers",
         "is_over",
@@ -56,7 +64,7 @@ class Call:
     def __init__(
         self,
         method: str,
-        headers: Mapping[str, str],
+        headers: Texts,
         sink: Sink,
         steady_ms: Callable[[], int],
         *,
@@ -69,6 +77,8 @@ class Call:
         self.peer = peer
         self.local = local
         self.deadline_ms = deadline_ms
+        self.account = ""
+        """The account that has proven to call, where calls need one."""
         self.steady_ms = steady_ms
         """Returns the steady time in ms."""
         self.on_cancel: list[Callable[[], Any]] = []

@@ -44,6 +44,22 @@ class Messages:
         """Adds bytes that arrived."""
         self._data += data
 
+    def only(self, data: bytes) -> bytes | None:
+        """Returns the message that arrived as a whole, if these bytes are one, and the first.
+
+        Otherwise they are to be added.
+        """
+        length = len(data) - PREFIX_BYTES
+        if (
+            self._data
+            or length < 0
+            or length > self._most_bytes
+            or data[0]
+            or int.from_bytes(data[1:PREFIX_BYTES], "big") != length
+        ):
+            return None
+        return data[PREFIX_BYTES:]
+
     def next(self) -> bytes | None:
         """Removes the next message and returns it; None if it has not arrived.
 

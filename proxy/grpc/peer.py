@@ -31,6 +31,7 @@ from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.counts import OTHER, Counts
 from txrocketmq.proxy.grpc.deadlines import Deadlines, timeout_ms
 from txrocketmq.proxy.grpc.framing import GZIP, IDENTITY, Messages
+from txrocketmq.proxy.grpc.headers import Headers
 from txrocketmq.proxy.grpc.service import Kind, Rpcs, Served
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus
 from txrocketmq.proxy.grpc.stream import Stream, refused
@@ -138,7 +139,7 @@ class GrpcPeer(TcpPeer):
         if len(self.streams) >= self._service.most_calls:  # it does not know the limit yet
             self.connection.reset(number, ErrorCodes.REFUSED_STREAM)
             return
-        headers = {str(name, "latin-1"): str(value, "utf-8", "replace") for name, value in pairs}
+        headers = Headers(pairs)
         service = self._service
         counts = service.counts.of(OTHER)
         try:
@@ -176,7 +177,7 @@ class GrpcPeer(TcpPeer):
         if served.rpc.kind is Kind.CONVERSATION:
             stream.begin()
 
-    def _found(self, number: int, headers: dict[str, str]) -> Served | None:
+    def _found(self, number: int, headers: Headers) -> Served | None:
         """Returns the method that is called; refuses what is not gRPC, and returns None then.
 
         Raises GrpcError if the method is not served.
@@ -193,7 +194,7 @@ class GrpcPeer(TcpPeer):
             raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"{path[:256]} is not served")
         return served
 
-    def _asked(self, headers: dict[str, str]) -> tuple[int | None, str]:
+    def _asked(self, headers: Headers) -> tuple[int | None, str]:
         """Returns the deadline and the encoding of a call. Raises GrpcError."""
         encoding = headers.get("grpc-encoding", IDENTITY)
         if encoding not in (IDENTITY, GZIP):
@@ -203,7 +204,7 @@ class GrpcPeer(TcpPeer):
                 f" {GZIP}",
             )
         text = headers.get("grpc-timeout")
-        if text is None:
+        if not text:
             return None, encoding
         try:
             return self._clock.steady_ms() + timeout_ms(text), encoding

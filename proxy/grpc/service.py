@@ -69,6 +69,7 @@ class Rpc:
     kind: Kind
     most_bytes: int | None = None
     bodies: tuple[int, ...] = ()
+    rights: Any = None
 
 
 def rpc(
@@ -78,19 +79,21 @@ def rpc(
     kind: Kind = Kind.UNARY,
     most_bytes: int | None = MOST_BYTES,
     bodies: Sequence[int] = (),
+    rights: Any = None,
 ) -> Callable[[M], M]:
     """Declares that a method serves the calls of this name.
 
     `request_name` is the type of the messages that come, by default the name with `Request`, and
     `most_bytes` is how long they may be; None means as long as the settings of the port allow. Then
     `bodies` are the numbers of the fields that lead to what makes them long (see weight.py).
+    `rights` say what an account needs for it, to whoever asks for accounts (base/rights.py).
     """
 
     def declare(method: M) -> M:
         setattr(
             method,
             _MARK,
-            Rpc(name, request_name or f"{name}Request", kind, most_bytes, tuple(bodies)),
+            Rpc(name, request_name or f"{name}Request", kind, most_bytes, tuple(bodies), rights),
         )
         return method
 
@@ -109,11 +112,16 @@ class Served:
 class Rpcs:
     """The methods of a service by their path. `message_class` returns a type by its name.
 
+    With `guarded`, methods are what it makes of them, such as one that asks for accounts first.
     Raises ValueError if two of the parts serve one method.
     """
 
     def __init__(
-        self, service: str, message_class: Callable[[str], MessageClass], *parts: object
+        self,
+        service: str,
+        message_class: Callable[[str], MessageClass],
+        *parts: object,
+        guarded: Callable[[Rpc, Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:
         self.service = service
         self._by_path: dict[str, Served] = {}
@@ -123,7 +131,8 @@ class Rpcs:
                 if path in self._by_path:
                     raise ValueError(f"{its.name} is served twice, by {method} as well")
                 parse = message_class(its.request_name).FromString
-                self._by_path[path] = Served(its, parse, method)
+                its_method = method if guarded is None else guarded(its, method)
+                self._by_path[path] = Served(its, parse, its_method)
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._by_path.values())

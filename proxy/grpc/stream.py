@@ -129,9 +129,15 @@ class Stream:
         if self._is_over:
             self._peer.connection.took(self.number, size_bytes)
             return
+        self._untaken_bytes += size_bytes
+        if self._message is None and self.served.rpc.kind is not Kind.CONVERSATION:
+            self._message = self._messages.only(data)
+            if self._message is not None:  # as nearly always
+                self.hold(len(data))
+                self._take()
+                return
         self.hold(len(data))
         self._messages.add(data)
-        self._untaken_bytes += size_bytes
         try:
             if self.served.rpc.kind is Kind.CONVERSATION:
                 self._converse()

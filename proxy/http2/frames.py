@@ -8,6 +8,7 @@ is decoded. What is held here is what one read took, and at most one unfinished 
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Final
 
 from txrocketmq.proxy.http2.floods import (
@@ -26,6 +27,7 @@ from txrocketmq.remoting.errors import FrameError, RemotingError
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES: Final = 9
+_HEAD: Final = struct.Struct(">HBBB")
 MAX_FRAME_BYTES: Final = 16_384
 """How many bytes a frame may have behind its head (SETTINGS_MAX_FRAME_SIZE, which is the least that
 may be allowed)."""
@@ -133,16 +135,16 @@ class Frames:
         for _ in range(PORTION_FRAMES):
             if at + HEAD_BYTES > size or at > until:
                 break
-            length = int.from_bytes(data[at : at + 3], "big")
+            high, low, kind, flags = _HEAD.unpack_from(data, at)
+            length = high << 8 | low
             if length > MAX_FRAME_BYTES:
                 self.error = FrameError(f"it sends a frame of {length} bytes of HTTP/2")
                 break
             end = at + HEAD_BYTES + length
             if end > size:
                 break
-            kind = data[at + 3]
             if (kind != HEADERS and (kind != DATA or not length)) and self._floods_with(
-                kind, data[at + 4]
+                kind, flags
             ):
                 break
             at = end

@@ -15,6 +15,7 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred, DeferredList
 
 from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.rights import consuming
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status, set_total, told
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
@@ -49,7 +50,7 @@ class Acks:
         self._renewals = renewals
         self._config = config
 
-    @rpc("AckMessage")
+    @rpc("AckMessage", rights=consuming())
     @answered("AckMessageResponse")
     async def ack_message(self, call: Call, request: Any) -> Any:
         """Acknowledges messages, each by itself."""
@@ -93,31 +94,31 @@ class Acks:
         by_broker: dict[str, list[int]] = defaultdict(list)
         alone = []
         for number, (is_found, newest) in enumerate(found):
-            if is_found and newest[1].may_be_together:
+            if is_found and newest[1].may_be_together and _is_still(*newest):
                 by_broker[newest[1].popped.broker_name].append(number)
             else:
                 alone.append(number)
+        together = []
+        for numbers in by_broker.values():
+            handles = [found[number][1][1] for number in numbers]
+            work = self._settlements.ack_together(group, topic, handles)
+            hidden = (found[number][1][0] for number in numbers)
+            together.append(Deferred.fromCoroutine(self._renewals.settle(work, *hidden)))
         outcomes = list(found)
         left = await self._ack_each(client_id, group, topic, [texts[each] for each in alone])
         for number, outcome in zip(alone, left, strict=True):
             outcomes[number] = outcome
-        for numbers in by_broker.values():
-            handles = [found[number][1][1] for number in numbers]
-            done = Deferred.fromCoroutine(self._settlements.ack_together(group, topic, handles))
-            ended: Any = await DeferredList([done], consumeErrors=True)
-            ((is_done, outcome),) = ended
+        ended: Any = await DeferredList(together, consumeErrors=True)
+        for numbers, outcome in zip(by_broker.values(), ended, strict=True):
             for number in numbers:
-                outcomes[number] = is_done, outcome
-                if is_done:
-                    self._renewals.forget(found[number][1][0])
+                outcomes[number] = outcome
         return outcomes
 
     async def _ack(self, client_id: str, group: str, topic: str, text: str) -> None:
         hidden, handle = await self._newest(client_id, group, text)
-        await self._settlements.ack(group, topic, handle)
-        self._renewals.forget(hidden)
+        await self._renewals.settle(self._settlements.ack(group, topic, handle), hidden)
 
-    @rpc("ChangeInvisibleDuration")
+    @rpc("ChangeInvisibleDuration", rights=consuming())
     @answered("ChangeInvisibleDurationResponse")
     async def change_invisible_duration(self, call: Call, request: Any) -> Any:
         """Hides a message for a time from now on, and answers with its new handle."""
@@ -126,24 +127,31 @@ class Acks:
         most_ms = self._config.max_invisible_time_mills
         invisible_ms = checked_invisible_ms(request.invisible_duration, 0, most_ms)
         hidden, handle = await self._newest(client_id, group, request.receipt_handle)
-        new = await self._settlements.hide(
-            group, topic, handle, invisible_ms, suspend=request.suspend
-        )
-        if hidden is not None:
-            self._renewals.changed(hidden, new)
+
+        async def hide() -> Handle:
+            new = await self._settlements.hide(
+                group, topic, handle, invisible_ms, suspend=request.suspend
+            )
+            if hidden is not None:
+                self._renewals.changed(hidden, new)
+            return new
+
+        new = await self._renewals.settle(hide(), hidden, forgets=False)
         answer = message_type("ChangeInvisibleDurationResponse")()
         answer.receipt_handle = str(new)
         return set_status(answer, Code.OK)
 
-    @rpc("ForwardMessageToDeadLetterQueue")
+    @rpc("ForwardMessageToDeadLetterQueue", rights=consuming())
     @answered("ForwardMessageToDeadLetterQueueResponse")
     async def forward_message_to_dead_letter_queue(self, call: Call, request: Any) -> Any:
         """Makes a dead letter of a message."""
         client_id = self._caller(call)
         topic, group = topic_of(request.topic), group_of(request.group)
         hidden, handle = await self._newest(client_id, group, request.receipt_handle)
-        await self._settlements.bury(group, topic, request.message_id, handle)
-        self._renewals.forget(hidden)
+        if call.account:
+            await self._settlements.check_found(group, topic, handle)
+        bury = self._settlements.bury(group, topic, request.message_id, handle)
+        await self._renewals.settle(bury, hidden)
         return set_status(message_type("ForwardMessageToDeadLetterQueueResponse")(), Code.OK)
 
     def _caller(self, call: Call) -> str:
@@ -156,6 +164,11 @@ class Acks:
         hidden = await self._renewals.find(client_id, group, text)
         newest = text if hidden is None else str(hidden.handle)
         return hidden, Handle.parse(newest, self._clock.now_ms())
+
+
+def _is_still(hidden: Hidden | None, handle: Handle) -> bool:
+    """Returns whether nothing has happened with a message since its handle was looked for."""
+    return hidden is None or (hidden.busy is None and hidden.handle == handle)
 
 
 def _status(failure: Any) -> tuple[Code, str]:

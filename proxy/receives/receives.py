@@ -21,8 +21,10 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from txrocketmq.access.needs import UnclearNeed
 from txrocketmq.client.base.errors import MQClientError
 from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.rights import consuming
 from txrocketmq.proxy.base.statuses import Refused, code_of_broker, set_status, told
 from txrocketmq.proxy.cluster.cluster import Cluster
 from txrocketmq.proxy.cluster.groups import Groups
@@ -65,6 +67,12 @@ _ANSWER: Final = message_type("ReceiveMessageResponse")
 _NOTHING: Final = frozenset({ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND})
 
 log = Logger()
+
+
+def _received_topic(request: Any) -> str:
+    if not request.HasField("message_queue"):
+        raise UnclearNeed("messageQueue is null.")
+    return str(request.message_queue.topic.name)
 
 
 class Reception:
@@ -146,7 +154,7 @@ class Receives:
                 if not each.called:  # otherwise nobody waits any more
                     each.callback(None)
 
-    @rpc("ReceiveMessage", kind=Kind.STREAM)
+    @rpc("ReceiveMessage", kind=Kind.STREAM, rights=consuming(_received_topic))
     def receive_message(self, call: Call, request: Any) -> Deferred[None]:
         """Writes messages, or why there are none."""
         begun = Deferred.fromCoroutine(self._receive(call, request))

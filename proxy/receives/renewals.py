@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -51,6 +51,8 @@ _NEVER: Final = -1
 Key = tuple[str, str]
 """The group and the handle that a client was given first."""
 
+T = TypeVar("T")
+
 log = Logger()
 
 
@@ -77,9 +79,9 @@ class Hidden:
         self.is_settling = False
         """Whether the client has changed the time itself, so that it is not renewed any more."""
         self.is_left = False
-        """Whether its client has gone while it was renewed."""
+        """Whether its client has gone while something was under way."""
         self.busy: Deferred[None] | None = None
-        """Fires when the renewal that is under way has ended."""
+        """Fires when what is under way has ended: a renewal, or what settles the message."""
 
     @property
     def group(self) -> str:
@@ -136,7 +138,7 @@ class Renewals:
         return True
 
     async def find(self, client_id: str, group: str, handle_text: str) -> Hidden | None:
-        """Returns what is kept of a message, when no renewal is under way, or None."""
+        """Returns what is kept of a message, when nothing is under way with it, or None."""
         hidden = self._of_client.get(client_id, {}).get((group, handle_text))
         while hidden is not None and hidden.busy is not None:
             ended: Deferred[None] = Deferred()
@@ -156,6 +158,44 @@ class Renewals:
             if not its:
                 del self._of_client[hidden.client_id]
         self._unplan(hidden)
+
+    async def settle(
+        self, work: Coroutine[Any, Any, T], *messages: Hidden | None, forgets: bool = True
+    ) -> T:
+        """Does what settles messages, of which none is renewed meanwhile, and forgets them then.
+
+        Otherwise a renewal could follow an acknowledgement that is under way, and the broker would
+        give a message again that was acknowledged.
+        """
+        busy: Deferred[None] = Deferred()
+        buckets = {each: each.bucket for each in messages if each is not None}
+        for hidden in buckets:
+            self._unplan(hidden)
+            hidden.busy = busy
+        is_done = False
+        try:
+            outcome = await work
+            is_done = True
+        finally:
+            for hidden, bucket in buckets.items():
+                hidden.busy = None
+                if is_done and forgets:
+                    self.forget(hidden)
+                elif hidden.bucket == _NEVER:
+                    self._go_on(hidden, bucket)
+            busy.callback(None)
+        return outcome
+
+    def _go_on(self, hidden: Hidden, bucket: int) -> None:
+        """Plans what was planned before for a message that is not settled after all."""
+        if self._is_kept(hidden):
+            hidden.bucket = max(bucket, self._next)
+            self._buckets.setdefault(hidden.bucket, {})[id(hidden)] = hidden
+        elif hidden.is_left:
+            self._begin(hidden, self._give_back(hidden))
+
+    def _is_kept(self, hidden: Hidden) -> bool:
+        return self._of_client.get(hidden.client_id, {}).get(hidden.key) is hidden
 
     def changed(self, hidden: Hidden, handle: Handle) -> None:
         """Notes that the client has changed the time itself, by which a new handle came."""
@@ -247,7 +287,7 @@ class Renewals:
 
     def _replan(self, hidden: Hidden, invisible_ms: int) -> None:
         """Plans what is next, unless the message was settled or its client has gone meanwhile."""
-        if self._of_client.get(hidden.client_id, {}).get(hidden.key) is hidden:
+        if self._is_kept(hidden):
             self._plan(hidden, invisible_ms)
 
     async def _most_ms(self, hidden: Hidden) -> int:

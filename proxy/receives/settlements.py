@@ -16,10 +16,13 @@ from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.message import decode_message
+from txrocketmq.remoting.protocol import query
 from txrocketmq.remoting.protocol.pop import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
 )
+from txrocketmq.remoting.protocol.query import ViewMessageRequestHeader
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
 
 _DEAD: Final = -1
@@ -112,6 +115,28 @@ class Settlements:
         )
         await self._api.send_back(await self._address(handle, topic), header, TIMEOUT_MS)
         await self.ack(group, topic, handle)
+
+    async def check_found(self, group: str, topic: str, handle: Handle) -> None:
+        """Raises Refused if the message at the place in the log is one of another topic.
+
+        A client could write any place into a handle, and the broker only sees the proxy's account,
+        so that it would bring any message of any topic to the dead letters of the client's group.
+        """
+        header = ViewMessageRequestHeader(topic=topic, offset=max(handle.log_offset, 0))
+        address = await self._address(handle, topic)
+        try:
+            reply = await self._api.ask(address, query.VIEW_MESSAGE_BY_ID, header, b"", TIMEOUT_MS)
+        except MQBrokerError as error:
+            if error.code != ResponseCode.SYSTEM_ERROR:
+                raise
+            raise Refused(
+                Code.INVALID_RECEIPT_HANDLE, "the handle does not say where the message is stored"
+            ) from None
+        message, _ = decode_message(reply.body_bytes)
+        if message.topic != handle.topic(topic, group):
+            raise Refused(
+                Code.INVALID_RECEIPT_HANDLE, f"the handle is none of a message of topic {topic}"
+            )
 
     async def _address(self, handle: Handle, topic: str) -> str:
         name = handle.popped.broker_name

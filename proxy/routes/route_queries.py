@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.rights import consuming, finding
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status
 from txrocketmq.proxy.cluster.groups import Groups
 from txrocketmq.proxy.cluster.topics import Topics
@@ -35,7 +36,7 @@ class RouteQueries:
         self._topics = topics
         self._groups = groups
 
-    @rpc("QueryRoute")
+    @rpc("QueryRoute", rights=finding(lambda request: str(request.topic.name)))
     @answered("QueryRouteResponse")
     async def query_route(self, call: Call, request: Any) -> Any:
         """Returns all queues of a topic."""
@@ -49,7 +50,7 @@ class RouteQueries:
                 await self._clock.pause(0)
         return set_status(answer, Code.OK)
 
-    @rpc("QueryAssignment")
+    @rpc("QueryAssignment", rights=consuming())
     @answered("QueryAssignmentResponse")
     async def query_assignment(self, call: Call, request: Any) -> Any:
         """Returns what a consumer receives from."""

@@ -17,9 +17,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
+from txrocketmq.access.needs import UnclearNeed
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
 from txrocketmq.proxy.base.names import topic_of
+from txrocketmq.proxy.base.rights import publishing
 from txrocketmq.proxy.base.statuses import (
     Refused,
     code_of_broker,
@@ -66,6 +69,13 @@ _BROKER_FAILS: Final = frozenset(
 )
 
 
+def _first_topic(request: Any) -> str:
+    """The topic of all messages of a request, since those of another one are refused."""
+    if not request.messages:
+        raise UnclearNeed("message is null.")
+    return str(request.messages[0].topic.name)
+
+
 class Sends:
     """Serves SendMessage."""
 
@@ -80,7 +90,7 @@ class Sends:
         self._rooms: dict[str, BrokerRoom] = {}
         """By the addresses of brokers, which name servers tell."""
 
-    @rpc("SendMessage", most_bytes=None, bodies=(1, 4))
+    @rpc("SendMessage", most_bytes=None, bodies=(1, 4), rights=publishing(_first_topic))
     def send_message(self, call: Call, request: Any) -> Any:
         """Sends messages of one topic, and answers with an entry for each."""
         try:
@@ -156,32 +166,44 @@ class Sends:
             body, properties = first.body, encode_properties(first.properties)
         form = self._form(queue, is_batch=is_batch)
         header = form.filled(first.sys_flag, self._clock.now_ms(), properties)
-        replied: Deferred[Any] = Deferred()
-        replied.addCallback(self._answer, queue, messages).addErrback(refused, _ANSWER)
 
-        def leave(_: object) -> None:
-            reply = self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS)
-            reply.then(replied.callback)
+        def invoke(settle: Callable[[Reply[Any] | Exception], None]) -> None:
+            self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(settle)
 
-        return self._left(address, leave, replied)
+        return self._left(address, invoke, queue, messages)
 
     def _left(
-        self, address: str, leave: Callable[[object], None], replied: Deferred[Any]
+        self,
+        address: str,
+        invoke: Callable[[Callable[[Reply[Any] | Exception], None]], None],
+        queue: MessageQueue,
+        messages: list[MessageIn],
     ) -> Deferred[Any]:
-        """Has a send leave, now or when the connection takes more; returns what ends with the call.
+        """Has a send leave, now or when the connection takes more; returns its answer."""
 
-        The reply is awaited all the same, since it says how the broker is.
-        """
+        def settle(outcome: Reply[Any] | Exception) -> None:
+            # The call may have ended; the reply is looked at all the same, for the broker's sake.
+            try:
+                answer = self._answer(outcome, queue, messages)
+            except Exception:  # noqa: BLE001 - it is a defect, or the status of the answer
+                answer = refused(Failure(), _ANSWER)
+            if not answered.called:
+                answered.callback(answer)
+
+        def late(error: Exception) -> None:
+            if not answered.called:
+                answered.callback(refused(Failure(error), _ANSWER))
+
         room = self._rooms.get(address)
         if room is None:
             room = self._rooms[address] = BrokerRoom(self._cluster, address)
+        answered: Deferred[Any]
         if room.takes_one:
-            leave(None)
-            answered: Deferred[Any] = Deferred()
+            answered = Deferred()
+            invoke(settle)
         else:
-            waiting = room.wait(replied.errback, leave)
+            waiting = room.wait(late, lambda _: invoke(settle))
             answered = Deferred(lambda _: waiting.cancel())
-        replied.addBoth(_pass_on, answered)
         return answered
 
     def _answer(
@@ -235,11 +257,6 @@ class Sends:
             form = Form(call, header, "sys_flag", "born_timestamp", "properties")
             self._forms[queue, is_batch] = form
         return form
-
-
-def _pass_on(outcome: Any, answered: Deferred[Any]) -> None:
-    if not answered.called:  # otherwise its call has ended
-        answered.callback(outcome)
 
 
 def _check_together(messages: list[MessageIn]) -> None:

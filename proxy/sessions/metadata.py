@@ -17,13 +17,17 @@ VERSION: Final = "x-mq-client-version"
 
 
 def client_id_of(call: Any) -> str:
-    """Returns the id of the client that calls. Raises Refused if it gives none."""
+    """Returns the id of the client that calls. Raises Refused if it gives none.
+
+    With accounts, clients of one account are none of another, whatever id they give: what is asked
+    of a client, or kept for it, is its account's.
+    """
     client_id: str = call.headers.get(CLIENT_ID, "")
     if not client_id:
         raise Refused(
             Code.CLIENT_ID_REQUIRED, f"client id cannot be empty: set the header {CLIENT_ID}"
         )
-    return client_id
+    return f"{call.account}\0{client_id}" if call.account else client_id
 
 
 def version_of(call: Any) -> str:

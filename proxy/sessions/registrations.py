@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from txrocketmq.proxy.base.names import group_of
+from txrocketmq.proxy.base.rights import Names, belonging, consumer_names, stating
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import rpc
@@ -22,13 +23,18 @@ from txrocketmq.proxy.sessions.clients import CONSUMERS, PRODUCERS, Clients, kin
 from txrocketmq.proxy.sessions.metadata import client_id_of
 
 
+def _names(request: Any) -> Names:
+    is_consumer = request.client_type in CONSUMERS
+    return consumer_names(request.group.name, ()) if is_consumer else ()
+
+
 class Registrations:
     """Serves heartbeats and leaves."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
 
-    @rpc("Heartbeat")
+    @rpc("Heartbeat", rights=stating(_names))
     @answered("HeartbeatResponse")
     async def heartbeat(self, call: Call, request: Any) -> Any:
         """Notes that a client is alive."""
@@ -45,7 +51,7 @@ class Registrations:
             )
         return set_status(message_type("HeartbeatResponse")(), Code.OK)
 
-    @rpc("NotifyClientTermination")
+    @rpc("NotifyClientTermination", rights=belonging(lambda request: str(request.group.name)))
     @answered("NotifyClientTerminationResponse")
     async def notify_client_termination(self, call: Call, request: Any) -> Any:
         """Forgets a client that goes."""

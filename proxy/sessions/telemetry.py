@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.proxy.base.names import group_of, topic_of
+from txrocketmq.proxy.base.rights import Names, consumer_names, producer_names, stating
 from txrocketmq.proxy.base.statuses import Refused, set_status, told
 from txrocketmq.proxy.cluster.groups import Groups
 from txrocketmq.proxy.cluster.topics import Topics
@@ -47,6 +48,20 @@ _COMMAND: Final = message_type("TelemetryCommand")
 _CLIENT_ERRORS: Final = range(Code.BAD_REQUEST, Code.INTERNAL_ERROR)
 
 
+def _names(command: Any) -> Names:
+    """What a client says it does; other commands say nothing, and are passed over."""
+    if command.WhichOneof("command") != "settings":
+        return ()
+    its = command.settings
+    which = its.WhichOneof("pub_sub")
+    if which == "publishing":
+        return producer_names(each.name for each in its.publishing.topics)
+    if which == "subscription":
+        group = its.subscription.group.name
+        return consumer_names(group, (each.topic.name for each in its.subscription.subscriptions))
+    return ()
+
+
 class Telemetry:
     """Serves the streams of telemetry."""
 
@@ -58,7 +73,12 @@ class Telemetry:
         self._groups = groups
         self._config = config
 
-    @rpc("Telemetry", request_name="TelemetryCommand", kind=Kind.CONVERSATION)
+    @rpc(
+        "Telemetry",
+        request_name="TelemetryCommand",
+        kind=Kind.CONVERSATION,
+        rights=stating(_names),
+    )
     def telemetry(self, call: Call) -> Conversation:
         """Opens the stream of a client."""
         return TelemetryStream(self, call)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from txrocketmq.proxy.base.names import topic_of
+from txrocketmq.proxy.base.rights import publishing
 from txrocketmq.proxy.base.statuses import Refused, answered, set_status
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
 from txrocketmq.proxy.cluster.topics import Topics
@@ -34,6 +35,10 @@ _ENDS: Final = {
 }
 
 
+def _topic(request: Any) -> str:
+    return str(request.topic.name)
+
+
 class Ends:
     """Serves EndTransaction and RecallMessage."""
 
@@ -42,7 +47,7 @@ class Ends:
         self._topics = topics
         self._clients = clients
 
-    @rpc("EndTransaction")
+    @rpc("EndTransaction", rights=publishing(_topic))
     @answered("EndTransactionResponse")
     async def end_transaction(self, call: Call, request: Any) -> Any:
         """Tells the broker of a half message how its transaction has ended."""
@@ -68,7 +73,7 @@ class Ends:
         self._cluster.api.end_transaction(address, header)
         return set_status(message_type("EndTransactionResponse")(), Code.OK)
 
-    @rpc("RecallMessage")
+    @rpc("RecallMessage", rights=publishing(_topic))
     @answered("RecallMessageResponse")
     async def recall_message(self, call: Call, request: Any) -> Any:
         """Withdraws a delayed message, and answers with its id."""

@@ -11,11 +11,14 @@ compare the two. Counterpart of AclSigner and AclUtils.combineRequestContent.
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha1
 from hmac import compare_digest
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 ACCESS_KEY: Final = "AccessKey"
 SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of a field
@@ -30,8 +33,8 @@ _BLOCK_BYTES: Final = 64
 _INNER: Final = bytes(each ^ 0x36 for each in range(256))
 _OUTER: Final = bytes(each ^ 0x5C for each in range(256))
 
-_Pick = Callable[[Mapping[str, str]], Sequence[str]]
-_picks: Final[dict[tuple[str, ...], _Pick]] = {}
+Pick = Callable[[Mapping[str, str]], Sequence[str]]
+_picks: Final[dict[tuple[str, ...], Pick]] = {}
 
 
 def java_order(name: str) -> bytes:
@@ -39,10 +42,14 @@ def java_order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def _pick_of(names: tuple[str, ...]) -> _Pick:
+def signed_values(names: Iterable[str]) -> Pick:
     """Returns what picks the signed values of a header with these names, in their order."""
     signed = sorted((name for name in names if name != SIGNATURE), key=java_order)
-    pick: _Pick = itemgetter(*signed) if signed else lambda _: ()
+    return itemgetter(*signed) if signed else lambda _: ()
+
+
+def _pick_of(names: tuple[str, ...]) -> Pick:
+    pick = signed_values(names)
     if len(names) <= _MAX_NAMES and sum(map(len, names)) <= _MAX_NAMES * _MAX_NAMES:
         if len(_picks) >= MAX_SHAPES:
             _picks.clear()
@@ -53,15 +60,17 @@ def _pick_of(names: tuple[str, ...]) -> _Pick:
 class Signer:
     """Signs, and checks signatures, with one secret. Nothing shows the secret again."""
 
-    __slots__ = ("_inner", "_outer")
+    __slots__ = ("inner", "outer")
 
     def __init__(self, secret: str) -> None:
         key = secret.encode("utf-8", "replace")  # as Java does with half a surrogate pair
         if len(key) > _BLOCK_BYTES:
             key = sha1(key).digest()  # noqa: S324 - the protocol has no other
         key = key.ljust(_BLOCK_BYTES, b"\0")
-        self._inner = sha1(key.translate(_INNER))  # noqa: S324
-        self._outer = sha1(key.translate(_OUTER))  # noqa: S324
+        self.inner: Callable[[], HASH] = sha1(key.translate(_INNER)).copy  # noqa: S324
+        """Returns a hash that begins with the secret: that of the values and the body."""
+        self.outer: Callable[[], HASH] = sha1(key.translate(_OUTER)).copy  # noqa: S324
+        """Returns a hash that begins with the secret: that of the inner hash."""
 
     def _signature(self, fields: Mapping[str, str], body: bytes) -> bytes:
         names = tuple(fields)
@@ -72,11 +81,11 @@ class Signer:
             values = text.encode()
         except UnicodeEncodeError:  # half a surrogate pair; Java writes a question mark
             values = text.encode("utf-8", "replace")
-        inner = self._inner.copy()
+        inner = self.inner()
         inner.update(values)
         if body:
             inner.update(body)
-        outer = self._outer.copy()
+        outer = self.outer()
         outer.update(inner.digest())
         return b2a_base64(outer.digest(), newline=False)
 

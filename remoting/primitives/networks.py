@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks: a set of addresses, as settings name it."""
+"""Networks: sets of addresses, and addresses with a port, as settings name them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import (
     IPv4Address,
@@ -12,6 +13,14 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+
+_PLACE = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
+
+
+def is_host_and_port(text: str) -> bool:
+    """Whether this looks like 192.168.0.1:9876, name:9876 or [::1]:9876."""
+    found = _PLACE.fullmatch(text)
+    return found is not None and 0 < int(found[1]) < 65_536
 
 
 class Networks:

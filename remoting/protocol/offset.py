@@ -7,7 +7,7 @@ Java: ConsumerManageProcessor, AdminBrokerProcessor; ClientRemotingProcessor for
 from __future__ import annotations
 
 from txrocketmq.remoting.call import define
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
 
@@ -195,7 +195,10 @@ GET_CONSUMER_STATUS_FROM_CLIENT = define(
     RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, GetConsumerStatusRequestHeader, NoHeader
 )
 INVOKE_BROKER_TO_RESET_OFFSET = define(
-    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequestHeader, NoHeader
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+    ResetOffsetRequestHeader,
+    NoHeader,
+    at_slave=ResponseCode.SYSTEM_ERROR,
 )
 INVOKE_BROKER_TO_GET_CONSUMER_STATUS = define(
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, GetConsumerStatusRequestHeader, NoHeader

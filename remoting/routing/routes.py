@@ -41,6 +41,8 @@ class PublishInfo:
         do.
         """
         if not preferences:
+            if last_broker is None:
+                return self._next()
             for _ in self.queues:
                 queue = self._next()
                 if queue.broker_name != last_broker:

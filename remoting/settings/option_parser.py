@@ -8,8 +8,9 @@ not notice it.
 from __future__ import annotations
 
 import argparse
+import difflib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 _INDENT: Final = "  "
@@ -35,6 +36,27 @@ class OptionParser(argparse.ArgumentParser):
         )
         self._optionals.title = "Options"
         self.add_argument("-h", "--help", action=_Help, nargs=0, help="Show this message and exit.")
+
+    def parse_args(  # type: ignore[override] # of its overloads only the usual one
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Returns the values of the options; an unknown one is answered with those like it."""
+        values, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._what_is_unknown(unknown[0]))
+        return values
+
+    def _what_is_unknown(self, argument: str) -> str:
+        name = argument.partition("=")[0]
+        if not name.startswith("-"):
+            return f"there is an argument {name!r} too many"
+        known = [each for each in self._option_string_actions if each.startswith("--")]
+        word = name.lstrip("-")
+        near = [each for each in known if word in each.lstrip("-").split("-")]
+        near = near or difflib.get_close_matches(name, known, 1)
+        words = " or ".join((", ".join(near[:-1]), near[-1])) if near[1:] else "".join(near)
+        hint = f"; did you mean {words}?" if near else ""
+        return f"there is no option {name}{hint}"
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with the exit code of wrong usage."""

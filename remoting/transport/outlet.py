@@ -27,6 +27,8 @@ from txrocketmq.remoting.call import Buffer
 _MAX_VECTORS: Final = 64
 PIECE_BYTES: Final = 256 * 1024
 """How many bytes are joined and handed to the transport at once."""
+GATHERED_BYTES: Final = PIECE_BYTES * 3 // 4
+"""How many bytes are gathered before they leave: with the last small request still one piece."""
 
 
 class Outlet(Protocol):
@@ -182,7 +184,7 @@ class GatheringOutlet:
         self._gathered_bytes = 0
 
     def write(self, buffers: Sequence[Buffer]) -> bool:
-        """Gathers buffers until the turn is over or there are PIECE_BYTES."""
+        """Gathers buffers until the turn is over or there are GATHERED_BYTES."""
         gathered, size_bytes = self._gathered, self._gathered_bytes
         if not self._is_due:
             self._is_due = True
@@ -191,7 +193,7 @@ class GatheringOutlet:
             gathered.append(part if type(part) is bytes else _lasting(part))
             size_bytes += len(part)
         self._gathered_bytes = size_bytes
-        if size_bytes >= PIECE_BYTES:
+        if size_bytes >= GATHERED_BYTES:
             self._leave()
         return False
 

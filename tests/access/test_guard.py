@@ -8,9 +8,11 @@ import pytest
 from tests.fakes import FakePeer
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.authority import Refusal
-from txrocketmq.access.guard import AccessGuard, host_of
+from txrocketmq.access.guard import AccessGuard
+from txrocketmq.access.known import KnownRequests
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.frame.signer import Signer
 
 
 class Strict:
@@ -18,6 +20,7 @@ class Strict:
 
     def __init__(self) -> None:
         self.hosts: list[str] = []
+        self.known = KnownRequests()
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         self.hosts.append(host)
@@ -37,23 +40,14 @@ def test_what_is_refused_is_told() -> None:
     assert authority.hosts == ["127.0.0.1"] * 2
 
 
-def test_hosts_that_come_and_go_do_not_fill_the_memory() -> None:
+def test_what_is_known_is_not_asked_about() -> None:
     authority = Strict()
     guard = AccessGuard(authority, Audit(print, print, lambda: 0))
-    for port in range(10_000):
-        guard(FakePeer(port), RemotingCommand(10))
-    assert len(guard._hosts) <= 4_096
-    assert set(authority.hosts) == {"127.0.0.1"}
-
-
-@pytest.mark.parametrize(
-    ("address", "host"),
-    [
-        ("10.1.2.3:50000", "10.1.2.3"),
-        ("[2001:db8::1]:50000", "2001:db8::1"),
-        ("[fe80::1%eth0]:1", "fe80::1"),
-        ("", ""),
-    ],
-)
-def test_the_host_of_an_address(address: str, host: str) -> None:
-    assert host_of(address) == host
+    fields = {"AccessKey": "me", "topic": "T"}
+    signer = Signer("secret")
+    fields["Signature"] = signer.signature(fields, b"")
+    command = RemotingCommand(11, fields)
+    assert guard.passed(FakePeer(), [command], 0, 1) == 0
+    authority.known.learn(command, "127.0.0.1", ("topic",), signer)
+    assert guard.passed(FakePeer(), [command], 0, 1) == 1
+    assert not authority.hosts

@@ -2,6 +2,7 @@
 """Medians, ratios and verdicts."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,19 @@ def test_results_come_back_from_their_json() -> None:
     rounds = [turn("ours", 60), turn("original", 50)]
     results = json.loads(json.dumps(report.as_json(rounds, {"cores": 2})))
     assert report.from_json(results) == report.rows(rounds)
+
+
+def test_a_slave_may_be_200_ms_behind() -> None:
+    rounds = []
+    for side, behind_ms in (("ours", 150.0), ("original", 900.0), ("ours", 260.0)):
+        one = turn(side, 1, load="sync64-replicated")
+        sample = replace(one.samples[0], slave_behind_ms=behind_ms)
+        rounds.append(replace(one, samples=(sample,)))
+    metric = "time until the slave has all, sync, 64 threads, SYNC_MASTER of 4.9.7"
+    assert (row(rounds[:2], metric).ours, row(rounds[:2], metric).verdict) == (150, "met")
+    assert row(rounds[1:], metric).verdict == "missed"
+
+
+def test_loads_without_a_slave_have_no_row_of_it() -> None:
+    metrics = [found.metric for found in report.rows([turn("ours", 1), turn("original", 1)])]
+    assert not [metric for metric in metrics if "slave" in metric]

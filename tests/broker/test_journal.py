@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer
 from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.clients import Client
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -181,3 +183,26 @@ def test_secrets_are_not_told(scene: Scene, said: Said) -> None:
     assert said() == [
         f"info settings were changed by UPDATE_BROKER_CONFIG of {who}: {key}=*** ({idle}: {key})"
     ]
+
+
+def test_a_slave_does_not_tell_what_its_master_tells(tmp_path: Path, said: Said) -> None:
+    """There may be very many topics in the table that it copies."""
+    parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
+    scene = Scene(parts)
+    parts.topic("T")
+    parts.groups.find("G")
+    assert said() == []
+    parts.configuration.update({"autoCreateTopicEnable": "false"})
+    assert len(said()) == 1
+    scene.parts.store.stop(parts.now_ms)
+
+
+def test_attributed_steps_pass_on_what_they_have_to_wait_for(scene: Scene, said: Said) -> None:
+    def steps() -> Steps[None]:
+        scene.parts.topic("T")
+        yield None
+        yield "a read"
+        scene.parts.topic("U")
+
+    assert list(scene.journal.attributed(steps(), "the weather")) == [None, "a read"]
+    assert ["by the weather" in line for line in said()] == [True, True]

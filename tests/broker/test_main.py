@@ -65,6 +65,13 @@ def test_a_master_is_told_that_its_id_is_not_used(
     assert "brokerId=3 is not used: a master has the id 0" in capsys.readouterr().err
 
 
+def test_a_slave_keeps_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerId=3\nbrokerRole=SLAVE\n")
+    config, store_config, _, _ = configure(str(path), None)
+    assert (config.broker_id, store_config.is_slave) == (3, True)
+
+
 def test_name_servers_of_the_flag_before_the_file_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,8 +96,9 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),
         (
             "brokerRole=SLAVE",
-            "being a slave is not served; write brokerRole=ASYNC_MASTER or leave the key out",
+            "Slave's brokerId must be > 0, not 0: write brokerId=1, or a number that no other",
         ),
+        ("haMasterAddress=a", "haMasterAddress must be an address like 192.168.0.1:10912, not 'a'"),
         ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),
         ("tls.test.mode.enable=false", "needs tls.server.certPath and tls.server.keyPath"),
         ("a=\\u1", "must be followed by 4 hex digits"),

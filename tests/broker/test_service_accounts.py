@@ -192,6 +192,20 @@ def test_users_change_while_messages_flow(scene: Scene, alice: Account) -> None:
     assert alice.tell(send)[0].remark == "User:alice is not found."
 
 
+def test_a_change_counts_for_the_next_request_of_a_read(scene: Scene, alice: Account) -> None:
+    root = Account(alice.client)
+
+    def change(status: str) -> RemotingCommand:
+        body = UserInfo(user_status=status).encode()
+        return root.signed(3002, {"username": "alice"}, body, opaque=1)
+
+    send = alice.signed(310, send_fields(), b"x")
+    read = [send, send, change("disable"), send, send, change("enable"), send, send]
+    for _ in range(2):
+        codes = [each.code for each in alice.tell(*read) if each.opaque == send.opaque]
+        assert codes == [0, 0, NO_PERMISSION, NO_PERMISSION, 0, 0]
+
+
 def test_a_user_is_there_after_a_kill(scene: Scene, tmp_path: Path, alice: Account) -> None:
     """What was answered is on disk, with its policies; nothing is written at the end."""
     folder = tmp_path / "killed"

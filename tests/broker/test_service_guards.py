@@ -13,9 +13,9 @@ from txrocketmq.broker.service import Broker
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Guard
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame.frame import encode_frame
+from txrocketmq.remoting.guards import Guard
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import SubscriptionData

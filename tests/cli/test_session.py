@@ -9,9 +9,28 @@ import pytest
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
+from tests.client.fakes import result_of
 from txrocketmq.cli import session
-from txrocketmq.client.base.errors import NoRoute
+from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.base.errors import GroupNotFound, NoRoute
 from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.host.clock import Clock
+
+
+class Quiet:
+    """A client that does nothing."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Names:
+    async def topics(self) -> list[str]:
+        return ["Invoices", "Orders"]
+
+    async def groups(self) -> list[str]:
+        return ["shop", "stock"]
 
 
 def ended(error: Exception) -> tuple[int, str]:
@@ -29,6 +48,48 @@ def ended(error: Exception) -> tuple[int, str]:
 )
 def test_an_error_is_one_sentence(error: Exception, text: str) -> None:
     assert ended(error) == (1, text)
+
+
+@pytest.mark.parametrize(
+    ("error", "notes"),
+    [
+        (NoRoute("Ordrs", "nobody has it"), ["did you mean Orders?"]),
+        (NoRoute("Xyzzy", "nobody has it"), []),
+        (GroupNotFound("stok"), ["did you mean stock?"]),
+    ],
+)
+def test_a_name_that_no_broker_has_is_answered_with_one_like_it(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, notes: list[str]
+) -> None:
+    monkeypatch.setattr(session, "ClientInstance", lambda *_: Quiet())
+    monkeypatch.setattr(session, "Admin", lambda _: Names())
+
+    async def fails(_: object) -> int:
+        raise error
+
+    asked = session._with_client(Clock(), ClientConfig(), fails)
+    with pytest.raises(type(error)):
+        result_of(asked)
+    assert getattr(error, "__notes__", []) == notes
+    said = ended(error)[1]
+    assert said == f"prog: {'; '.join([str(error), *notes])}\n"
+
+
+def test_if_nobody_tells_names_the_error_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(Names):
+        async def topics(self) -> list[str]:
+            raise ConnectError("refused")
+
+    monkeypatch.setattr(session, "ClientInstance", lambda *_: Quiet())
+    monkeypatch.setattr(session, "Admin", lambda _: Silent())
+    error = NoRoute("T", "nobody has it")
+
+    async def fails(_: object) -> int:
+        raise error
+
+    with pytest.raises(NoRoute):
+        result_of(session._with_client(Clock(), ClientConfig(), fails))
+    assert ended(error)[1] == "prog: topic T has no route: nobody has it\n"
 
 
 def test_an_interrupt_says_nothing() -> None:

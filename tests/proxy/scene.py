@@ -11,6 +11,8 @@ from twisted.internet.task import Clock as ReactorClock
 from twisted.python.failure import Failure
 
 from tests.client.fakes import BROKER_A, BROKER_B, NAME_SERVER, FakeConnections, a_route, refusal
+from txrocketmq.proxy.accounts.config import AccountsConfig
+from txrocketmq.proxy.accounts.sources import AccountsHere
 from txrocketmq.proxy.config import MessagingConfig
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import Kind
@@ -93,9 +95,17 @@ class Outcome:
 
 
 class ProxyScene:
-    """The proxy; `routes`, `types` and `groups` are what the brokers know."""
+    """The proxy; `routes`, `types` and `groups` are what the brokers know.
 
-    def __init__(self, **settings: Any) -> None:
+    With `accounts`, calls need an account: one of those `here`, or of the brokers.
+    """
+
+    def __init__(
+        self,
+        accounts: AccountsConfig | None = None,
+        here: AccountsHere | None = None,
+        **settings: Any,
+    ) -> None:
         self.time = ReactorClock()
         self.time.advance(START_MS / 1_000)
         self.clock = Clock(self.time)
@@ -120,6 +130,8 @@ class ProxyScene:
             [NAME_SERVER],
             CLUSTER,
             cast(Connections, self.connections),
+            accounts=accounts,
+            here=here,
         )
         self.messaging.start()
 

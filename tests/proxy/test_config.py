@@ -34,7 +34,6 @@ def test_what_nobody_knows_is_said() -> None:
     ("key", "value", "why"),
     [
         ("proxyMode", "LOCAL", "proxyMode=LOCAL: a broker in the process of the proxy is not"),
-        ("enableAclRpcHookForClusterMode", "true", "signing of requests to brokers is not served"),
         ("useDelayLevel", "true", "delays by levels is not served"),
         ("grpcServerPort", "70000", "at most 65535"),
         ("proxyProtocolFrom", "here", "proxyProtocolFrom must be addresses"),

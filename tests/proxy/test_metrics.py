@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from txrocketmq.proxy.grpc.counts import Counts
 from txrocketmq.proxy.grpc.status import GrpcStatus
 from txrocketmq.proxy.metrics import ProxyMetrics
@@ -30,3 +33,14 @@ def test_calls_are_told_by_method_and_status() -> None:
     assert samples["txrocketmq_proxy_call_milliseconds_bucket", "5.0"] == 0
     assert samples["txrocketmq_proxy_call_milliseconds_bucket", "10.0"] == 1
     assert samples["txrocketmq_proxy_call_milliseconds_sum", None] == 7
+
+
+def test_refused_calls_are_told_by_method_and_reason() -> None:
+    gate: Any = SimpleNamespace(refused={("SendMessage", "wrong signature"): 2})
+    samples = [
+        (each.labels["method"], each.labels["reason"], each.value)
+        for metric in ProxyMetrics(Counts(), lambda: 0, {}, gate).collect()
+        for each in metric.samples
+        if each.name == "txrocketmq_proxy_calls_refused_total"
+    ]
+    assert samples == [("SendMessage", "wrong signature", 2)]

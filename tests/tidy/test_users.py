@@ -11,11 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-FOR_SLAVES = {
-    "Follower",
-}
-"""What a slave needs to follow a master, which tests of the master use as its other side."""
-
 HOOKS = {
     "_format_action_invocation",  # of argparse's HelpFormatter, as are the next three
     "_format_text",
@@ -24,10 +19,10 @@ HOOKS = {
     "_missing_",  # of Python's Enum
     "format_options",  # of click's Command
     "get_command",  # of click's Group
+    "resolve_command",  # of click's Group
     "shell_complete",  # of click's Group
     "pytest_configure",
     "open_inbound_streams",  # of h2, as is the next one
-    "_receive_frame",
     "render_GET",  # of Twisted's Resource
 }
 """What libraries call by its name. Names in camel case, as Twisted and Spark have them, need not be
@@ -133,7 +128,7 @@ def test_what_is_defined_has_a_user(
     tools = [path for path in trees if path.parts[0] in {"docs", "scripts", "benchmarks"}]
     others = _words(docs).union(*(_uses(trees[path]) for path in tools))
     found = _unused({str(module): trees[module] for module in modules}, others)
-    allowed = FOR_SLAVES | HOOKS | FOR_TESTS
+    allowed = HOOKS | FOR_TESTS
     new = [
         f"{name} in {', '.join(where)}"
         for name, where in found.items()

@@ -18,7 +18,7 @@ from txrocketmq.access.acl import edits
 from txrocketmq.access.acl.edits import Edit
 from txrocketmq.access.acl.errors import AclError
 from txrocketmq.access.acl.table import PlainAccounts
-from txrocketmq.access.guard import host_of
+from txrocketmq.access.known import host_of
 from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work.in_thread import InThread

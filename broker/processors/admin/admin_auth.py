@@ -23,7 +23,7 @@ from txrocketmq.access.auth.policies import (
     user_of,
 )
 from txrocketmq.access.auth.users import User, UserType, member, refused
-from txrocketmq.access.guard import host_of
+from txrocketmq.access.known import host_of
 from txrocketmq.broker.accounts.access import Access
 from txrocketmq.broker.work.walks import Pieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request

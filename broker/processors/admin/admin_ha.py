@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replication for administrators, slaves and name servers.
 
-905 to 908, 1007. This broker is a master: 905, by which a name server says which broker of its name
-has the smallest id, and 908 matter to slaves only, and are answered with SUCCESS. 906 tells slaves
-where to connect; its fields are absent while none are served. 1007 is SYSTEM_ERROR (1), as without
-a controller. Java: AdminBrokerProcessor.
+905 to 908, 1007. 905, by which a name server says which broker of its name has the smallest id, and
+908 change nothing, and are answered with SUCCESS. 906 asks a master where slaves connect, and its
+fields are absent while none are served; or it tells a slave where its master is, which counts until
+a name server says something else. 1007 is SYSTEM_ERROR (1), as without a controller.
+
+Java: AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -12,12 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from txrocketmq.broker.replication.master import Master
+from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol.body.ha import HAConnectionRuntimeInfo, HARuntimeInfo
+from txrocketmq.remoting.primitives.networks import is_host_and_port
+from txrocketmq.remoting.protocol.body.ha import (
+    HAClientRuntimeInfo,
+    HAConnectionRuntimeInfo,
+    HARuntimeInfo,
+)
 from txrocketmq.remoting.protocol.operations import ha
 from txrocketmq.remoting.protocol.operations.ha import (
     ExchangeHAInfoRequestHeader,
@@ -30,13 +38,16 @@ from txrocketmq.remoting.protocol.operations.ha import (
 class AdminHaProcessor:
     """Shows the slaves of a master, and tells slaves about it. `address` is that of the broker."""
 
-    def __init__(self, master: Master, address: Callable[[], str]) -> None:
+    def __init__(self, master: Master, address: Callable[[], str], slave: Slave | None) -> None:
         self._master = master
         self._address = address
+        self._slave = slave
 
     @serves(ha.GET_BROKER_HA_STATUS)
     def ha_status(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Answers which slaves have how much of the log."""
+        """Answers which slaves have how much of the log; a slave, how far it is itself."""
+        if self._slave is not None:
+            return Reply(body=_of_slave(self._slave, request).encode())
         states = self._master.replicas.states(request.steady_ms)
         slaves = [
             HAConnectionRuntimeInfo(
@@ -62,7 +73,15 @@ class AdminHaProcessor:
         self, request: Request[ExchangeHAInfoRequestHeader]
     ) -> Reply[ExchangeHAInfoResponseHeader]:
         """Tells a slave where it finds this master, and where the log ended at its start."""
-        if request.header.master_ha_address is not None:
+        header, slave = request.header, self._slave
+        if slave is not None and header.master_ha_address:
+            if not is_host_and_port(header.master_ha_address):
+                raise ResponseError(
+                    ResponseCode.INVALID_PARAMETER,
+                    "masterHaAddress must be an address like 192.168.0.1:10912",
+                )
+            slave.told_master(header.master_ha_address, header.master_address)
+        if slave is not None or header.master_ha_address is not None:
             return Reply(ExchangeHAInfoResponseHeader())  # it is about another master
         return Reply(
             ExchangeHAInfoResponseHeader(
@@ -76,15 +95,29 @@ class AdminHaProcessor:
     def min_id_changed(
         self, request: Request[NotifyMinBrokerIdChangeRequestHeader]
     ) -> Reply[NoHeader]:
-        """Hears which broker of the name has the smallest id: a master has it whoever goes."""
+        """Hears which broker of the name has the smallest id, which changes nothing here."""
         return Reply()
 
     @serves(ha.RESET_MASTER_FLUSH_OFFSET)
     def reset_flush_offset(self, request: Request[ResetMasterFlushOffsetHeader]) -> Reply[NoHeader]:
-        """Resets a slave's flush offset; on a master it does nothing and answers SUCCESS."""
+        """Would reset up to where the master has flushed, which nothing here depends on."""
         return Reply()
 
     @serves(ha.GET_BROKER_EPOCH_CACHE)
     def epochs(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Would list the terms of masters, which only a controller begins."""
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+
+
+def _of_slave(slave: Slave, request: Request[NoHeader]) -> HARuntimeInfo:
+    state = slave.state(request.steady_ms)
+    began_ms = request.now_ms - request.steady_ms  # of the steady clock
+    return HARuntimeInfo(
+        ha_client_runtime_info=HAClientRuntimeInfo(
+            master_addr=state.ha_address or None,
+            transferred_byte_in_second=state.bytes_in_second,
+            max_offset=state.max_offset,
+            last_read_timestamp=began_ms + state.read_ms,
+            last_write_timestamp=began_ms + state.reported_ms if state.reported_ms else 0,
+        )
+    )

@@ -118,7 +118,7 @@ class AdminStatsProcessor:
             },
             **_IDLE,
             **self._timers.runtime_info(self._now_ms()),
-            "brokerActive": "true",
+            "brokerActive": "false" if store.config.is_slave else "true",
             "brokerVersion": str(OWN_VERSION),
             "brokerVersionDesc": MQVersion(OWN_VERSION).name,
             "msgPutTotalYesterdayMorning": str(stats.put_mornings[0]),

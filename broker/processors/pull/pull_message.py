@@ -11,6 +11,10 @@ waits until a thread has read them; where too many wait for that, it is refused 
 by the original's control of cold data, and clients try again. Codes: 0, 2, 19, 20, 21; 1, 16, 17,
 23, 24, 25, 26, 27, 28, 29. Not done: static topics.
 
+A slave whose master is there sends readers back to it, unless their messages are old, and has none
+wait; and it moves no offsets that are out of range, since its queues may lack something. (In 5.x, a
+slave does so also when its master has gone, and a reader that finds nothing asks without a pause.)
+
 Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 """
 
@@ -19,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
@@ -51,6 +54,7 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMess
 _NO_BYTE_LIMIT = 2**31 - 1
 _FOUND = GetMessageStatus.FOUND.name
 
+MASTER_ID = 0
 BROKER_FORBIDDEN = 1
 TOPIC_FORBIDDEN = 3
 
@@ -65,6 +69,18 @@ _CODES = {
     GetMessageStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
 """The codes of statuses; those for an empty queue depend on the offset that was asked for."""
+
+
+def _suggested_broker(group: SubscriptionGroupConfig, result: GetResult) -> int:
+    return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
+
+
+def _suggested_by_slave(
+    has_master: Callable[[], bool], group: SubscriptionGroupConfig, result: GetResult
+) -> int:
+    if has_master() and not result.suggest_slave:
+        return MASTER_ID
+    return _suggested_broker(group, result)
 
 
 class PullMessageProcessor:
@@ -91,6 +107,13 @@ class PullMessageProcessor:
         self._polling = polling
         self._patience = patience
         self._broadcast_offsets = broadcast_offsets
+        self._serve = self._run
+        self._suggested_broker = _suggested_broker
+
+    def on_slave(self, has_master: Callable[[], bool]) -> None:
+        """Serves pulls as a slave from now on; `has_master` tells whether its master is there."""
+        self._serve = partial(self._run_on_slave, has_master)
+        self._suggested_broker = partial(_suggested_by_slave, has_master)
 
     @serves(pull.PULL_MESSAGE, pull.LITE_PULL_MESSAGE, vip=False)
     def pull(
@@ -101,7 +124,7 @@ class PullMessageProcessor:
         if header.lite_topic:
             raise refusal_of_lite_topic(header.lite_topic)
         found = self._patience.answer(request.peer, partial(self._found_or_held, request))
-        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and Role(self._store.config).writes:
+        if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -114,7 +137,7 @@ class PullMessageProcessor:
         self, request: Request[PullMessageRequestHeader]
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Runs a pull; holds it if there is no message yet, and it may be held."""
-        found = self._run(request)
+        found = self._serve(request)
         if found.code == ResponseCode.PULL_NOT_FOUND and (
             request.header.sys_flag & PullSysFlag.SUSPEND
         ):
@@ -126,7 +149,7 @@ class PullMessageProcessor:
     def _resume(self, request: Request[PullMessageRequestHeader], pending: PendingReply) -> None:
         """Runs a pull that was held once more."""
         try:
-            found = self._patience.answer(request.peer, partial(self._run, request))
+            found = self._patience.answer(request.peer, partial(self._serve, request))
         except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
             pending.resolve(error)
             return
@@ -194,6 +217,18 @@ class PullMessageProcessor:
         remark = _FOUND if result.count else result.status.name
         return Reply(answer, result.buffers, code, remark)
 
+    def _run_on_slave(
+        self, has_master: Callable[[], bool], request: Request[PullMessageRequestHeader]
+    ) -> Reply[PullMessageResponseHeader]:
+        """Serves a pull as a slave does; see the module docstring."""
+        found = self._run(request)
+        is_moved = found.code == ResponseCode.PULL_OFFSET_MOVED
+        if (is_moved and not self._store.config.offset_check_in_slave) or (
+            (is_moved or found.code == ResponseCode.PULL_NOT_FOUND) and has_master()
+        ):
+            found.code = ResponseCode.PULL_RETRY_IMMEDIATELY
+        return found
+
     def _jumped(self, header: PullMessageRequestHeader, result: GetResult) -> None:
         """Notes that a group has missed messages; not of one that is new to the queue, unless this
         is its retry topic.
@@ -227,9 +262,6 @@ class PullMessageProcessor:
             wanted.by_properties,
             wanted.wants_ext,
         )
-
-    def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
-        return group.which_broker_when_consume_slowly if result.suggest_slave else group.broker_id
 
     # ---------------------------------------------------------------- checks
 

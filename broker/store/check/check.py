@@ -226,6 +226,15 @@ class StoreCheck:
         self._marks.unlock()
         self.files.close()
 
+    @property
+    def log(self) -> CommitLog:
+        """The log, once the store is open."""
+        return self._log
+
+    def structure(self) -> LogWalk:
+        """A walk over the log that believes bodies without looking at their CRCs."""
+        return self._walk_type(self._log.files, self._queues, check_crc=False)
+
     # --- the parts ---
 
     def parts(self, most_bytes: int | None = None) -> list[Part]:

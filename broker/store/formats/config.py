@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from txrocketmq.broker.store.formats.delay_levels import DEFAULT_LEVELS, DelayLevels
 from txrocketmq.broker.store.formats.original_keys import STORE_KEYS, STORE_UNSERVED
-from txrocketmq.remoting.primitives.networks import Networks
+from txrocketmq.remoting.primitives.networks import Networks, is_host_and_port
 from txrocketmq.remoting.settings.config_file import (
     INT_MAX,
     LARGEST_PORT,
@@ -205,6 +205,17 @@ class StoreConfig:
     are, and nothing is encrypted. By default, all may, as in the original, unless requests are
     accepted only with a certificate or from an account: then no slaves are served before this is
     set. If it is empty, none are, and the port is not opened."""
+    ha_master_address: str = setting("")
+    """Where a slave connects to its master: the master's address for replication, "host:port".
+    Empty means that name servers are asked; they are asked for the master's other address anyway.
+    """
+    ha_report_durable: bool = setting(False, live=True)
+    """Not in the original: whether a slave reports messages only when they are on its disk. Then a
+    sender that was told so by a SYNC_MASTER knows that its message is on two disks, or on the disk
+    of the slave if the master has ASYNC_FLUSH."""
+    ha_truncate: bool = setting(False)
+    """Not in the original: whether a slave whose last messages its master lacks cuts them off,
+    keeps them in lost/ in its store, and starts again. If not, it does not follow, and says why."""
     ha_send_heartbeat_interval: int = setting(5_000, live=True, least=1)
     """After how long without anything to send master and slave tell each other that they live."""
     ha_housekeeping_interval: int = setting(20_000, live=True, least=1)
@@ -228,6 +239,11 @@ class StoreConfig:
         if self.broker_role not in _ROLES:
             raise ConfigError(
                 f"brokerRole must be one of {', '.join(_ROLES)}, not {self.broker_role!r}"
+            )
+        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
+            raise ConfigError(
+                "haMasterAddress must be an address like 192.168.0.1:10912, not"
+                f" {self.ha_master_address!r}"
             )
         if self.in_sync_replicas > 1 and self.broker_role == ASYNC_MASTER:
             raise ConfigError(

@@ -24,10 +24,14 @@ class Recovered:
     """Messages that were read for the index."""
     damaged_messages: int = 0
     """Messages in damaged parts of the log that queues refer to."""
+    damaged_from: int | None = None
+    """Where the first damaged part of the log begins that was found; None without any."""
     lost_messages: int = 0
     """Messages behind the end of the log that queues pointed to."""
     unknown_messages: int = 0
     """Messages that got no queue, since their topics are unknown."""
+    cut_at: int | None = None
+    """Where the log was cut because that had been ordered; None if it had not."""
     was_cut: bool = False
     """Whether there was more in the log behind the last sound record."""
     last_store_timestamp_ms: int = 0

@@ -36,7 +36,6 @@ STORE_KEYS: Final = original_keys(
     enableScheduleMessageStats=true fastFailIfNoBufferInStorePool=false flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000 flushCommitLogTimed=true
     flushLeastPagesWhenWarmMapedFile=4096 forceVerifyPropCRC=false
-    haMasterAddress
     haMaxTimeSlaveNotCatchup=15000
     indexFileReadEnable=true indexFileWriteEnable=true
     indexRocksDBEnable=false isEnableBatchPush=false
@@ -80,7 +79,6 @@ _TRUE: Final = ("true",)
 _REPLICATION: Final = "replication"
 _ROCKSDB: Final = "RocksDB"
 STORE_UNSERVED: Final = (
-    Unserved("brokerRole", ("SLAVE",), "being a slave", "ASYNC_MASTER"),
     Unserved("duplicationEnable", _TRUE, _REPLICATION, "false"),
     Unserved("allAckInSyncStateSet", _TRUE, "waiting for all replicas in sync", "false"),
     Unserved("enableDLegerCommitLog", _TRUE, "a log kept by DLedger", "false"),

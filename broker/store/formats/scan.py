@@ -38,6 +38,8 @@ _FIXED_BY_IPV6_HOSTS: Final = {
 }
 _TOPIC_LENGTH_BYTES: Final = {record.MAGIC_V1: 1, record.MAGIC_V2: 2}
 _BLANK: Final = fixed(record.BLANK).struct
+BLANK_BYTES: Final = _BLANK.size
+"""How much of a record says how long it is, and whether it is a blank one."""
 _STORE_TIMESTAMP_AT: Final = fixed(record.RECORD_FIXED).offset_of("store_timestamp")
 _IPV6_MORE_BYTES: Final = record.IPV6_HOST.sizeof() - record.IPV4_HOST.sizeof()
 _SYS_FLAG: Final = fixed(record.RECORD_FIXED).codec_of("sys_flag")
@@ -165,6 +167,24 @@ class RecordWalk:
         if position + _BLANK.size > len(self._view):
             return False
         return bool(_BLANK.unpack_from(self._view, position)[1] == record.MAGIC_BLANK)
+
+
+def blank_bytes(view: memoryview, position: int) -> int:
+    """How long the record at this position says that it is; a blank one ends its file."""
+    return int(_BLANK.unpack_from(view, position)[0])
+
+
+def begins_record(view: memoryview, position: int, most_bytes: int) -> bool:
+    """Whether a record, or a blank one, of at most so many bytes can begin at this position.
+
+    Not all of it has to be there. If not even its size and its magic are, it can.
+    """
+    if position + _BLANK.size > len(view):
+        return True
+    size_bytes, magic = _BLANK.unpack_from(view, position)
+    if magic == record.MAGIC_BLANK:
+        return bool(size_bytes == most_bytes)
+    return magic in _TOPIC_LENGTH_BYTES and _FIXED.size < size_bytes <= most_bytes
 
 
 def is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:

@@ -47,13 +47,13 @@ class Loss:
 
     def move_aside(self, path: str) -> str:
         """Moves a file or directory of the store to `lost`; returns its new path."""
-        target = self._target(path)
+        target = self.target_of(path)
         self._files.move(path, target)
         return target
 
     def keep(self, path: str, data: memoryview) -> str:
         """Copies bytes that are to be cleared to `lost`; returns the path of the copy."""
-        target = self._target(path)
+        target = self.target_of(path)
         self._files.write(target, data)
         self._files.sync(target)
         return target
@@ -67,7 +67,7 @@ class Loss:
                     f"Nothing was missing, so {self._word} was not needed; it has been removed."
                 )
 
-    def _target(self, path: str) -> str:
+    def target_of(self, path: str) -> str:
         root = self._root
         if os.path.relpath(path, root).startswith(os.pardir):
             # The log is elsewhere, perhaps on another disk, and cannot be renamed across disks.

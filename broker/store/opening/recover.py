@@ -27,10 +27,14 @@ from txrocketmq.broker.store.formats.opening_report import Recovered, messages
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk, UnreadableStretch, has_since, record_at
-from txrocketmq.broker.store.opening import coverage, index_comparison
+from txrocketmq.broker.store.opening import coverage
 from txrocketmq.broker.store.opening.coverage import Range
+from txrocketmq.broker.store.opening.cut import Cut
+from txrocketmq.broker.store.opening.index_recovery import IndexRecovery
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
+from txrocketmq.broker.store.opening.known_units import KnownUnits
 from txrocketmq.broker.store.opening.loss import Loss, written_length
+from txrocketmq.broker.store.opening.unfinished import drop_unfinished
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served, parts_with_places
@@ -72,6 +76,7 @@ class Recovery:
         self._checkpoint = checkpoint
         self._marks = marks
         self._inventory: Inventory | None = None
+        self._cut_order = Cut(files, config)
         self._loss = Loss(files, config.store_path_root_dir, 0)
         self._keeps_tail = False
         """Whether the bytes behind the end of the log are kept, as they may be worth something."""
@@ -99,6 +104,10 @@ class Recovery:
             self._recover(done, topics)
         else:
             self._weigh_empty_log()
+        if self._cut_order.at is not None:
+            # From now on it is a store that was left open, and no longer the one that was closed.
+            self._marks.open(max(self._log.min_offset, 0))
+            self._cut_order.obeyed(self._queues, done)
         self._loss.obeyed()
         return done
 
@@ -107,6 +116,7 @@ class Recovery:
         machine_down = not done.was_closed and self._marks.is_machine_down
         self._checkpoint.load()
         self._log.files.load()
+        self._cut_order.cut(self._log.files, self._checkpoint.physic_msg_timestamp_ms)
         self._queues.load()
         keep_until_ms = self._checkpoint.index_msg_timestamp_ms if machine_down else None
         self._index.load(keep_until_ms, redo=not done.was_closed)
@@ -140,7 +150,9 @@ class Recovery:
             queue.settle()
             if not done.was_closed:
                 queue.clear_tail()
-            if queue.max_physical_offset > done.max_offset:
+            if self._cut_order.at is not None:
+                self._cut_order.truncate(queue, done.max_offset)
+            elif queue.max_physical_offset > done.max_offset:
                 queue.truncate(done.max_offset)
             for start, end in () if done.was_closed else sorted(self._told):
                 repair.blank(queue, start, end)
@@ -223,6 +235,8 @@ class Recovery:
         check_crc = self._config.check_crc_on_recover
         walk = self._walk_type(self._log.files, self._queues, check_crc=check_crc)
         done.checked_messages = walk.pass_all(start)
+        if not done.was_closed:
+            drop_unfinished(self._log.files, walk)
         done.max_offset, done.last_store_timestamp_ms = walk.position, walk.last_ms
         self._durable = start
         self._tell(done, walk.damages)
@@ -234,6 +248,8 @@ class Recovery:
                 continue
             self._told.add(damage[:2])
             done.damaged_messages += damage.messages
+            if done.damaged_from is None or damage.start < done.damaged_from:
+                done.damaged_from = damage.start
             self._warn(
                 f"The log is damaged from {damage.start} to {damage.end}, in"
                 f" {self._path_at(damage.start)}"
@@ -290,7 +306,9 @@ class Recovery:
                 "; the checkpoint says that messages stored"
                 f" {max(durable_ms - walk.newest_ms, 0)} ms later were durable"
             )
-        if is_known or not was_stored:
+        if self._cut_order.at == end:
+            self._checkpoint.reset(walk.last_ms)
+        elif is_known or not was_stored:
             self._loss.weigh(what, "Restore the files of the log")
             self._checkpoint.reset(walk.last_ms)
             self._keeps_tail = True
@@ -371,24 +389,26 @@ class Recovery:
         self, done: Recovered, lacking: list[Range], topics: Collection[str] | None
     ) -> None:
         """Gives queues what they lack in these parts, and the index what it lacks."""
-        index_from = self._index_from(done)
+        index_from = IndexRecovery(self._config, self._log.files, self._index, self._loss).begin(
+            done, self._inventory, self._durable
+        )
         if index_from < done.max_offset:
             lacking = [*lacking, (index_from, done.max_offset)]
         reput = self._reput
-        reput.dispatchers.index_from, reput.repair = index_from, UnitRepair(self._log.files)
+        reput.dispatchers.index_from = index_from
+        reput.repair = repair = UnitRepair(self._log.files)
         reput.is_known = self._known(topics)
         # A topic may be younger than the last topics.json that was durable.
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms
         damages: list[UnreadableStretch] = []
+        # Also after an orderly stop: what an earlier start found to be damaged must stay out.
+        check_crc = self._config.check_crc_on_recover
+        known = KnownUnits(self._log.files, self._queues, repair, index_from, check_crc)
         for start, end in self._parts(lacking, done.max_offset):
-            # Also after an orderly stop: what an earlier start found to be damaged must stay out.
-            check_crc = self._config.check_crc_on_recover
             walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
-            for record in walk.records(start, end):
-                if record.physical_offset >= index_from:
-                    done.indexed_messages += 1
-                if reput.dispatch(record) is not None:
-                    done.dispatched_messages += 1
+            for record in known.others(walk, start, end):
+                done.indexed_messages += record.physical_offset >= index_from
+                done.dispatched_messages += reput.dispatch(record) is not None
             damages += walk.damages
         reput.repair = reput.is_known = None
         self._index.write_pending(done.last_store_timestamp_ms)
@@ -441,55 +461,6 @@ class Recovery:
                 " since such topics were deleted, unless topics.json was lost."
             )
         unknown.clear()
-
-    # --- index ---
-
-    def _index_from(self, done: Recovered) -> int:
-        """The log offset at which to continue the index; files behind a gap are moved aside."""
-        index, end = self._index, done.max_offset
-        index.remove_unfinished()
-        self._give_up_damaged()
-        if index.drop_after(end):
-            self._warn(
-                "The index had messages that the log does not have any more; the files of it that"
-                " had them were removed, and are built again from the log."
-            )
-        inventory = self._inventory
-        if not self._config.message_index_enable:
-            return end
-        if inventory is not None and inventory.is_indexed and index.extents() == inventory.index:
-            return end
-        row, at = self._log.files, (begin := max(self._log.min_offset, 0))
-        for number, (_, last) in enumerate(index.spans()):
-            if index_comparison.lacks_before(index, row, number, at):
-                for path in index.drop_from(number):
-                    self._warn(
-                        f"{path} is not continued, since the index lacks messages before it."
-                        f" {self._set_aside(path)}"
-                    )
-                break
-            record = record_at(row, last, check_crc=False)
-            at = max(last if record is None else last + record.size_bytes, begin)
-        if index.spans():
-            return at
-        if not index_comparison.has_keys_between(row, begin, end):
-            return self._durable  # no producer here sets keys
-        if done.was_closed:
-            self._warn("The index is missing; it is built from the log.")
-        return begin
-
-    def _give_up_damaged(self) -> None:
-        """Moves aside the files of the index that cannot be trusted."""
-        index = self._index
-        wrong, index.damaged = index.damaged, []
-        if misdated := index_comparison.first_misdated(index, self._log.files):
-            wrong += [(path, misdated[1]) for path in index.drop_from(misdated[0])]
-        for path, why in wrong:
-            self._warn(f"{path} is damaged: {why}. {self._set_aside(path)}")
-
-    def _set_aside(self, path: str) -> str:
-        target = self._loss.move_aside(path)
-        return f"It was moved to {target}, and the index is built from the log."
 
     def _path_at(self, offset: int) -> str:
         start = offset - offset % self._log.files.file_bytes

@@ -5,7 +5,7 @@ The connection has to end when the bytes do not begin where the slave's log ends
 a continuation of this log, and nothing is ever cut off here. A new connection begins with a report
 of where the log ends, and the master goes on from there.
 
-A slave reports what is appended, as the original does, or if asked to, what is durable:
+A slave reports what is appended, as the original does, or with haReportDurable what is durable:
 then a sender that was told so by a SYNC_MASTER knows that its message is on two disks. Reports
 leave before the records are dispatched, since senders wait for them.
 
@@ -40,17 +40,9 @@ class FollowingLog(Protocol):
 
 
 class Follower:
-    """Follows a master through one connection, and `reports_durable` bytes or all of them."""
+    """Follows a master through one connection."""
 
-    def __init__(
-        self,
-        log: FollowingLog,
-        config: StoreConfig,
-        steady_ms: int,
-        *,
-        reports_durable: bool = False,
-    ) -> None:
-        self._reports_durable = reports_durable
+    def __init__(self, log: FollowingLog, config: StoreConfig, steady_ms: int) -> None:
         self._log = log
         self._config = config
         self._decoder = TransferDecoder()
@@ -106,7 +98,7 @@ class Follower:
 
     def _to_report(self) -> int:
         log, end = self._log, self._log.max_physical_offset
-        if self._reports_durable and self._reported >= 0:
+        if self._config.ha_report_durable and self._reported >= 0:
             # The first report says where to go on, and that is where the log ends.
             return max(min(log.durable_offset, end), 0)
         return end

@@ -45,12 +45,14 @@ class PackedFollow:
             )
         except RuntimeError:  # the compiled form has failed
             return None
-        following = PackedRun(offset, from_offset + position, stored_ms)
+        found = []
         for topic, queue_id, first, packed in units:
             queue = self._queue(topic, queue_id)
             if queue is None:
                 return None
-            following.units.append((queue, first, packed_units(packed)))
+            found.append((queue, first, packed_units(packed)))
+        following = PackedRun(offset, from_offset + position, stored_ms, [])
+        following.units = found
         following.entries = range(count) if rows is None else RunEntries(rows, count)
         return following if count else None
 

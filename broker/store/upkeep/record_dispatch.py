@@ -17,7 +17,7 @@ from typing import Final
 from txrocketmq.broker.store.log.commit_point import CommitPoint
 from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
-from txrocketmq.broker.store.upkeep.reput import Reput
+from txrocketmq.broker.store.upkeep.reput import ALL, Reput
 
 _MAX_UNSEEN: Final = 65_536
 """For how many messages to be indexed the consequences are kept in memory; reput does the rest."""
@@ -31,6 +31,8 @@ class Confirmed:
 
     def __init__(self, commit: CommitPoint, reput: Reput, dispatchers: Dispatchers) -> None:
         self.on_arrival: list[Callable[[str, int, int], None]] = []
+        self.most_records = ALL
+        """About how many records are dispatched from the log at once."""
         self.shown_ms = 0
         """The store time of the newest message that is shown."""
         self._commit = commit
@@ -107,7 +109,7 @@ class Confirmed:
     def _reput_until(self, end_offset: int) -> None:
         """Dispatches from the log what has not been dispatched up to this offset."""
         try:
-            touched = self._reput.run(end_offset)
+            touched = self._reput.run(end_offset, self.most_records)
         except (OSError, MemoryError):
             # There is no room now: the next put, flush or tick dispatches the rest.
             return

@@ -11,12 +11,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.formats.scan import Dispatched, Record, RecordWalk, dispatched
+from txrocketmq.broker.store.formats.scan import (
+    BLANK_BYTES,
+    Dispatched,
+    Record,
+    RecordWalk,
+    begins_record,
+    blank_bytes,
+    dispatched,
+)
 from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.index.packed_index import PackedIndex
 from txrocketmq.broker.store.log.commit_log import CommitLog
@@ -33,7 +42,20 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 
 _MAX_PENDING: Final = 1024
 _RECORDS_AT_ONCE: Final = 256
+ALL: Final = 1 << 62
+"""So many records that a run dispatches all."""
 _MAX_NAMED: Final = 5
+
+
+class Ahead(Enum):
+    """What comes next, where dispatching has ended."""
+
+    NOTHING = auto()
+    RECORD = auto()
+    BEGINNING = auto()
+    """The first part of a record, of which a replica has not been sent the rest yet."""
+    NO_RECORD = auto()
+    """Something that is no record, so that nothing behind it can be dispatched."""
 
 
 class RecordsFollowing:
@@ -112,9 +134,9 @@ class Reput:
         unit = queue.stored(record.queue_offset)
         return unit is not None and unit[:2] == (record.physical_offset, record.size_bytes)
 
-    def run(self, end_offset: int) -> list[ConsumeQueue]:
+    def run(self, end_offset: int, most_records: int = ALL) -> list[ConsumeQueue]:
         """Dispatches the log up to this offset, or up to the last record that is complete there;
-        that part is written and known to be sound.
+        that part is written and known to be sound. It ends sooner after about `most_records`.
 
         Returns the queues that have new units. Raises OSError when the disk has no room; the next
         run does what is left.
@@ -123,7 +145,7 @@ class Reput:
         packed = self._packed()
         # If there was no room for queues, log files may have been deleted meanwhile.
         self.offset = max(self.offset, self._log.min_offset)
-        while self.offset < end_offset:
+        while self.offset < end_offset and most_records > 0:
             file = self._log.files.find(self.offset)
             if file is None:
                 break
@@ -131,19 +153,27 @@ class Reput:
             end = end_offset - file.from_offset
             while packed is not None and (found := packed(file, self.offset, end)) is not None:
                 self._dispatch_following(found, touched, [each[0].queue for each in found.units])
+                most_records -= len(found.entries)
+                if most_records <= 0:
+                    break
+            if most_records <= 0:
+                break
             walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False, end=end)
             records: list[Record] = []
             for record in walk:
                 records.append(record)
                 if len(records) == _RECORDS_AT_ONCE or walk.position >= end:
                     self._dispatch_records(records, touched)
+                    most_records -= len(records)
                     records = []
-                    if self.offset >= end_offset or packed is not None:
+                    if self.offset >= end_offset or most_records <= 0 or packed is not None:
                         break
             else:
                 if records:
                     self._dispatch_records(records, touched)
-                if not walk.ended_by_blank:
+                    most_records -= len(records)
+                rest_bytes = file.size_bytes - walk.position
+                if not walk.ended_by_blank or blank_bytes(file.view, walk.position) != rest_bytes:
                     break
                 self.offset = file.from_offset + file.size_bytes
         return [queue for queue, before in touched.items() if queue.max_offset > before]
@@ -158,6 +188,21 @@ class Reput:
         if dispatchers.index_from > self.offset or not isinstance(dispatchers.index, PackedIndex):
             return None
         return packed_follow(dispatchers.index.new_rows, self._queues)
+
+    def ahead(self, end_offset: int) -> Ahead:
+        """What the part of the log begins with that is not dispatched and ends at this offset."""
+        file = self._log.files.find(self.offset) if self.offset < end_offset else None
+        if file is None:
+            return Ahead.NOTHING
+        position, end = self.offset - file.from_offset, end_offset - file.from_offset
+        if not begins_record(file.view[:end], position, file.size_bytes - position):
+            return Ahead.NO_RECORD
+        walk = RecordWalk(file, position, check_crc=False, end=end)
+        if next(iter(walk), None) is not None or walk.ended_by_blank:
+            return Ahead.RECORD
+        rest = end - position
+        is_there = rest >= BLANK_BYTES and blank_bytes(file.view, position) <= rest
+        return Ahead.NO_RECORD if is_there else Ahead.BEGINNING
 
     def follow(self, records: Iterable[Record]) -> Following:
         """Returns what follows from records that lie one after the other."""

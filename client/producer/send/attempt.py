@@ -125,11 +125,12 @@ class Attempts:
         """Sends; the outcome is for `result_of`. Raises what a CheckForbidden raises."""
         parcel = attempt.parcel
         header = self._packer.header(parcel, attempt.queue)
-        if self._hooks:
+        hooks = self._hooks
+        if hooks.send or hooks.forbidden:
             attempt.context = context = self._context(parcel, attempt.queue, attempt.address)
-            self._hooks.before(context)
+            hooks.before(context)
         return self._instance.api.send(
-            attempt.address, self._packer.call(parcel), header, parcel.body, timeout_ms
+            attempt.address, parcel.shape.call, header, parcel.body, timeout_ms
         )
 
     def result_of(self, attempt: Attempt, outcome: Reply[Any] | Exception) -> SendResult:
@@ -174,15 +175,16 @@ class Attempts:
         self._tell(parcel, target, await self._address(parcel, target))
 
     def _tell(self, parcel: Parcel, queue: MessageQueue, address: str) -> None:
-        context = self._context(parcel, queue, address) if self._hooks else None
+        hooks = self._hooks
+        is_seen = hooks.send or hooks.forbidden
+        context = self._context(parcel, queue, address) if is_seen else None
         if context is not None:
-            self._hooks.before(context)
+            hooks.before(context)
         header = self._packer.header(parcel, queue)
-        api, call = self._instance.api, self._packer.call(parcel)
-        if not api.send_oneway(address, call, header, parcel.body):
+        if not self._instance.api.send_oneway(address, parcel.shape.call, header, parcel.body):
             self.oneways.filled(address)
         if context is not None:
-            self._hooks.after(context)
+            hooks.after(context)
 
     def known_address(self, queue: MessageQueue) -> str | None:
         """Returns the address of a queue's broker, or None if a request would be needed."""

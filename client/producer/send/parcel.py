@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from txrocketmq.client.base.config import ProducerConfig
@@ -29,9 +30,9 @@ from txrocketmq.remoting.protocol.send import (
     SendMessageResponseHeader,
 )
 
+REPLY: Final = "reply"
 MAX_FORMS: Final = 4_096
 """When there are more, all are dropped and made again when they are needed."""
-REPLY: Final = "reply"
 _BESIDE_REACTOR_BYTES: Final = 256 * 1024
 """Bodies of this size and more are compressed in a thread."""
 _DELAYS: Final = (
@@ -41,6 +42,21 @@ _DELAYS: Final = (
     names.TIMER_DELAY_SEC,
     names.TIMER_DELIVER_MS,
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What nearly all parcels have in common; each exists once, so it can be in keys."""
+
+    call: Call[SendMessageRequestHeader, SendMessageResponseHeader]
+    """The kind of request that sends such a parcel."""
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+
+PLAIN_SHAPE: Final = Shape(send.SEND_MESSAGE_V2)
+BATCH_SHAPE: Final = Shape(send.SEND_BATCH_MESSAGE)
+REPLY_SHAPE: Final = Shape(send.SEND_REPLY_MESSAGE_V2)
 
 
 @dataclass(slots=True)
@@ -56,10 +72,7 @@ class Parcel:
     properties: str
     sys_flag: int
     msg_id: str
-    is_batch: bool = False
-    is_reply: bool = False
-    reconsume_times: int = 0
-    max_reconsume_times: int | None = None
+    shape: Shape
 
     @property
     def message_type(self) -> MessageType:
@@ -68,6 +81,11 @@ class Parcel:
         if any(name in own for name in _DELAYS):
             return MessageType.DELAY
         return MessageType.TRANS_HALF if own.get(names.TRAN_MSG) == "true" else MessageType.NORMAL
+
+
+@lru_cache(maxsize=256)
+def _retried(shape: Shape, reconsume_times: int, max_reconsume_times: int | None) -> Shape:
+    return Shape(shape.call, reconsume_times, max_reconsume_times)
 
 
 class Packer:
@@ -116,22 +134,11 @@ class Packer:
         if instance.config.namespace:
             own[names.INSTANCE_ID] = instance.config.namespace
             named = instance.with_namespace(topic)
-        reconsume_times, max_reconsume_times = 0, None
+        shape = REPLY_SHAPE if own.get(names.MSG_TYPE) == REPLY else PLAIN_SHAPE
         if topic.startswith(RETRY_PREFIX):
-            reconsume_times = int(own.get(names.RECONSUME_TIME, "0"))
-            if names.MAX_RECONSUME_TIMES in own:
-                max_reconsume_times = int(own[names.MAX_RECONSUME_TIMES])
-        return Parcel(
-            message,
-            named,
-            body,
-            encode_properties(own),
-            sys_flag,
-            msg_id,
-            is_reply=own.get(names.MSG_TYPE) == REPLY,
-            reconsume_times=reconsume_times,
-            max_reconsume_times=max_reconsume_times,
-        )
+            times, most = own.get(names.RECONSUME_TIME), own.get(names.MAX_RECONSUME_TIMES)
+            shape = _retried(shape, int(times or 0), None if most is None else int(most))
+        return Parcel(message, named, body, encode_properties(own), sys_flag, msg_id, shape)
 
     def batch(self, messages: Sequence[Message]) -> Parcel:
         """Prepares a batch, checked as by MessageBatch.generateFromList and not compressed."""
@@ -161,20 +168,11 @@ class Packer:
             own[names.INSTANCE_ID] = self._instance.config.namespace
         topic = self._instance.with_namespace(first.topic)
         properties = encode_properties(own)
-        return Parcel(first, topic, body, properties, 0, ",".join(keys), is_batch=True)
-
-    def call(self, parcel: Parcel) -> Call[SendMessageRequestHeader, SendMessageResponseHeader]:
-        """Returns the kind of request that sends a parcel."""
-        if parcel.is_reply:
-            return send.SEND_REPLY_MESSAGE_V2
-        return send.SEND_BATCH_MESSAGE if parcel.is_batch else send.SEND_MESSAGE_V2
+        return Parcel(first, topic, body, properties, 0, ",".join(keys), BATCH_SHAPE)
 
     def header(self, parcel: Parcel, queue: MessageQueue) -> Filled:
         """Returns the header of an attempt, with the fields of SendMessageRequestHeader."""
-        key = (
-            parcel.topic, queue.queue_id, queue.broker_name, parcel.is_batch, parcel.is_reply,
-            parcel.reconsume_times, parcel.max_reconsume_times,
-        )  # fmt: skip
+        key = parcel.topic, queue.queue_id, queue.broker_name, parcel.shape
         form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= MAX_FORMS:
@@ -183,11 +181,12 @@ class Packer:
         return form.filled(
             parcel.sys_flag,
             self._instance.clock.now_ms(),
-            0 if parcel.is_batch else parcel.message.flag,
+            0 if parcel.shape is BATCH_SHAPE else parcel.message.flag,
             parcel.properties,
         )
 
     def _form(self, parcel: Parcel, queue: MessageQueue) -> Form:
+        shape = parcel.shape
         header = SendMessageRequestHeader(
             producer_group=self.group,
             topic=parcel.topic,
@@ -198,13 +197,13 @@ class Packer:
             born_timestamp=0,
             flag=0,
             properties="",
-            reconsume_times=parcel.reconsume_times,
-            max_reconsume_times=parcel.max_reconsume_times,
+            reconsume_times=shape.reconsume_times,
+            max_reconsume_times=shape.max_reconsume_times,
             unit_mode=self._instance.config.unit_mode,
-            batch=parcel.is_batch,
+            batch=shape is BATCH_SHAPE,
             bname=queue.broker_name,
         )
-        return Form(self.call(parcel), header, "sys_flag", "born_timestamp", "flag", "properties")
+        return Form(shape.call, header, "sys_flag", "born_timestamp", "flag", "properties")
 
     def _give_key(self, message: Message) -> str:
         key = message.unique_key

@@ -22,6 +22,8 @@ type command struct {
 	Count     int    `json:"count"`
 	TLS       bool   `json:"tls"`
 	Fifo      bool   `json:"fifo"`
+	AccessKey string `json:"access_key"`
+	SecretKey string `json:"secret_key"`
 }
 
 func check(err error) {
@@ -44,7 +46,9 @@ func main() {
 	rmq.ResetLogger()
 	config := &rmq.Config{
 		Endpoint: its.Endpoints, ConsumerGroup: its.Group,
-		Credentials: &credentials.SessionCredentials{},
+		Credentials: &credentials.SessionCredentials{
+			AccessKey: its.AccessKey, AccessSecret: its.SecretKey,
+		},
 	}
 	all := map[string]*rmq.FilterExpression{its.Topic: rmq.SUB_ALL}
 	consumer, err := rmq.NewSimpleConsumer(config, rmq.WithSimpleAwaitDuration(5*time.Second),

@@ -8,8 +8,12 @@ const { Producer, SimpleConsumer } = require('rocketmq-client-nodejs');
 const print = event => process.stdout.write(JSON.stringify(event) + '\n');
 
 async function main() {
-  const { endpoints, topic, group, count, fifo } = JSON.parse(process.argv[2]);
+  const its = JSON.parse(process.argv[2]);
+  const { endpoints, topic, group, count, fifo } = its;
   const common = { endpoints, namespace: '' };
+  if (its.access_key) {
+    common.sessionCredentials = { accessKey: its.access_key, accessSecret: its.secret_key };
+  }
   const subscriptions = new Map([[topic, '*']]);
   const consumer = new SimpleConsumer({
     ...common, consumerGroup: group, subscriptions, awaitDuration: 5000,

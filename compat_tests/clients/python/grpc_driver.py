@@ -137,7 +137,8 @@ def _received(consumer: Any) -> Any:
 
 
 def _configuration(command: dict[str, Any]) -> Any:
-    return ClientConfiguration(command["endpoints"], Credentials(), request_timeout=10)
+    keys = command.get("access_key", ""), command.get("secret_key", "")
+    return ClientConfiguration(command["endpoints"], Credentials(*keys), request_timeout=10)
 
 
 def _subscription(command: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -329,6 +330,52 @@ def test_an_answer_that_is_none_does_no_harm(scene: Scene) -> None:
     first, _ = scene.register()
     first.pending.resolve(Reply(RegisterBrokerResponseHeader(), b"{broken"))
     assert scene.order_topics == []
+
+
+def test_answers_say_where_the_master_of_a_slave_is() -> None:
+    scene = Scene()
+    told: list[Any] = []
+
+    def answer(at_a: Reply[Any] | Exception, at_b: Reply[Any] | Exception) -> list[Any]:
+        told.clear()
+        first, second = scene.register()
+        second.pending.resolve(at_b)
+        first.pending.resolve(at_a)
+        return list(told)
+
+    def says(ha: str | None, address: str | None) -> Reply[Any]:
+        return Reply(RegisterBrokerResponseHeader(ha_server_addr=ha, master_addr=address))
+
+    nothing = says(None, None)
+    scene.servers._on_master = lambda *news: told.append(news)
+    assert answer(says("m:2", "m:1"), nothing) == [], "a master has none"
+    scene.servers._identity = replace(scene.servers._identity, broker_id=1)
+    assert answer(nothing, nothing) == [(None, None)] * 2
+    assert answer(nothing, says("m:2", "m:1")) == [("m:2", "m:1")] * 2
+    assert answer(says("n:2", "n:1"), says("m:2", "m:1")) == [("m:2", "m:1"), ("n:2", "n:1")]
+    assert answer(ConnectError("gone"), says("m:2", "m:1")) == [("n:2", "n:1")]
+    assert answer(ConnectError("gone"), says("", "m:1")) == [(None, "m:1")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end"),
+    [
+        (Reply(body=KVTable(table={"commitLogMaxOffset": "77"}).encode()), [77]),
+        (Reply(body=KVTable(table={"commitLogMaxOffset": "x"}).encode()), []),
+        (Reply(body=KVTable(table={}).encode()), []),
+        (Reply(body=b"{"), []),
+        (Reply(code=ResponseCode.SYSTEM_ERROR), []),
+        (ConnectError("gone"), []),
+    ],
+)
+def test_another_broker_is_asked_where_its_log_ends(outcome: Any, end: list[int]) -> None:
+    connections = FakeConnections()
+    found: list[int] = []
+    outer_api.ask_log_end(cast("Connections", connections), "m:1", found.append)
+    (asked,) = connections.take()
+    assert (asked.address, asked.call.code) == ("m:1", 28)
+    asked.pending.resolve(outcome)
+    assert found == end
 
 
 def test_leave_is_taken_of_all_before_the_end(scene: Scene) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,3 +140,24 @@ def test_what_is_registered_is_as_the_broker_permits(scene: Scene) -> None:
     table = scene.registration.table()
     assert (table.permission, table.part_size) == (4, 7)
     assert table.topics == scene.parts.topics.all()
+
+
+def test_a_slave_looks_for_its_master_and_registers_no_topic_by_itself(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
+    scene = Scene(parts)
+    scene.starts()
+    parts.set(force_register=False)
+    found: list[tuple[str | None, str | None]] = []
+    scene.registration.on_master.append(lambda *news: found.append(news))
+    beats = [each for each in scene.registration.life().beats if isinstance(each, Beat)]
+    assert [each.period_ms for each in beats] == [30_000, 1_000, 10_000]
+    parts.topic("A")
+    assert scene.told == [], "its topics are those of the master"
+    beats[0].work()
+    beats[2].work()
+    assert scene.told == ["all", "all"]
+    scene.registration._found_master("10.0.0.9:10912", "10.0.0.9:10911")
+    assert found == [("10.0.0.9:10912", "10.0.0.9:10911")]
+    beats[2].work()
+    assert scene.told == ["all", "all"], "it is found"
+    parts.store.stop(parts.now_ms)

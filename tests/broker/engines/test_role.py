@@ -45,8 +45,7 @@ def test_a_master_has_no_guard_and_refuses_nothing() -> None:
 def test_a_slave_refuses_what_writes_and_serves_what_reads() -> None:
     role = Role(StoreConfig(broker_role="SLAVE"))
     assert not role.writes
-    (guard,) = role.guards()
-    assert guard == role.refuse
+    assert role.guards() == [role.refuse, role.refuse_pull]
     expected = {code: call.at_slave for code, call in CALLS.items()}
     found = {code: error and error.code for code in CALLS for error in [refused(role, code)]}
     assert found == expected
@@ -89,4 +88,17 @@ def test_each_request_that_can_put_messages_says_so(parts: Parts) -> None:
 @pytest.mark.parametrize("role", ["ASYNC_MASTER", "SLAVE"])
 def test_the_ports_of_a_broker_have_the_guards_of_its_role(tmp_path: Path, role: str) -> None:
     store = StoreConfig(store_path_root_dir=str(tmp_path), broker_role=role)
-    assert len(Broker(BrokerConfig(), store).guards) == (role == "SLAVE")
+    guards = Broker(BrokerConfig(), store).guards
+    assert len(guards) == (2 if role == "SLAVE" else 0)
+
+
+def test_pulls_are_served_as_slave_read_enable_says() -> None:
+    is_read = False
+    role = Role(StoreConfig(broker_role="SLAVE"), lambda: is_read)
+    for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
+        with pytest.raises(ResponseError, match=r"\[REJECTREQUEST\]system busy") as refusal:
+            role.refuse_pull(FakePeer(), RemotingCommand(code, {}))
+        assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+    role.refuse_pull(FakePeer(), RemotingCommand(RequestCode.GET_MAX_OFFSET, {}))
+    is_read = True
+    role.refuse_pull(FakePeer(), RemotingCommand(RequestCode.PULL_MESSAGE, {}))

@@ -9,6 +9,8 @@ from tests.fakes import NOW_MS
 from tests.live import Checks
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus
+from txrocketmq.broker.store.replication.follower import Follower
+from txrocketmq.broker.store.replication.frames import REPORT_CODEC
 
 check = Checks()
 
@@ -106,6 +108,16 @@ def max_ha_transfer_byte_in_second(parts: Parts) -> None:
     FakeSlave(parts).report(0)
     (state,) = parts.master.replicas.states(0)
     assert state.next_offset == 50
+
+
+@check
+def ha_report_durable(parts: Parts) -> None:
+    follower = Follower(parts.store, parts.store.config, 0)
+    parts.put("T")
+    end = parts.store.max_physical_offset
+    assert [follower.report(0) for _ in range(2)] == [REPORT_CODEC.pack(end)] * 2
+    parts.set(ha_report_durable=True)
+    assert follower.report(0) == REPORT_CODEC.pack(0)
 
 
 @check

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.replication.master import Slave
+from txrocketmq.broker.replication.master import Replica
 from txrocketmq.broker.store.replication.frames import REPORT_CODEC, TransferDecoder
 
 
@@ -19,7 +19,7 @@ class FakeSlave:
         self._decoder = TransferDecoder()
         found = parts.master.begin(host, port, self)
         assert found is not None
-        self.slave: Slave = found
+        self.slave: Replica = found
 
     def report(self, offset: int) -> None:
         self.slave.received(REPORT_CODEC.pack(offset))

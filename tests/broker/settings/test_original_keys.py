@@ -125,7 +125,7 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
     )
     for text in (
         b"enableControllerMode=true\n",
-        b"brokerRole=SLAVE\nlongPollingEnable=false\n",
+        b"allAckInSyncStateSet=true\nlongPollingEnable=false\n",
     ):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))

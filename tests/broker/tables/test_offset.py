@@ -9,6 +9,7 @@ import pytest
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.work.in_thread import Done
 from txrocketmq.broker.work.json_file import JsonFile
+from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_pretty
 
 
@@ -248,3 +249,29 @@ def test_groups_called_like_light_queues_have_a_table_of_their_own(tmp_path: Pat
     again.remove("%LMQ%g", "%LMQ%a")
     again.saving.begin()
     assert '"lmqOffsetTable":{\n\t\t\n\t}' in path.read_text()
+
+
+def test_offsets_of_another_broker_take_the_place_of_those_of_their_keys(tmp_path: Path) -> None:
+    """What is the same is not written again, and the version is that of the other."""
+    offsets = offsets_of(tmp_path)
+    offsets.commit("g", "T", 0, 5)
+    offsets.commit("g", "U", 0, 5)
+    offsets.merge("T@g", {1: 7})
+    offsets.merge("V@h", {0: 1})
+    offsets.merged(DataVersion(timestamp=3, counter=9))
+    offsets.saving.begin()
+    assert offsets.of("g", "T") == {1: 7}
+    assert offsets.of("g", "U") == {0: 5}
+    assert offsets.groups_of("V") == {"h"}
+    again = offsets_of(tmp_path)
+    again.load()
+    assert again.data_version == DataVersion(timestamp=3, counter=9)
+    assert again.of("g", "T") == {1: 7}
+    offsets.merge("T@g", {1: 7})
+    offsets.saving.begin()
+    assert offsets.data_version.counter == 9
+    offsets.commit("g", "T", 1, 8)
+    offsets.saving.begin()
+    offsets.commit("g", "T", 1, 9)
+    offsets.saving.begin()
+    assert offsets.data_version.counter > 9, "what is committed here counts"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -344,3 +345,68 @@ def test_without_room_the_wheel_is_made_later(
     monkeypatch.setattr(wheel, "make", full)
     all_delivered(pending, once=False)
     assert any("are on hold" in each for each in pending.said)
+
+
+def as_slave(pending: Scene, progress: TimerProgress, **store_settings: Any) -> Scene:
+    """A slave that has the log of the broker, and nothing of its timers but this progress."""
+    pending.parts.store.flush.flush_all()
+    pending.kill()
+    store = pending.folder / "store"
+    for path in (_wheel(store), _check(store)):
+        path.unlink()
+    shutil.rmtree(store / "timerlog")
+    slave = pending.again(broker_role="SLAVE", **store_settings)
+    slave.timers.follow(progress)
+    assert slave.timers.keeper.kept == slave.timers.progress()
+    return slave
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_slave_that_becomes_a_master_goes_on_where_its_master_was(
+    pending: Scene, *, is_closed: bool
+) -> None:
+    """What was delivered is not delivered again, and what waits is delivered in its time."""
+    progress = pending.timers.progress()
+    delivered = len(pending.seen())
+    slave = as_slave(pending, progress)
+    version = progress._replace(timestamp_ms=7, counter=8)
+    slave.timers.follow(version)
+    assert slave.timers.progress()[3:6] == (0, 7, 8)
+    slave.tick(SECOND_MS)
+    assert len(slave.seen()) == delivered, "a slave delivers nothing"
+    if is_closed:
+        slave.close()
+    else:
+        slave.kill()
+    promoted = slave.again(SECOND_MS)
+    assert promoted.said == []
+    all_delivered(promoted, once=True)
+
+
+def test_a_slave_that_becomes_a_master_and_is_killed_delivers_all_once_more_at_most(
+    pending: Scene,
+) -> None:
+    slave = as_slave(pending, pending.timers.progress())
+    slave.close()
+    promoted = slave.again(timer_stop_enqueue=True)
+    for _ in range(5):
+        promoted.tick(SECOND_MS)
+    promoted.keep()
+    assert promoted.timers.progress().master_offset == 0, "the time has passed without the queue"
+    promoted.kill()
+    all_delivered(promoted.again(), once=False)
+
+
+def test_what_left_the_queue_before_a_slave_became_a_master_is_not_told_as_lost(
+    pending: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its master had come so far: it begins at the first message that there is."""
+    slave = as_slave(pending, pending.timers.progress())
+    slave.close()
+    promoted = slave.again()
+    promoted.timers.close(promoted.parts.now_ms)
+    wheelwork = promoted.timers.wheelwork
+    monkeypatch.setattr(wheelwork, "_queue_range", lambda: (50, COUNT))
+    wheelwork.open(promoted.parts.now_ms)
+    assert wheelwork.queue_offset == 50
+    promoted.kill()

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.administered import Administered
 from tests.cli.stored import Stored
 from tests.client.fakes import BROKER_A, NAME_SERVER, a_route
+from txrocketmq.cli.admin import dead_letters
 from txrocketmq.cli.admin.dead_letters import main
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.message import MessageQueue, encode_message
@@ -147,7 +148,24 @@ def test_it_asks_first(letters: Letters) -> None:
 def test_where_there_are_none_it_says_so(letters: Letters) -> None:
     letters.cluster.know("h")
     assert letters.run(main, "resend", "h", "--all", "-y") == 0
-    assert letters.out == "there are no such dead letters\n"
+    assert (letters.out, letters.err) == ("", "there are no such dead letters\n")
+    assert letters.run(main, "list", "h") == 0
+    assert (letters.out, letters.err) == ("", "group h has no dead letters\n")
+    assert letters.run(main, "list", "h", "--from", "2026-11-21T08:00:00") == 0
+    assert (letters.out, letters.err) == ("", "group h has no such dead letters\n")
+    assert letters.run(main, "list", "h", "--json") == 0
+    assert (letters.out, letters.err) == ("", "")
+
+
+def test_where_no_group_has_any_it_says_so(
+    letters: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(_: object) -> list[dict[str, object]]:
+        return []
+
+    monkeypatch.setattr(dead_letters, "letters_by_group", none)
+    assert letters.run(main, "list") == 0
+    assert (letters.out, letters.err) == ("", "no group has dead letters\n")
 
 
 @pytest.mark.parametrize("words", [["g"], ["g", IDS[0], "--all"], ["g", IDS[0], "--from", "1"], []])

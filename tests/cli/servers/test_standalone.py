@@ -202,7 +202,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "brokerRole=SLAVE",
         "enableDLegerCommitLog=true",
         "enableControllerMode=true",
         "storeType=defaultRocksDB",
@@ -218,6 +217,13 @@ def test_what_is_not_served_stops_the_start(
     assert f"{line.splitlines()[0]}: " in said
     assert "is not served" in said
     assert said.count("\n") == 1
+
+
+def test_it_is_no_slave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+    assert main(["-c", str(conf)]) == 1
+    assert "brokerRole=SLAVE: a broker with a name server of its own" in capsys.readouterr().err
 
 
 def test_it_is_a_master_whatever_the_file_says() -> None:
@@ -284,12 +290,32 @@ def test_the_port_for_grpc_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None
         port("--grpc-port", "8081")
 
 
-def test_a_broker_with_accounts_has_no_port_for_grpc(tmp_path: Path) -> None:
-    """The proxy does not sign its requests, so all calls would fail."""
+def test_the_port_for_grpc_asks_for_the_accounts_of_the_broker(tmp_path: Path) -> None:
+    account = FirstAccount("ops")
+    given = options_of(parse_arguments(["--store", str(tmp_path / "store")]), account)
+    service = Standalone(given, Clock(Reactor()))  # type: ignore[no-untyped-call]
+    service.start()
+    assert service.grpc_endpoint == "127.0.0.1:8081"
+    assert service.broker is not None
+    proxy = service._proxy()
+    assert proxy.messaging.gate is not None
+    seal: Any = proxy.messaging.connections._seal
+    fields: dict[str, str] = {}
+    seal(fields, b"body")
+    user = service.broker.parts.access.accounts.users.get("ops")
+    assert user is not None
+    assert user.signer.accepts(fields, b"body", fields["Signature"])
+    proxy.clock.stop()
+    service.stop()
+
+
+def test_accounts_of_4_are_none_for_grpc(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
-    conf.write_text("authenticationEnabled=true\n")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "plain_acl.yml").write_text("accounts: []\n")
+    conf.write_text(f"aclEnable=true\nrocketmqHome={tmp_path}\n")
     files = ("--store", str(tmp_path / "store"), "-c", str(conf))
-    with pytest.raises(ConfigError, match="--grpc-port: the broker asks for accounts"):
+    with pytest.raises(ConfigError, match="--grpc-port: the accounts of RocketMQ 4"):
         options(*files, "--grpc-port", "8081")
     reactor = Reactor()  # type: ignore[no-untyped-call]
     service = Standalone(options(*files), Clock(reactor))
@@ -297,7 +323,7 @@ def test_a_broker_with_accounts_has_no_port_for_grpc(tmp_path: Path) -> None:
     assert service.grpc_endpoint == ""
     service.stop()
     given = replace(options("--store", str(tmp_path / "other")), grpc_port=8081)
-    settings = {**given.settings, "authenticationEnabled": "true"}
+    settings = {**given.settings, "aclEnable": "true", "rocketmqHome": str(tmp_path)}
     service = Standalone(replace(given, settings=settings), Clock(reactor))
     service.start()
     assert service.grpc_endpoint == ""

@@ -13,10 +13,12 @@ from txrocketmq.client.base.errors import AdminRefused, PartlyFailed
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData, BrokerStatsItem
 from txrocketmq.remoting.protocol.operations import admin
 from txrocketmq.remoting.protocol.operations.admin import GetBrokerConfigResponseHeader
+from txrocketmq.remoting.protocol.operations.ha import GET_BROKER_HA_STATUS
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerResponseHeader,
     GetKVConfigResponseHeader,
@@ -51,6 +53,9 @@ def test_what_a_broker_tells_of_itself(cluster: Cluster) -> None:
     timers = b'{"dataVersion":{},"timingCount":{"T":{"count":3,"timeStamp":1}}}'
     cluster.connections.on(BROKER_A, admin.GET_TIMER_METRICS, Reply(body=timers))
     assert result_of(cluster.admin.timer_stats("broker-a")) == {"T": 3}
+    state = HARuntimeInfo(master=True, master_commit_log_max_offset=7)
+    cluster.connections.on(BROKER_A, GET_BROKER_HA_STATUS, Reply(body=state.encode()))
+    assert result_of(cluster.admin.replication("broker-a")) == state
 
 
 def test_a_counter_that_a_broker_does_not_have(cluster: Cluster) -> None:

@@ -68,7 +68,7 @@ def test_a_process_that_was_forked_leaves_the_object_to_its_parent(
 ) -> None:
     made = Made("g", **WHERE).start()
     with monkeypatch.context() as child:
-        child.setattr("os.getpid", lambda: -1)
+        child.setattr(made._thread, "_gone", "created before os.fork()")
         made.shutdown()
         made.shutdown()
     assert made._life.core.said == ["start"]

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
 from txrocketmq.client.base.errors import MQBrokerError
-from txrocketmq.client.producer.hooks import Hooks, SendContext
+from txrocketmq.client.producer.hooks import SendContext
 from txrocketmq.client.producer.producer import Producer
+from txrocketmq.client.producer.send import attempt
 from txrocketmq.client.producer.send_result import SendStatus
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.message import Message
@@ -79,5 +82,21 @@ def test_a_message_can_be_forbidden(one: Scene) -> None:
     assert one.connections.questions(send.SEND_MESSAGE_V2) == []
 
 
-def test_without_hooks_nothing_is_made_for_them() -> None:
-    assert not Hooks()
+def test_without_hooks_nothing_is_made_for_them(
+    one: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+
+    def context(*fields: Any) -> SendContext:
+        made.append(fields)
+        return SendContext(*fields)
+
+    monkeypatch.setattr(attempt, "SendContext", context)
+    producer = Producer(one.client, "g")
+    result_of(producer.send(Message("T", b"x")))
+    result_of(producer.send_oneway(Message("T", b"x")))
+    assert made == []
+    producer.add_send_hook(Seen())
+    result_of(producer.send(Message("T", b"x")))
+    result_of(producer.send_oneway(Message("T", b"x")))
+    assert len(made) == 2

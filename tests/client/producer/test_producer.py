@@ -11,6 +11,7 @@ import pytest
 from twisted.internet.defer import CancelledError
 
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of, started
+from tests.counted import lines_of
 from txrocketmq.client.base.config import ProducerConfig
 from txrocketmq.client.base.errors import (
     ClientClosed,
@@ -33,6 +34,8 @@ from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 
 STORED = Reply(SendMessageResponseHeader(msg_id="OFFSETID", queue_id=0, queue_offset=7))
+MOST_LINES_OF_A_SEND = 190
+"""How many lines of Python a send of the usual kind runs here, without codecs and connections."""
 
 
 @pytest.fixture
@@ -476,3 +479,14 @@ def test_a_topic_without_route_is_told(scene: Scene) -> None:
 def test_heartbeats_will_tell_of_the_producer(scene: Scene) -> None:
     Producer(scene.client, "g")
     assert set(scene.client._producers) == {"g"}
+
+
+def test_what_a_send_costs_is_counted(two: Scene) -> None:
+    producer = Producer(two.client, "g")
+    for _ in range(4):  # one for each queue, for which a header is prepared
+        result_of(producer.send(Message("T", b"x")))
+    outcomes: list[object] = []
+    message = Message("T", b"x")
+    lines = lines_of(lambda: producer._begin_send(outcomes.append, message))
+    assert len(outcomes) == 1
+    assert lines <= MOST_LINES_OF_A_SEND

@@ -147,17 +147,14 @@ def test_begun_work_can_be_cancelled(thread: ReactorThread) -> None:
     assert ended.wait(30)
 
 
-def test_after_a_fork_it_is_said_to_be_gone(
-    thread: ReactorThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as child:
-        child.setattr("os.getpid", lambda: -1)
-        with pytest.raises(RuntimeError, match=r"since it was created before os\.fork\(\): create"):
-            thread.begin(lambda: None, lambda outcome: None)
+def test_after_a_fork_it_is_said_to_be_gone(thread: ReactorThread) -> None:
+    assert thread.is_alive
     shared = ReactorThread._shared
     ReactorThread.forget()
-    assert ReactorThread._shared is None
-    ReactorThread._shared = shared
+    assert (ReactorThread._shared, thread.is_alive) == (None, False)
+    with pytest.raises(RuntimeError, match=r"since it was created before os\.fork\(\): create"):
+        thread.begin(lambda: None, lambda outcome: None)
+    ReactorThread._shared, thread._gone = shared, ""  # as they are in the parent
 
 
 def test_after_a_shutdown_nobody_speaks_of_forks(thread: ReactorThread) -> None:

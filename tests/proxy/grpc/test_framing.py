@@ -75,3 +75,15 @@ def test_what_cannot_be_decompressed(
     with pytest.raises(GrpcError, match=why) as caught:
         reader.next()
     assert caught.value.status is status
+
+
+@given(st.binary(max_size=60), st.binary(max_size=3))
+def test_one_that_is_there_as_a_whole(message: bytes, more: bytes) -> None:
+    reader = Messages(50, IDENTITY)
+    assert reader.only(framed(message)) == (message if len(message) <= 50 else None)
+    if more:
+        assert reader.only(framed(message) + more) is None
+        assert reader.only(more) is None
+    assert reader.only(b"\1" + framed(message)[1:]) is None
+    reader.add(b"\0")
+    assert reader.only(framed(message)) is None

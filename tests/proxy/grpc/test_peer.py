@@ -36,7 +36,7 @@ def test_a_call(client: Client) -> None:
     assert (answer.data, answer.status) == (framed(b"hello"), 0)
     assert answer.is_over
     (call,) = client.methods.calls
-    assert call.headers["x-mq-client-id"] == "me"
+    assert call.headers.get("x-mq-client-id", "") == "me"
     assert (call.method, call.peer, call.local) == ("Echo", "127.0.0.1:50000", "127.0.0.1:10911")
     assert call.deadline_ms is None
     assert nothing_is_left(client)

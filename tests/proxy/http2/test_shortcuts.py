@@ -190,3 +190,22 @@ def test_any_frames_are_heard_as_by_h2(frames: list[bytes]) -> None:
 
     config = H2Configuration(client_side=False, validate_inbound_headers=False)
     assert heard(ServerConnection(config)) == heard(H2Connection(config))
+
+
+@given(_FRAMES, st.lists(st.integers(0, 60), max_size=4))
+def test_frames_are_heard_in_any_pieces(frames: list[bytes], cuts: list[int]) -> None:
+    def heard(connection: Any) -> Any:
+        connection.initiate_connection()
+        data = PREFACE + frame(SETTINGS) + b"".join(frames)
+        said: list[Any] = []
+        try:
+            for cut in cuts:
+                piece, data = data[:cut], data[cut:]
+                said += map(type, connection.receive_data(piece))
+            said += map(type, connection.receive_data(data))
+        except (H2Error, HyperframeError) as error:
+            said.append(type(error))
+        return said
+
+    config = H2Configuration(client_side=False, validate_inbound_headers=False)
+    assert heard(ServerConnection(config)) == heard(H2Connection(config))

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from hpack.table import HeaderTable
 from twisted.logger import capturedLogs, formatEvent
 
 from txrocketmq.proxy.http2.plain_connection import PlainConnection
@@ -36,9 +37,6 @@ def test_they_fit_what_is_installed() -> None:
         *(
             (HeaderDecoder, name)
             for name in (
-                "_decode_indexed",
-                "_decode_literal_index",
-                "_decode_literal_no_index",
                 "_update_encoding_context",
                 "_assert_valid_table_size",
             )
@@ -48,6 +46,10 @@ def test_they_fit_what_is_installed() -> None:
             for name in (
                 "_open_streams",
                 "_frame_dispatch_table",
+                "_receive_headers_frame",
+                "_receive_data_frame",
+                "_receive_window_update_frame",
+                "incoming_buffer",
                 "_prepare_for_sending",
                 "_stream_is_closed_by_reset",
             )
@@ -70,13 +72,19 @@ def test_with_a_module_missing_they_are_left_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_with_a_name_of_another_meaning_they_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    literal = HeaderDecoder._decode_literal_index
+    literal = HeaderDecoder._literal
 
-    def turned(self: Any, data: bytes) -> Any:
-        (name, value), used = literal(self, data)
-        return (value, name), used
+    def turned(self: Any, data: bytes, at: int, first: int) -> Any:
+        (name, value), end = literal(self, data, at, first)
+        return (value, name), end
 
-    monkeypatch.setattr(HeaderDecoder, "_decode_literal_index", turned)
+    monkeypatch.setattr(HeaderDecoder, "_literal", turned)
+    assert connection_class() is PlainConnection
+
+
+@pytest.mark.parametrize("name", ["get_by_index", "add"])
+def test_with_another_table_they_are_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HeaderTable, name, Missing())
     assert connection_class() is PlainConnection
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.proxy.scene import ProxyScene, a_message, refusal
 from txrocketmq.proxy.receives import renewals
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.protocol import pop
+from txrocketmq.remoting.protocol import pop, send
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 MINUTE_MS = 60_000
@@ -164,6 +166,79 @@ def test_an_acknowledgement_waits_for_a_renewal_that_is_under_way(scene: ProxySc
     assert outcome.code == 20_000
     (header,) = scene.asked(pop.ACK_MESSAGE)
     assert header.extra_info.split(" ")[3] == "3"
+
+
+def settles(handle: str) -> dict[str, Any]:
+    return {"group": {"name": "G"}, "topic": {"name": "T"}, "receipt_handle": handle}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_nothing_is_renewed_that_is_just_acknowledged(together: bool) -> None:
+    """A renewal behind the acknowledgement would bring the message again."""
+    scene = ProxyScene(enable_batch_ack=together)
+    handles = received(scene, 2)
+    live(scene, 40_000)
+    waiting: list[PendingReply] = []
+
+    def wait(*_: object) -> PendingReply:
+        waiting.append(PendingReply())
+        return waiting[-1]
+
+    for call in (pop.ACK_MESSAGE, pop.BATCH_ACK_MESSAGE):
+        scene.on(call, wait)
+    entries = [{"message_id": "ID", "receipt_handle": each} for each in handles]
+    request = {"group": {"name": "G"}, "topic": {"name": "T"}, "entries": entries}
+    outcome = scene.call("AckMessage", request, deadline_ms=None)
+    live(scene, 20_000)
+    assert hidings(scene) == []
+    for each in waiting:
+        each.resolve(refusal(ResponseCode.SUCCESS))
+    assert outcome.code == 20_000
+    assert scene.messaging.renewals.count == 0
+    live(scene, 2 * MINUTE_MS)
+    assert hidings(scene) == []
+
+
+def test_what_could_not_be_acknowledged_is_renewed_on(scene: ProxyScene) -> None:
+    (handle,) = received(scene)
+    pending = PendingReply()
+    scene.on(send.CONSUMER_SEND_MSG_BACK, pending)
+    scene.call("ForwardMessageToDeadLetterQueue", settles(handle), deadline_ms=None)
+    live(scene, MINUTE_MS)
+    assert hidings(scene) == []
+    pending.resolve(refusal(ResponseCode.SYSTEM_BUSY))
+    live(scene, 10_000)
+    assert hidings(scene) == [MINUTE_MS]
+
+
+def test_a_client_that_goes_while_its_message_is_acknowledged(scene: ProxyScene) -> None:
+    """What was not acknowledged is given back, and nothing else."""
+    for code, expected in ((ResponseCode.SUCCESS, []), (ResponseCode.SYSTEM_BUSY, [1_000])):
+        (handle,) = received(scene)
+        pending = PendingReply()
+        scene.on(send.CONSUMER_SEND_MSG_BACK, pending)
+        scene.call("ForwardMessageToDeadLetterQueue", settles(handle), deadline_ms=None)
+        scene.call("NotifyClientTermination", {"group": {"name": "G"}})
+        scene.advance(400)
+        pending.resolve(refusal(code))
+        scene.advance(400)
+        assert hidings(scene) == expected
+
+
+def test_an_acknowledgement_waits_for_a_change_that_is_under_way(scene: ProxyScene) -> None:
+    (handle,) = received(scene)
+    pending = PendingReply()
+    scene.on(pop.CHANGE_MESSAGE_INVISIBLETIME, pending)
+    change = {**settles(handle), "invisible_duration": {"seconds": 20}}
+    changed = scene.call("ChangeInvisibleDuration", change)
+    entry = {"message_id": "ID0", "receipt_handle": handle}
+    request = {"group": {"name": "G"}, "topic": {"name": "T"}, "entries": [entry]}
+    outcome = scene.call("AckMessage", request)
+    assert scene.asked(pop.ACK_MESSAGE) == []
+    pending.resolve(scene._hidden("", scene.asked(pop.CHANGE_MESSAGE_INVISIBLETIME)[0], b""))
+    assert outcome.code == 20_000
+    (header,) = scene.asked(pop.ACK_MESSAGE)
+    assert changed.answer.receipt_handle.startswith(header.extra_info)
 
 
 def test_there_is_a_limit_for_each_client_and_for_all(

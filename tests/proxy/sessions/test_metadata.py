@@ -19,3 +19,12 @@ def test_headers_say_who_calls_and_until_when(scene: ProxyScene) -> None:
     with pytest.raises(Refused) as refused:
         client_id_of(call)
     assert refused.value.code is Code.CLIENT_ID_REQUIRED
+
+
+def test_no_account_has_the_clients_of_another(scene: ProxyScene) -> None:
+    ids = set()
+    for account in ("", "alice", "bob"):
+        call, _ = scene.new_call("X", client_id="me")
+        call.account = account
+        ids.add(client_id_of(call))
+    assert len(ids) == 3

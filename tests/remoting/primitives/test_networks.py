@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.remoting.primitives.networks import Networks, is_loopback
+from txrocketmq.remoting.primitives.networks import Networks, is_host_and_port, is_loopback
 
 SOME = Networks(["10.1.0.0/16", " 192.0.2.7 ", "2001:db8::/32", "10.2.3.4/16"])
 
@@ -61,3 +61,22 @@ def test_loopback(host: str, is_so: bool) -> None:
 def test_no_networks_are_false() -> None:
     assert not Networks()
     assert Networks(["10.0.0.0/8"])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("10.0.0.1:9876", True),
+        ("host-name:1", True),
+        ("[2001:db8::1]:65535", True),
+        ("2001:db8::1:5", False),
+        ("a:0", False),
+        ("a:65536", False),
+        ("a", False),
+        (":5", False),
+        ("a b:5", False),
+        ("", False),
+    ],
+)
+def test_what_looks_like_a_host_and_a_port(text: str, is_one: bool) -> None:
+    assert is_host_and_port(text) is is_one

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.remoting.serialize.json import JsonError
-from txrocketmq.remoting.serialize.json_members import SHORT, members
+from txrocketmq.remoting.serialize import json_members
+from txrocketmq.remoting.serialize.json import JsonError, encode_body
+from txrocketmq.remoting.serialize.json_members import SHORT, members, taking
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=5),
@@ -83,3 +84,51 @@ def test_a_long_member_has_to_be_plain() -> None:
     assert taken(f'{{"a":{{"b":{long}}}}}', "a")[0] == {"b": json.loads(long)}
     with pytest.raises(JsonError):
         taken(f'{{"a":{{"b":{{1:{long}}}}}}}', "a")
+
+
+@given(st.dictionaries(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1)))
+def test_maps_of_numbers_are_read_at_once(numbers: dict[int, int]) -> None:
+    """The tables of consumers' offsets consist of them."""
+    written = encode_body({"a": {"T@G": numbers, "b": 1}}).decode()
+    steps = members(written, ("a",))
+    assert dict(steps) == {"T@G": numbers, "b": 1}
+    many = {number: number for number in range(5000)}
+    assert dict(members(encode_body({"a": {"T@G": many}}).decode(), ("a",))) == {"T@G": many}
+
+
+@pytest.mark.parametrize("wrong", ["{1:2]", "{1:2,}", "{1:}", "{1 2}", "{,1:2}", "{1:2,,3:4}"])
+def test_what_only_looks_like_a_map_of_numbers_is_refused(wrong: str) -> None:
+    with pytest.raises(JsonError):
+        dict(members(f'{{"a":{{"b":{wrong}}}}}', ("a",)))
+
+
+def test_no_member_costs_more_because_others_come_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error that says its place counts the lines of the text before it."""
+    looked_at: list[int] = []
+    decode = json_members._decode
+
+    def counting(text: str, at: int = 0) -> tuple[Any, int]:
+        try:
+            return decode(text, at)
+        except ValueError:
+            looked_at.append(at)
+            raise
+
+    monkeypatch.setattr(json_members, "_decode", counting)
+    text = '{"a":{' + ",".join(f'"{number}":{{b:1}}' for number in range(1000)) + "}}"
+    assert len(dict(members(text, ("a",)))) == 1000
+    assert len(looked_at) == 1000
+    assert max(looked_at) == 0
+
+
+def test_a_few_members_are_taken_in_each_step() -> None:
+    found = dict[str, str]()
+    steps = taking('{"a":{"b":1,"c":2,"d":3},"e":4}', ("a",), found, str)
+    next(steps)
+    assert found == {"b": "1", "c": "2"}
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert found == {"b": "1", "c": "2", "d": "3"}
+    assert end.value.value == '{"a":{},"e":4}'

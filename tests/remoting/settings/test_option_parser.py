@@ -54,11 +54,19 @@ def test_asking_for_help_is_no_error(
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(["--wrong"], "unrecognized arguments: --wrong"), (["--form", "c"], "invalid choice: 'c'")],
+    [
+        (["--wrong"], "there is no option --wrong"),
+        (["--from=a"], "there is no option --from; did you mean --form?"),
+        (["--port=1"], "option --port; did you mean --a-port, --b-port or --c-port?"),
+        (["more"], "there is an argument 'more' too many"),
+        (["--form", "c"], "invalid choice: 'c'"),
+    ],
 )
 def test_wrong_usage_looks_like_that_of_click(
     parser: OptionParser, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for name in ("--a-port", "--b-port", "--c-port"):
+        parser.add_argument(name)
     with pytest.raises(SystemExit) as ended:
         parser.parse_args(words)
     assert ended.value.code == 2

@@ -85,6 +85,16 @@ def test_much_leaves_before_the_turn_is_over_and_in_its_order() -> None:
     assert writes.all[1:] == [b"c"]
 
 
+def test_small_requests_leave_in_pieces_that_the_socket_may_take_whole() -> None:
+    clock, writes = TaskClock(), Writes()
+    outlet = GatheringOutlet(writes, partial(clock.callLater, 0))
+    for _ in range(1_000):
+        outlet.write([b"h" * 100, b"b" * 1_000])
+    clock.advance(0)
+    assert sum(map(len, writes.all)) == 1_100_000
+    assert max(map(len, writes.all)) <= PIECE_BYTES
+
+
 def test_what_is_gathered_leaves_when_a_connection_is_closed() -> None:
     clock, writes = TaskClock(), Writes()
     outlet = GatheringOutlet(writes, partial(clock.callLater, 0))

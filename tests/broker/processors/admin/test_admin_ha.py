@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.broker.conftest import Parts
 from tests.broker.replication.slaves import FakeSlave
-from tests.fakes import refused, request
+from tests.fakes import NOW_MS, refused, request
 from txrocketmq.broker.processors.admin.admin_ha import AdminHaProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
@@ -22,7 +24,7 @@ from txrocketmq.remoting.protocol.operations.ha import (
 
 @pytest.fixture
 def admin(parts: Parts) -> AdminHaProcessor:
-    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911")
+    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911", None)
 
 
 def test_the_state_of_slaves(parts: Parts, admin: AdminHaProcessor) -> None:
@@ -62,3 +64,35 @@ def test_what_matters_to_slaves_only(admin: AdminHaProcessor) -> None:
     assert admin.min_id_changed(changed).code == ResponseCode.SUCCESS
     with refused(ResponseCode.SYSTEM_ERROR, "only for controllerMode"):
         admin.epochs(request(NoHeader()))
+
+
+def of_slave(folder: Path, **settings: object) -> tuple[Parts, AdminHaProcessor]:
+    made = Parts(folder, store_settings={"broker_role": "SLAVE", **settings})
+    return made, AdminHaProcessor(made.master, lambda: "127.0.0.1:10921", made.slave)
+
+
+def test_a_slave_shows_how_far_it_is(tmp_path: Path) -> None:
+    parts, admin = of_slave(tmp_path, ha_master_address="10.0.0.9:10912")
+    parts.store.append_raw(0, b"abc")
+    asks = request(NoHeader())
+    shown = HARuntimeInfo.decode(admin.ha_status(asks).body_bytes)
+    assert (shown.master, shown.master_commit_log_max_offset) == (False, 0)
+    client = shown.ha_client_runtime_info
+    assert (client.master_addr, client.max_offset) == ("10.0.0.9:10912", 3)
+    assert client.last_read_timestamp == asks.now_ms - asks.steady_ms + NOW_MS
+    assert (client.last_write_timestamp, client.transferred_byte_in_second) == (0, 0)
+
+
+def test_a_slave_is_told_where_its_master_is(tmp_path: Path) -> None:
+    parts, admin = of_slave(tmp_path)
+    assert parts.slave is not None
+    asked = admin.exchange(request(ExchangeHAInfoRequestHeader()))
+    assert asked.header == ExchangeHAInfoResponseHeader(), "it has no slaves"
+    told = ExchangeHAInfoRequestHeader(
+        master_ha_address="10.0.0.8:10912", master_address="10.0.0.8:10911"
+    )
+    assert admin.exchange(request(told)).header == ExchangeHAInfoResponseHeader()
+    assert parts.slave.ha_address == "10.0.0.8:10912"
+    assert parts.slave.master_address == "10.0.0.8:10911"
+    with refused(ResponseCode.INVALID_PARAMETER, "must be an address"):
+        admin.exchange(request(ExchangeHAInfoRequestHeader(master_ha_address="10.0.0.8")))

@@ -111,9 +111,9 @@ def test_a_master_that_is_silent_counts_as_dead(store: MessageStore) -> None:
 
 
 def test_it_may_report_what_is_durable(open_store: OpenStore) -> None:
-    store = open_store(MemoryFiles())
+    store = open_store(MemoryFiles(), ha_report_durable=True)
     store.append_raw(0, b"a" * 10)
-    one = Follower(store, store.config, 0, reports_durable=True)
+    one = follower(store)
     assert one.report(0) == report(10), "there it goes on"
     assert one.received(frame(10, b"b" * 10), 0) == report(0)
     job = store.flush.begin()

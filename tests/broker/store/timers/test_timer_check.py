@@ -42,3 +42,11 @@ def test_what_a_slave_has_not_read_yet() -> None:
     found = TimerCheck(files, PATH).read()
     assert found is not None
     assert found.queue_offset == 1
+
+
+def test_a_slave_notes_how_far_its_master_has_come() -> None:
+    files = MemoryFiles()
+    progress = PROGRESS._replace(queue_offset=1, master_offset=9)
+    files.write(PATH, progress.encode())
+    assert TimerCheck(files, PATH).read() == progress
+    assert formats.TIMER_CHECK.parse(files.read(PATH)).master_timer_queue_offset == 9

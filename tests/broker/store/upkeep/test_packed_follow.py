@@ -109,8 +109,13 @@ def test_what_follows_from_records_is_what_reput_finds_one_by_one(
 def test_usual_records_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     follow = Reput.follow
+
+    def noted(self: Reput, records: Any) -> Any:
+        asked.append(1)
+        return follow(self, records)
+
     monkeypatch.setenv(VARIABLE, "require")
-    monkeypatch.setattr(Reput, "follow", lambda self, its: asked.append(1) or follow(self, its))
+    monkeypatch.setattr(Reput, "follow", noted)
     rig = Rig()
     rig.put([_message("Topic", each % 3, _TEXTS[1], 0) for each in range(50)])
     rig.dispatched([])

@@ -15,8 +15,9 @@ from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.dispatch import Dispatchers
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.upkeep.reput import Reput
+from txrocketmq.broker.store.upkeep.reput import Ahead, Reput
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK
 from txrocketmq.remoting.message.tags import java_string_hash
 
 NOW_MS = 1_700_000_000_000
@@ -214,3 +215,42 @@ def test_of_stores_without_batches_nothing_is_said(rig: Rig, message: Build) -> 
     rig.put(message("A"))
     rig.reput.run(rig.log.max_offset)
     assert rig.reput.why_unserved() == ""
+
+
+def test_a_run_may_end_sooner(rig: Rig, message: Build) -> None:
+    rig.put(*(message("T", 0) for _ in range(700)))
+    end = rig.log.max_offset
+    rig.queues.table.clear()
+    rig.reput.run(end, 1)
+    first = rig.max_offsets()["T", 0]
+    assert 0 < first <= 256
+    rig.reput.run(end, 300)
+    assert 300 <= rig.max_offsets()["T", 0] - first < 600
+    rig.reput.run(end)
+    assert rig.max_offsets() == {("T", 0): 700}
+    assert rig.reput.ahead(end) is Ahead.NOTHING
+
+
+def test_what_comes_next_is_told(rig: Rig, message: Build) -> None:
+    rig.put(message("T", 0, b"x" * 100))
+    end = rig.log.max_offset
+    seen = [rig.reput.ahead(at) for at in range(end + 1)]
+    assert seen == [Ahead.NOTHING] + [Ahead.BEGINNING] * (end - 1) + [Ahead.RECORD]
+    rig.reput.run(end)
+    assert rig.reput.ahead(end) is Ahead.NOTHING
+    rig.log.append_raw(end, b"\xff" * 20)
+    seen = [rig.reput.ahead(end + count) for count in range(1, 21)]
+    assert seen == [Ahead.BEGINNING] * 7 + [Ahead.NO_RECORD] * 13
+
+
+def test_a_blank_that_does_not_end_its_file_is_no_record(rig: Rig, message: Build) -> None:
+    """Such a log has come from a master whose files are smaller."""
+    rig.put(message("T", 0))
+    end, size = rig.log.max_offset, rig.log.files.file_bytes
+    for rest, ahead in ((size - end - 50, Ahead.NO_RECORD), (size - end, Ahead.RECORD)):
+        rig.log.files.truncate(end)
+        rig.log.append_raw(end, BLANK.build({"room": rest, "magic": MAGIC_BLANK}))
+        rig.reput.offset = 0
+        rig.reput.run(end + 8)
+        assert rig.reput.ahead(end + 8) is (Ahead.NOTHING if ahead is Ahead.RECORD else ahead)
+        assert rig.reput.offset == (size if ahead is Ahead.RECORD else end)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are like allowed ones: what is known of them, so that their signature is enough.
+
+An authority looks at a request in a certain order, and remarks follow from it. Nearly all requests
+are sends and pulls that differ from an allowed one in nothing that the decision depends on: they
+come from the same address, have the same code, and name the same account and resources. Of them,
+all at once is looked up what the account signs with. Each is checked with its own signature;
+whatever is not known, or is not signed as it should be, is left to the authority, which decides
+about it as if nothing were known. What acts on the server as a whole, and so may change accounts,
+never is known.
+
+The names of fields in a header recur, so what picks values out of it is made once for each set of
+names. A header with as many fields, and all of these names among them, has the same set.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hmac import compare_digest
+from operator import itemgetter
+from typing import Any, Final
+
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE, Signer, signed_values
+
+MOST_WAYS: Final = 1_024
+"""For how many addresses, codes and sets of names something is known; then all is forgotten."""
+MOST_KNOWN: Final = 4_096
+"""How many combinations of an account and what it names are known; then all are forgotten."""
+_LONGEST: Final = 1_024
+"""What names longer texts than this, in characters, is not kept, and neither are such names."""
+_MOST_NAMES: Final = 64
+
+_MOST_PLACES: Final = 4_096
+_NO_WAY: Final[tuple[int, Any, Any, Any]] = (-1, None, None, None)
+
+
+def host_of(address: str) -> str:
+    """Returns the IP of "ip:port" or "[ip6]:port", without the zone of an IPv6 address."""
+    return address.rpartition(":")[0].strip("[]").partition("%")[0]
+
+
+class _Way:
+    """Requests with a code from an address, with a set of names.
+
+    `parts` has the number of names; what picks the signed values, and the account together with
+    all else that decides; and by the latter, the two states of the secret of those that are known.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, names: Sequence[str], deciding: Iterable[str]) -> None:
+        who = itemgetter(ACCESS_KEY, *(name for name in deciding if name in names))
+        known: dict[Any, tuple[Any, Any]] = {}
+        self.parts = len(names), signed_values(names), who, known
+
+
+class KnownRequests:
+    """What an authority has learned about requests that it allows. It has to `clear` all of it
+    whenever accounts change.
+    """
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
+        self._last: dict[tuple[str, int], tuple[int, Any, Any, Any]] = {}
+        """By the address of a peer, with its port, and code: the parts of its last way."""
+        self._count = 0
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._ways.clear()
+        self._last.clear()
+        self._count = 0
+
+    def learn(
+        self, command: RemotingCommand, host: str, deciding: Sequence[str], signer: Signer
+    ) -> None:
+        """Remembers a request that is signed by an account and allowed to it.
+
+        The same is allowed from this address, with this code, to the account, whenever the
+        `deciding` fields are the same or as absent as here. `signer` is that of the account.
+        """
+        fields: Mapping[str, str] = command.ext_fields or {}
+        names = tuple(fields)
+        if len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
+            return
+        if sum(len(fields.get(name) or "") for name in (ACCESS_KEY, *deciding)) > _LONGEST:
+            return
+        if self._count >= MOST_KNOWN or len(self._ways) >= MOST_WAYS:
+            self.clear()
+        place = host, command.code, names
+        way = self._ways.get(place)
+        if way is None:
+            way = self._ways[place] = _Way(names, deciding)
+        _, _, who, known = way.parts
+        self._count += 1
+        known[who(fields)] = signer.inner, signer.outer
+
+    # Every signed message passes here, so no call is made that can be avoided.
+    def passed(self, peer: Peer, commands: Sequence[RemotingCommand], at: int, end: int) -> int:
+        """Returns how far these commands, from `at` on and before `end`, are known and signed as
+        they should be: the index of the first that is not.
+        """
+        address, code = peer.remote_address, commands[at].code
+        size, pick, who, known = self._last.get((address, code), _NO_WAY)
+        join: Callable[[Iterable[str]], str] = "".join
+        for each in range(at, end):
+            command = commands[each]
+            fields: Any = command.ext_fields
+            try:
+                if len(fields) != size or command.code != code:
+                    raise KeyError  # noqa: TRY301 - as if a name were missing
+                signed = pick(fields)
+                begins_inner, begins_outer = known[who(fields)]
+                signature = fields[SIGNATURE]
+            except (KeyError, TypeError):
+                is_other = self._is_other(address, command)
+                return self.passed(peer, commands, each, end) if is_other else each
+            try:
+                # One value is a text, several are a tuple of texts; joined, both are the same.
+                inner = begins_inner()
+                inner.update(join(signed).encode())
+                if command.body:
+                    inner.update(command.body)
+                outer = begins_outer()
+                outer.update(inner.digest())
+                expected = b2a_base64(outer.digest(), newline=False)
+                if not compare_digest(expected, signature.encode()):
+                    return each
+            except UnicodeEncodeError:  # half a surrogate pair
+                return each
+        return end
+
+    def _is_other(self, address: str, command: RemotingCommand) -> bool:
+        """Returns whether a request that is not like the one before is known, and like which."""
+        fields: Mapping[str, str] = command.ext_fields or {}
+        way = self._ways.get((host_of(address), command.code, tuple(fields)))
+        if way is None:
+            return False
+        _, _, who, known = way.parts
+        if who(fields) not in known:
+            return False
+        if len(self._last) >= _MOST_PLACES:
+            self._last.clear()
+        self._last[address, command.code] = way.parts
+        return True

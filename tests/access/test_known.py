@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of requests, judged by authorities that know nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.access.acl.test_plain_acl import acl_of, files_of
+from tests.access.auth.test_authority import Scene, remark
+from tests.fakes import FakePeer
+from txrocketmq.access.audit import Audit
+from txrocketmq.access.auth.authority import UserAuthority
+from txrocketmq.access.auth.settings import AuthConfig
+from txrocketmq.access.authority import Authority
+from txrocketmq.access.guard import AccessGuard
+from txrocketmq.access.known import MOST_KNOWN, MOST_WAYS, KnownRequests, host_of
+from txrocketmq.access.request_needs import NEEDS
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.frame.signer import Signer
+from txrocketmq.remoting.protocol.body.auth import UserInfo
+
+HOST = "127.0.0.1"
+SIGNERS = {key: Signer(key) for key in ("alice-key", "other-key", "root-key")}
+
+
+def signed(
+    code: int, body: bytes = b"", *, user: str = "alice", key: str = "alice-key", **fields: Any
+) -> RemotingCommand:
+    given = {"AccessKey": user, **fields}
+    given["Signature"] = SIGNERS[key].signature(given, body)
+    return RemotingCommand(code, given, body)
+
+
+def spoiled(command: RemotingCommand, how: str) -> RemotingCommand:
+    """Changes a request on its way."""
+    fields = dict(command.ext_fields or {})
+    if how == "body":
+        command.body += b"x"
+    elif how == "signature":
+        fields["Signature"] = "x" + fields["Signature"][1:]
+    elif how == "half a pair":
+        fields["Signature"] = "\ud800"
+    elif how == "no signature":
+        del fields["Signature"]
+    elif how == "more":
+        fields["topic" if "b" in fields else "b"] = "U"
+    elif how == "order":
+        fields = dict(reversed(fields.items()))
+    elif how == "no fields":
+        command.ext_fields = None
+        return command
+    command.ext_fields = fields
+    return command
+
+
+REQUESTS = st.builds(
+    lambda code, body, user, key, fields, how: spoiled(
+        signed(code, body, user=user, key=key, **fields), how
+    ),
+    st.sampled_from([10, 310, 11, 15, 12, 34, 25, 3001, 17, 9_999]),
+    st.sampled_from([b"", b"body"]),
+    st.sampled_from(["alice", "alice", "root", "nobody"]),
+    st.sampled_from(["alice-key", "alice-key", "root-key", "other-key"]),
+    st.dictionaries(
+        st.sampled_from(["b", "topic", "consumerGroup", "g", "_UNIQUE_KEY_QUERY"]),
+        st.sampled_from(["T", "U", "%RETRY%g"]),
+    ),
+    st.sampled_from(
+        [
+            *[""] * 3,
+            "body",
+            "signature",
+            "half a pair",
+            "no signature",
+            "more",
+            "order",
+            "no fields",
+        ]
+    ),
+)
+PORTS = st.sampled_from([1, 2, 3])
+CHANGES = st.sampled_from(["allow", "deny", "password", "back", "disable", "enable"])
+
+
+def change(scene: Scene, how: str) -> None:
+    if how in ("allow", "deny"):
+        scene.allow(
+            ("Topic:T", "All", how.capitalize()), ("Group:g", "Sub", "Allow"), ips=("127.0.0.0/8",)
+        )
+    elif how in ("password", "back"):
+        name = "other-key" if how == "password" else "alice-key"
+        scene.accounts.update_user("alice", UserInfo(password=name))
+    else:
+        scene.accounts.update_user("alice", UserInfo(user_status=how))
+
+
+def outcomes(
+    authority: Authority, peer: Any, commands: Sequence[RemotingCommand]
+) -> list[str | None]:
+    """Asks the guard of an authority as a dispatcher does."""
+    guard = AccessGuard(authority, Audit(lambda _: None, lambda _: None, lambda: 0))
+    found: list[str | None] = []
+    while (at := len(found)) < len(commands):
+        passed = guard.passed(peer, commands, at, len(commands))
+        if passed > at:
+            found += [None] * (passed - at)
+            continue
+        try:
+            guard(peer, commands[at])
+        except ResponseError as error:
+            found.append(error.remark)
+        else:
+            found.append(None)
+    return found
+
+
+@given(
+    st.booleans(),
+    st.lists(st.one_of(st.tuples(PORTS, st.lists(REQUESTS, max_size=6)), CHANGES), max_size=12),
+)
+def test_whatever_is_known_the_same_is_refused(authorizes: bool, steps: list[Any]) -> None:
+    scene = Scene(authorization_enabled=authorizes)
+    change(scene, "allow")
+    config = AuthConfig(authentication_enabled=True, authorization_enabled=authorizes)
+    for step in steps:
+        if isinstance(step, str):
+            change(scene, step)
+            continue
+        port, commands = step
+        twice = [*commands, *commands]
+        expected = [
+            remark(UserAuthority(scene.accounts, config, "C").refusal(command, HOST))
+            for command in twice
+        ]
+        assert outcomes(scene.authority, FakePeer(port), twice) == expected
+
+
+YML = """
+accounts:
+- {accessKey: alice, secretKey: alice-key, topicPerms: [T=PUB|SUB], groupPerms: [g=SUB]}
+"""
+
+
+def test_of_accounts_of_4_too() -> None:
+    yml = YML.replace("alice,", "alice-1,")
+    acl = acl_of(yml)
+
+    def ask(*commands: RemotingCommand) -> list[str | None]:
+        return [None if each is None else "no" for each in outcomes(acl, FakePeer(), commands)]
+
+    send = [signed(310, b"m", user="alice-1", b=topic) for topic in ("T", "T", "U", "T")]
+    assert ask(*send, spoiled(signed(310, user="alice-1", b="T"), "body")) == [
+        None, None, "no", None, "no",
+    ]  # fmt: skip
+    assert acl.known.passed(FakePeer(), send, 0, 2) == 2
+    acl.hold(files_of(yml.replace("T=PUB|SUB", "T=SUB")))
+    assert ask(*send) == ["no"] * 4
+    acl.hold(files_of(yml.replace("alice-key", "other-key")))
+    assert ask(*send) == ["no"] * 4
+    acl.hold(files_of(yml.replace("accessKey", "admin: true, accessKey")))
+    change = signed(51, user="alice-1", accessKey="nobody-1")
+    assert ask(change, change) == [None, None]
+    assert acl.known.passed(FakePeer(), [change], 0, 1) == 0, "it changes accounts"
+
+
+@pytest.mark.parametrize("code", [code for code, needs in NEEDS.items() if needs.is_for_operators])
+def test_what_may_change_accounts_is_never_known(code: int) -> None:
+    scene = Scene(authorization_enabled=True)
+    command = signed(code, user="root", key="root-key", username="x", topic="T")
+    assert scene.authority.refusal(command, HOST) is None
+    assert scene.authority.known.passed(FakePeer(), [command], 0, 1) == 0
+
+
+@pytest.mark.parametrize("name", ["topic", "Rignature"])
+def test_only_with_the_fields_that_are_signed(name: str) -> None:
+    scene = Scene(authorization_enabled=True)
+    scene.allow(("Topic:T", "Pub", "Allow"))
+    asked = signed(310, b="T")
+    assert outcomes(scene.authority, FakePeer(), [asked, asked]) == [None, None]
+    fields = dict(asked.ext_fields or {})
+    more = {**fields, name: "T"}
+    if name != "topic":
+        del more["Signature"]
+    changed = [asked, RemotingCommand(310, more), asked]
+    assert outcomes(scene.authority, FakePeer(), changed) == [None, "check signature failed.", None]
+
+
+def test_only_with_the_same_code() -> None:
+    """A signature does not cover the code, so fields may be sent again as another request."""
+    scene = Scene(authorization_enabled=True)
+    scene.allow(("Topic:T", "Get", "Allow"))
+    view = signed(33, topic="T", offset="1")
+    delete = RemotingCommand(215, view.ext_fields)
+    found = outcomes(scene.authority, FakePeer(), [view, view, delete, view])
+    assert found[:2] == [None, None]
+    assert "no matched policies" in (found[2] or "")
+    assert found[3] is None
+
+
+def test_only_from_the_same_address() -> None:
+    known = KnownRequests()
+    command = signed(310, b="T")
+    known.learn(command, "127.0.0.1", ("b",), SIGNERS["alice-key"])
+    assert known.passed(FakePeer(), [command], 0, 1) == 1
+    elsewhere = FakePeer()
+    elsewhere.remote_address = "127.0.0.2:50000"
+    assert known.passed(elsewhere, [command], 0, 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda n: signed(310, b=f"T{n}"), MOST_KNOWN),
+        (lambda n: signed(310, b"", **{"b": "T", f"x{n}": ""}), MOST_WAYS),
+    ],
+)
+def test_what_recurs_never_does_not_fill_the_memory(
+    make: Callable[[int], RemotingCommand], most: int
+) -> None:
+    known = KnownRequests()
+    for number in range(most + 10):
+        command = make(number)
+        known.learn(command, HOST, ("b", "topic"), SIGNERS["alice-key"])
+        assert known.passed(FakePeer(number), [command], 0, 1) == 1
+    assert len(known._ways) <= MOST_WAYS
+    assert sum(len(way.parts[3]) for way in known._ways.values()) <= most
+    assert len(known._last) <= MOST_KNOWN
+    known.clear()
+    long = {f"x{number}": "" for number in range(100)}
+    for command in (
+        signed(310, b="T" * 2_000),
+        signed(310, b"", **long),
+        signed(310, b"", **{"n" * 2_000: ""}),
+    ):
+        known.learn(command, HOST, ("b",), SIGNERS["alice-key"])
+    assert not known._ways
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("10.1.2.3:50000", "10.1.2.3"),
+        ("[2001:db8::1]:50000", "2001:db8::1"),
+        ("[fe80::1%eth0]:1", "fe80::1"),
+        ("", ""),
+    ],
+)
+def test_the_host_of_an_address(address: str, host: str) -> None:
+    assert host_of(address) == host

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A master and its slave: kills, power cuts, partitions, slow links, and roles that change.
+
+What a SYNC_MASTER has acknowledged is on the survivor, whichever it is. A master that comes back
+follows the new one only when its log is the beginning of the other's, and what is cut off for that
+is kept.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.crash.ledger import Ledger, Shape
+from tests.crash.replicas import Pair
+from tests.crash.rounds import Round
+from tests.disk import NOW_MS
+
+PARTS = 5
+
+
+@pytest.mark.parametrize("is_strict", [False, True], ids=["memory", "disk"])
+def test_what_was_acknowledged_is_on_the_survivor(crash_round: Round, is_strict: bool) -> None:
+    random = crash_round.random
+    ledger = Ledger(Shape(crash_round.seed))
+    pair = Pair(ledger, random, NOW_MS, is_strict=is_strict)
+    for _ in range(PARTS):
+        live(pair, random)
+        fail(pair, random)
+        crash_round.judge(lambda: pair.judge(pair.master), pair.master.said)
+        if is_strict:
+            pair.master.flush()
+        pair.rejoin()
+    catch_up(pair)
+    crash_round.judge(lambda: pair.judge(pair.slave), pair.slave.said)
+    start = max(each.store.min_physical_offset for each in (pair.master, pair.slave))
+    assert pair.master.log(start) == pair.slave.log(start)
+    crash_round.acknowledged(ledger)
+
+
+def live(pair: Pair, random: Random) -> None:
+    """What goes on while nobody fails: messages come, and the link is good or bad."""
+    for _ in range(random.randrange(20, 80)):
+        chance = random.random()
+        if chance < 0.3:
+            pair.put(random.choice((1, 1, 3, 20)))
+        elif chance < 0.7:
+            pair.pass_bytes()
+        elif chance < 0.8:
+            random.choice((pair.master, pair.slave)).flush()
+        elif chance < 0.88:
+            pair.tick(random.choice((100, 1_000, 4_000)))
+        elif chance < 0.92:
+            pair.most_bytes = random.choice((20, 300, 5_000, 1 << 16))
+        elif chance < 0.95:
+            pair.is_partitioned = not pair.is_partitioned
+        elif chance < 0.97:
+            pair.disconnect()
+        else:
+            pair.lose_slave(loses_power=random.random() < 0.5)
+    pair.is_partitioned = False
+    pair.most_bytes = 1 << 16
+
+
+def fail(pair: Pair, random: Random) -> None:
+    """One side fails, or with disks that are believed, both at once."""
+    loses_power = random.random() < 0.5
+    if not pair.is_safe:
+        if random.random() < 0.5:
+            catch_up(pair)
+        else:
+            # The only copy of what was acknowledged: it may be killed, and goes on.
+            pair.disconnect()
+            pair.master.strike(random, loses_power=False)
+            pair.master.start("SYNC_MASTER")
+            return
+    if random.random() < 0.3:
+        for _ in range(random.randrange(6)):  # of this, the slave gets some, or nothing
+            pair.put(random.randint(1, 10))
+            pair.master.flush()
+    pair.lose_master(loses_power=loses_power, both=pair.is_strict and random.random() < 0.4)
+
+
+def catch_up(pair: Pair) -> None:
+    """Waits until the slave has what the master has."""
+    pair.is_partitioned, pair.most_bytes = False, 1 << 16
+    pair.rejoin()
+    for _ in range(1_000):
+        pair.pass_bytes()
+        pair.slave.flush()
+        pair.master.flush()
+        if pair.slave.store.durable_offset >= pair.master.end:
+            return
+        pair.tick(50)
+    raise AssertionError(f"the slave stays at {pair.slave.end} of {pair.master.end}")

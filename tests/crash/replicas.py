@@ -228,12 +228,12 @@ class Pair:
             lambda call: call(),
             None if cuts is None else cuts.append,
             self.slave.store.damaged_from,
-        ).check().addBoth(outcome.append)
+        ).check().then(outcome.append)
         (found,) = outcome
-        if found is None:
+        if not isinstance(found, Exception):
             return None
-        found.trap(DivergedError)
-        return str(found.value)
+        assert isinstance(found, DivergedError), found
+        return str(found)
 
     def disconnect(self) -> None:
         """Ends the connection, with what is under way."""

@@ -76,7 +76,7 @@ class Separation(NamedTuple):
 class Rejoin:
     """Compares the log of a slave with its master's; `check` is called before each connection.
 
-    `master_address` returns where the master serves requests, or None as long as nobody knows.
+    `master_address` returns where the master serves requests, or None as long as that is open.
     `truncate` orders that the log is cut at an offset, and has the broker start again; None where
     nothing is ever cut. `call_soon` calls a function in a later turn of the reactor. From
     `damaged_from` on, a part of the log was found to be damaged when it was opened.

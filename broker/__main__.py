@@ -174,7 +174,11 @@ def run(options: argparse.Namespace) -> int:
         configuration = Configuration((config, store_config), given)
         return Broker(config, store_config, configuration=configuration, tls=tls)
 
-    process = BrokerProcess(make, partial(stop_running, reactor))
+    try:
+        process = BrokerProcess(make, partial(stop_running, reactor))
+    except ValueError as error:  # a kernel is wanted that is not there
+        print(f"mqbroker: {error}", file=sys.stderr)
+        return 1
     code = run_service(
         "mqbroker", process, service_options(options), addresses=lambda: process.address
     )

@@ -166,8 +166,7 @@ class Parts:
         self.groups = SubscriptionGroups(
             config, file("subscriptionGroup.json"), clock, has_light_queues=light
         )
-        offsets_file = file("consumerOffset.json")
-        self.offsets = ConsumerOffsets(offsets_file, clock)
+        self.offsets = ConsumerOffsets(offsets_file := file("consumerOffset.json"), clock)
         if light:
             light_file = file("lmqConsumerOffset.json")
             self.offsets = ConsumerOffsets(light_file, clock, before=offsets_file)

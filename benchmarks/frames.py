@@ -45,6 +45,10 @@ _MAX_OFFSET_HEADER = (
     '{"code":30,"extFields":{"queueId":"%d","topic":"%s"},"flag":0,"language":"JAVA","opaque":%d,'
     '"serializeTypeCurrentRPC":"JSON","version":407}'
 )
+_RUNTIME_INFO_HEADER = (
+    '{"code":28,"flag":0,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
+    '"version":407}'
+)
 
 
 def frame(header: str, body: bytes) -> bytes:
@@ -112,6 +116,11 @@ def pull_message(
 def max_offset(topic: str, queue_id: int, *, opaque: int) -> bytes:
     """Encodes the question where a queue ends."""
     return frame(_MAX_OFFSET_HEADER % (queue_id, topic, opaque), b"")
+
+
+def runtime_info(*, opaque: int) -> bytes:
+    """Encodes the question for what a broker tells about itself."""
+    return frame(_RUNTIME_INFO_HEADER % opaque, b"")
 
 
 def consumer_heartbeat(

@@ -245,7 +245,7 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
 
 def _behind_ms(servers: Servers, topic: str) -> float | None:
     """Returns how long the slave needs for what the master has now, if there is one."""
-    if servers.slave_port is None:
+    if servers.slave_pid is None:
         return None
     began_s = time.monotonic()
     for queue_id in range(_QUEUES):

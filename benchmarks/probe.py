@@ -30,7 +30,7 @@ def accepts_send(port: int, account: tuple[str, str] | None = None) -> bool:
         TOPIC, 0, b"probe", opaque=1, now_ms=now_ms, process=0, account=account
     )
     answer = _answer(port, message)
-    return answer is not None and answer["code"] == frames.SUCCESS
+    return answer is not None and answer[0]["code"] == frames.SUCCESS
 
 
 def has_messages(port: int) -> bool:
@@ -40,12 +40,18 @@ def has_messages(port: int) -> bool:
 
 def max_offset(port: int, topic: str, queue_id: int) -> int:
     """Returns where a queue of the broker ends; 0 if it does not say so."""
-    answer = _answer(port, frames.max_offset(topic, queue_id, opaque=1)) or {}
-    return int((answer.get("extFields") or {}).get("offset", 0))
+    header, _ = _answer(port, frames.max_offset(topic, queue_id, opaque=1)) or ({}, b"")
+    return int((header.get("extFields") or {}).get("offset", 0))
 
 
-def _answer(port: int, request: bytes) -> dict[str, Any] | None:
-    """Returns the header of the answer; None if there is none."""
+def body(port: int, request: bytes) -> bytes:
+    """Returns the body of the broker's answer; nothing if there is none."""
+    _, found = _answer(port, request) or ({}, b"")
+    return found
+
+
+def _answer(port: int, request: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """Returns header and body of the answer; None if there is none."""
     received = b""
     try:
         with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
@@ -54,8 +60,7 @@ def _answer(port: int, request: bytes) -> dict[str, Any] | None:
                 received += chunk
                 answers, _ = frames.split(received)
                 if answers:
-                    header: dict[str, Any] = answers[0][0]
-                    return header
+                    return answers[0]
     except OSError:
         pass
     return None

@@ -115,9 +115,10 @@ class Servers:
     broker_pid: int
     namesrv_address: str
     broker_port: int
+    slave_port: int
+    """The port of its slave, if there is one."""
     start_seconds: float
     slave_pid: int | None = None
-    slave_port: int | None = None
 
     def __str__(self) -> str:
         seconds = f"{self.start_seconds:.2f} s"
@@ -166,8 +167,7 @@ def running(
         broker = stack.enter_context(_process("broker", broker_command, home))
         following: subprocess.Popen[bytes] | None = None
         if slave:
-            command = _command(side, home, "slave", release)
-            following = stack.enter_context(_process("slave", command, home))
+            following = stack.enter_context(_process("slave", _slave(side, home, release), home))
             _wait_for_slave(broker, broker_port, following, slave_port, home)
         start_seconds = _wait_for_broker(broker, broker_port, home, started)
         yield Servers(
@@ -177,11 +177,23 @@ def running(
             broker_pid=broker.pid,
             namesrv_address=f"127.0.0.1:{namesrv_port}",
             broker_port=broker_port,
+            slave_port=slave_port,
             start_seconds=start_seconds,
             slave_pid=following.pid if following else None,
-            slave_port=slave_port if following else None,
         )
     shutil.rmtree(home, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def following(servers: Servers) -> Iterator[int]:
+    """Runs a slave beside servers that have none; yields its process id at once."""
+    command = _slave(servers.side, servers.home, official.RELEASE)
+    with _process("slave", command, servers.home) as process:
+        yield process.pid
+
+
+def _slave(side: Side, home: Path, release: str) -> list[str]:
+    return _command(side, home, "slave", release)
 
 
 def _command(

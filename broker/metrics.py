@@ -104,16 +104,8 @@ class BrokerMetrics:
         if parts.stats.sizes is None:
             parts.stats.sizes = {}
         config = parts.config
-        self.own = {
-            **dict(
-                zip(
-                    _OWN_LABELS,
-                    (config.broker_cluster_name, "broker", config.broker_name, METER),
-                    strict=True,
-                )
-            ),
-            **labels,
-        }
+        own = config.broker_cluster_name, "broker", config.broker_name, METER
+        self.own = {**dict(zip(_OWN_LABELS, own, strict=True)), **labels}
 
     def collect(self) -> Collecting:
         """Yields all metrics in pieces of a few samples, those of one name in succession."""

@@ -57,7 +57,7 @@ from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.settings.config_file import Configuration
-from txrocketmq.remoting.transport.raw_connection import RawHandler
+from txrocketmq.remoting.transport.raw.raw_connection import RawHandler
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes, 
 from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import PORTION_BYTES, PORTION_COMMANDS, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
-from txrocketmq.remoting.transport.raw_connection import RawConnection, RawHandler
+from txrocketmq.remoting.transport.raw.raw_connection import RawConnection, RawHandler
 from txrocketmq.remoting.transport.strangers import NOBODY, Shared
 from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.remoting.transport.turns import TURN_S, Turns

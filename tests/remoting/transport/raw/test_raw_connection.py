@@ -20,7 +20,7 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
-from txrocketmq.remoting.transport.raw_connection import RawConnection
+from txrocketmq.remoting.transport.raw.raw_connection import RawConnection
 from txrocketmq.remoting.transport.turns import Turns
 
 TAKEN, LEFT, LATER = 310, 11, 320

@@ -234,8 +234,12 @@ class Pair:
         listed = {(each.broker_id, each.address) for each in self._admin.brokers()}
         if (number, member.address) not in listed:
             return False
-        state = self._admin.replication(member.address)
-        return state.master or state.ha_client_runtime_info.last_read_timestamp > 0
+        state = self._admin.replication(self.master.address)
+        slaves = state.ha_connection_info
+        return member is self.master or any(
+            each.in_sync and each.slave_ack_offset == state.master_commit_log_max_offset
+            for each in slaves
+        )
 
     def _is_copied(self) -> bool:
         state = self._admin.replication(self.master.address)

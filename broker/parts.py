@@ -159,8 +159,7 @@ class Parts:
         self.store_services = StoreServices(self.store, self.write_in_thread)
         self.master = Master(self.store, self.patience, steady_clock, self.later)
         if store_config.is_slave:
-            sync = self.store_services.sync
-            self.slave = Slave(self.store, sync, steady_clock, self.call_soon)
+            self.slave = Slave(self.store, self.store_services.sync, steady_clock, self.call_soon)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(

@@ -11,6 +11,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -163,11 +164,9 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     leave_out_pyopenssl()
-    from twisted.internet import reactor  # here: --help need not wait for it
-
-    from txrocketmq.broker.process import BrokerProcess
+    from txrocketmq.broker.process import BrokerProcess  # here: --help need not wait for it
     from txrocketmq.broker.service import Broker
-    from txrocketmq.remoting.host.run import run_service
+    from txrocketmq.remoting.host.run import reactor, run_service, stop_running
 
     def make() -> Broker:
         now = read.pop() if read else configure(options.configFile, options.namesrvAddr)
@@ -175,9 +174,8 @@ def run(options: argparse.Namespace) -> int:
         configuration = Configuration((config, store_config), given)
         return Broker(config, store_config, configuration=configuration, tls=tls)
 
-    stop: Any = reactor
     try:
-        process = BrokerProcess(make, stop.stop)
+        process = BrokerProcess(make, partial(stop_running, reactor))
     except ValueError as error:  # a kernel is wanted that is not there
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1

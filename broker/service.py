@@ -39,7 +39,7 @@ from txrocketmq.remoting.host.threads import Threads
 from txrocketmq.remoting.settings.config_file import Configuration
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.address import address_facing, address_of, host_bytes
-from txrocketmq.remoting.transport.client import Connections
+from txrocketmq.remoting.transport.client import Connections, as_deferred
 from txrocketmq.remoting.transport.failures import Failures
 from txrocketmq.remoting.transport.ha.client import HaClient
 from txrocketmq.remoting.transport.peer import TcpPeer
@@ -175,14 +175,15 @@ class Broker:
         if slave is None:
             return
         client = self._ha_client = HaClient(self.clock.unhurried)
-        slave.rejoin = Rejoin(
+        rejoin = Rejoin(
             OwnRecords(parts.store.log_files),
             partial(address_of_master, slave),
             connections,
             parts.call_soon,
             self._cut if parts.store.config.ha_truncate and self.restart is not None else None,
             parts.store.damaged_from,
-        ).check
+        )
+        slave.rejoin = lambda: as_deferred(rejoin.check())
         slave.begin(client.connect, partial(ask_log_end, connections))
         if self.parts.config_copy is not None:
             self.parts.config_copy.begin(connections.invoke)

@@ -53,7 +53,7 @@ def kernel_text() -> str:
         return str(error)
     if kernel is not None:
         return kernel.name
-    return "off" if kernel_is_off() else f"none, since {installed_kernel()}"
+    return "off" if kernel_is_off() else f"none, since {compiled_kernel()}"
 
 
 def compiled_kernel() -> Kernel | str:

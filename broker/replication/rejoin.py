@@ -19,25 +19,21 @@ Java: has no counterpart in plain mode; AutoSwitchHAClient.doTruncate with a con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
-
-from twisted.internet.defer import Deferred, ensureDeferred
 
 from txrocketmq.broker.store.formats.opening_report import messages
 from txrocketmq.broker.store.replication.own_records import OwnRecord, OwnRecords
-from txrocketmq.remoting.call import PendingReply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError, ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.operations.admin import GET_BROKER_RUNTIME_INFO
 from txrocketmq.remoting.protocol.query import VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader
-from txrocketmq.remoting.transport.client import as_deferred
 
 TIMEOUT_MS: Final = 3_000
-MOST_REQUESTS: Final = 70
-"""How many requests one search takes at most: 63 for halves of the longest log, and a few."""
 _NOT_FOUND: Final = "can not find message"
 """What a remark says, of all brokers, if no message begins at an offset."""
 
@@ -55,7 +51,7 @@ class Asks(Protocol):
         """Sends a request to "host:port"."""
 
 
-class Following(Protocol):
+class Follows(Protocol):
     """A slave, as far as it says where its master is."""
 
     ha_address: str
@@ -80,7 +76,7 @@ class Separation(NamedTuple):
 class Rejoin:
     """Compares the log of a slave with its master's; `check` is called before each connection.
 
-    `master_address` returns where the master serves requests, or None as long as nobody knows.
+    `master_address` returns where the master serves requests, or None as long as that is open.
     `truncate` orders that the log is cut at an offset, and has the broker start again; None where
     nothing is ever cut. `call_soon` calls a function in a later turn of the reactor. From
     `damaged_from` on, a part of the log was found to be damaged when it was opened.
@@ -102,11 +98,13 @@ class Rejoin:
         self._call_soon = call_soon
         self._truncate = truncate
 
-    def check(self) -> Deferred[None]:
-        """Fires if the slave may follow. Fails with DivergedError if it may not, and with a
+    def check(self) -> PendingReply:
+        """Is resolved when the slave may follow; with DivergedError if it may not, and with a
         RemotingError if the master could not be asked: then it may be asked again.
         """
-        return ensureDeferred(self._check())
+        promise = PendingReply(is_work=True)
+        _go_on(self._check(), promise, None)
+        return promise
 
     async def _check(self) -> None:
         records = self._records
@@ -274,20 +272,48 @@ class Rejoin:
         address = self._master_address()
         if not address:
             raise ConnectError("no name server names the master yet, which has to be asked first")
-        pending = self._connections.invoke(address, call, header, timeout_ms=TIMEOUT_MS)
-        return await as_deferred(pending)
+        return await _Answer(self._connections.invoke(address, call, header, timeout_ms=TIMEOUT_MS))
 
     async def _last(self, steps: Iterator[int]) -> int:
         """The last value of some steps, each of which is done in a turn of its own."""
         reached = 0
         for reached in steps:  # noqa: B007 - the last one is the result
-            turn: Deferred[None] = Deferred()
-            self._call_soon(lambda turn=turn: turn.callback(None))  # type: ignore[misc]
-            await turn
+            turn = PendingReply()
+            self._call_soon(partial(turn.resolve, Reply()))
+            await _Answer(turn)
         return reached
 
 
-def address_of_master(slave: Following) -> str | None:
+class _Answer:
+    """Waits for a reply; an error is raised."""
+
+    def __init__(self, pending: PendingReply) -> None:
+        self._pending = pending
+
+    def __await__(self) -> Generator[PendingReply, Reply[Any] | Exception, Reply[Any]]:
+        outcome = yield self._pending
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def _go_on(
+    work: Coroutine[PendingReply, Any, None],
+    promise: PendingReply,
+    outcome: Reply[Any] | Exception | None,
+) -> None:
+    """Does work up to where it waits for the next reply, or ends."""
+    try:
+        pending = work.send(outcome)
+    except StopIteration:
+        promise.resolve(Reply())
+    except Exception as error:  # noqa: BLE001 - whoever waits for it hears of it
+        promise.resolve(error)
+    else:
+        pending.then(partial(_go_on, work, promise))
+
+
+def address_of_master(slave: Follows) -> str | None:
     """Where the master of a slave serves requests: as name servers say, or if none of them names
     it, at the port before that for replication, which is usual. None if nothing is known.
     """

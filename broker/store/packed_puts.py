@@ -31,8 +31,9 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class PackedPuts(StoredMessages, ABC):
-    """The part of a store that puts them; without `new_rows`, which makes the rows of a kernel, it
-    puts none.
+    """The part of a store that puts them.
+
+    `new_rows` makes the rows of a kernel; without it, none are put.
     """
 
     flush: Flush

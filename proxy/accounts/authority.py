@@ -47,7 +47,7 @@ _NEW: Final = Refusal("", "")
 _NO_FIELDS: Final[Mapping[str, str]] = {}
 
 
-class Caller:
+class ProvenUser:
     """A user who has proven to be it, with its policies."""
 
     __slots__ = ("known", "may_all", "name")
@@ -73,9 +73,9 @@ class CallAuthority:
         unsigned = config.open_calls(authorization=False)
         self.unsigned = unsigned & self._unauthorized if self._authorizes else unsigned
         """The names of requests that need no account."""
-        self._signed: dict[tuple[str, str], Caller] = {}
+        self._signed: dict[tuple[str, str], ProvenUser] = {}
         """By the two headers of a signature: who has signed it."""
-        self._callers: dict[str, Caller] = {}
+        self._callers: dict[str, ProvenUser] = {}
         self._decisions: dict[tuple[str, ...], Refusal | None] = {}
         self._hosts: dict[str, str] = {}
         source.on_change.append(self.forget)
@@ -84,13 +84,13 @@ class CallAuthority:
         """Forgets whose signatures were right, so that they are looked at again."""
         self._signed.clear()
 
-    def caller(self, headers: Texts) -> Caller | Refusal | None:
+    def caller(self, headers: Texts) -> ProvenUser | Refusal | None:
         """Returns who calls, or why it is refused; None if the user has to be asked for."""
         key = headers.get(AUTHORIZATION, ""), headers.get(DATE_TIME, "")
         caller = self._signed.get(key)
         return self._proven(headers, self._source.known) if caller is None else caller
 
-    async def asked_caller(self, headers: Texts) -> Caller | Refusal:
+    async def asked_caller(self, headers: Texts) -> ProvenUser | Refusal:
         """Returns who calls, or why it is refused; asks for the user.
 
         Raises Refused, MQClientError and RemotingError.
@@ -101,7 +101,7 @@ class CallAuthority:
         assert caller is not None
         return caller
 
-    def refusal(self, caller: Caller, its: Rpc, request: Any, peer: str) -> Refusal | None:
+    def refusal(self, caller: ProvenUser, its: Rpc, request: Any, peer: str) -> Refusal | None:
         """Returns why a request of this caller is refused, or None if it is allowed."""
         if caller.may_all or its.request_name in self._unauthorized:
             return None
@@ -133,7 +133,7 @@ class CallAuthority:
             host = self._hosts[peer] = host_of(peer)
         return host
 
-    def _denial(self, caller: Caller, needs: Any, host: str) -> Refusal | None:
+    def _denial(self, caller: ProvenUser, needs: Any, host: str) -> Refusal | None:
         for need in needs:
             found = decision(caller.known.acl, need, host)
             if found is not Decision.ALLOW:
@@ -142,7 +142,7 @@ class CallAuthority:
 
     def _proven(
         self, headers: Texts, known_of: Callable[[str], Known | None]
-    ) -> Caller | Refusal | None:
+    ) -> ProvenUser | Refusal | None:
         try:
             name, content, signature = CallSignature.read(headers)
         except UnreadableSignature as error:
@@ -165,7 +165,7 @@ class CallAuthority:
             self._signed[key] = caller
         return caller
 
-    def _caller(self, user: User, known: Known) -> Caller:
+    def _caller(self, user: User, known: Known) -> ProvenUser:
         """Returns the caller of a user; what was decided counts as long as the user is the same."""
         caller = self._callers.get(user.name)
         if caller is not None and caller.known == known:
@@ -175,6 +175,6 @@ class CallAuthority:
         if len(self._callers) >= MOST_KEPT:
             self._callers.clear()
             self._decisions.clear()
-        caller = Caller(user.name, known, may_all=user.is_super or not self._authorizes)
+        caller = ProvenUser(user.name, known, may_all=user.is_super or not self._authorizes)
         self._callers[user.name] = caller
         return caller

@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.authority import Refusal
 from txrocketmq.client.base.errors import MQClientError
-from txrocketmq.proxy.accounts.authority import CallAuthority, Caller
+from txrocketmq.proxy.accounts.authority import CallAuthority, ProvenUser
 from txrocketmq.proxy.base.statuses import Refused, set_status
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import Conversation, Kind, Rpc
@@ -116,7 +116,7 @@ class Gate:
 
     def _serve(
         self,
-        caller: Caller | Refusal,
+        caller: ProvenUser | Refusal,
         its: Rpc,
         call: Call,
         request: Any,

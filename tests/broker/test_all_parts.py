@@ -83,12 +83,18 @@ def lists_of_listeners(of: object, seen: set[int]) -> Iterator[tuple[str, list[o
         yield from lists_of_listeners(value, seen)
 
 
-def test_somebody_hears_each_list_of_listeners(tmp_path: Path) -> None:
+OF_SLAVES = {"Registration.on_master"}
+"""The lists that only the parts of a slave listen to."""
+
+
+@pytest.mark.parametrize("role", ["ASYNC_MASTER", "SLAVE"])
+def test_somebody_hears_each_list_of_listeners(tmp_path: Path, role: str) -> None:
     """In a whole broker; before its start most of them are empty."""
-    scene = Scene(tmp_path)
+    scene = Scene(tmp_path, {"broker_role": role}, broker_id=int(role == "SLAVE"))
     silent = [name for name, heard in lists_of_listeners(scene.broker.parts, set()) if not heard]
     assert len(silent) > 20
     scene.start()
     lists = list(lists_of_listeners(scene.broker.parts, set()))
     assert len(lists) > 25
-    assert not [name for name, heard in lists if not heard]
+    unheard = {name for name, heard in lists if not heard}
+    assert unheard == (set() if role == "SLAVE" else OF_SLAVES)

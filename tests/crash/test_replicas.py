@@ -23,6 +23,7 @@ PARTS = 5
 DAY_MS, STEP_MS = 24 * 3_600_000, 10 * 60_000
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("is_strict", [False, True], ids=["memory", "disk"])
 def test_what_was_acknowledged_is_on_the_survivor(crash_round: Round, is_strict: bool) -> None:
     random = crash_round.random

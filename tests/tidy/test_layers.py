@@ -18,6 +18,7 @@ MAY_USE_TWISTED = (
     "namesrv/housekeeping.py",
     "namesrv/service.py",
     "broker/service.py",
+    "broker/process.py",
     "broker/journal.py",
     "broker/work/notices.py",
     "broker/cluster/outer_api.py",

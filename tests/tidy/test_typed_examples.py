@@ -113,6 +113,10 @@ with running(autoCreateTopicEnable=True) as server:
 """
 
 
+pytestmark = pytest.mark.timeout(600)
+"""Two type checkers look at everything that the programs import."""
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """A folder with the programs of the pages."""

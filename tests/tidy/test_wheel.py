@@ -128,7 +128,7 @@ def test_the_commands_run_from_the_wheel(command: str, wheel: Path, environment:
     program = environment / "bin" / command
     assert _run([program, "--help"], environment.parent).startswith(f"Usage: {command}")
     said = f"{command} {_metadata(wheel)['Version']}\n"
-    assert _run([program, "--version"], environment.parent) == said
+    assert _run([program, "--version"], environment.parent).startswith(said)
 
 
 def test_the_package_tells_of_itself(wheel: Path, environment: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_package_tells_of_itself(wheel: Path, environment: Path) -> None:
     python: list[str | Path] = [environment / "bin" / "python"]
     version = _metadata(wheel)["Version"]
     said = _run([*python, "-m", "txrocketmq", "--version"], environment.parent)
-    assert said == f"txrocketmq {version}\n"
+    assert said.startswith(f"txrocketmq {version}\nkernel: none, since ")
     program = "import txrocketmq; help(txrocketmq)"
     shown = _run([*python, "-c", program], environment.parent)
     for part in ("txrocketmq.client.aio", "txrocketmq.testing.server", "VERSION", version):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the last record before a place in a file of the log, without reading the file from its
-beginning.
+"""Finds the last record before a place in a file of the log, without reading all of the file.
 
 A record is found by its own offset, which it contains together with its mark. A body may look like
 a record as well. So a chain of records has to lead from what was found to the place, or to where

@@ -26,7 +26,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.opening.cut_progress import CutProgress
-from txrocketmq.broker.store.opening.loss import Loss, written_length
+from txrocketmq.broker.store.opening.loss import Loss, is_written, written_length
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint
@@ -110,7 +110,7 @@ class Cut:
         self._kept = loss.target_of(row.directory)
         while row.mapped_files[-1].from_offset >= at:
             file = row.mapped_files.pop()
-            if written_length(file.view):
+            if is_written(self._files, file):
                 file.unmap()
                 self._files.sync(file.path)
                 loss.move_aside(file.path)

@@ -15,6 +15,7 @@ import os
 from typing import Final
 
 from txrocketmq.broker.store.disk.files import Files
+from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.formats.errors import StoreLoss
 from txrocketmq.broker.store.index.index_file import index_file_name
 
@@ -85,3 +86,11 @@ def written_length(data: memoryview) -> int:
         if chunk:
             return start + len(chunk)
     return 0
+
+
+def is_written(files: Files, file: MappedFile) -> bool:
+    """Whether anything but zeros is in a file; of one that was made in advance, nothing is read.
+
+    Its beginning does not tell: a power cut may have taken it, and left what is behind.
+    """
+    return files.has_data(file.path, 0) and written_length(file.view) > 0

@@ -33,7 +33,7 @@ from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.index_recovery import IndexRecovery
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
 from txrocketmq.broker.store.opening.known_units import KnownUnits
-from txrocketmq.broker.store.opening.loss import Loss, written_length
+from txrocketmq.broker.store.opening.loss import Loss, is_written, written_length
 from txrocketmq.broker.store.opening.unfinished import drop_unfinished
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -42,8 +42,6 @@ from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.reput import Reput
 from txrocketmq.broker.store.upkeep.unit_repair import UnitRepair
 
-_HEAD_BYTES: Final = 4096
-"""How many bytes show whether a file behind the end of the log was ever written."""
 _SMALL_BYTES: Final = 8 * 1024 * 1024
 """Queues that are no larger in all are read whole at each start, in some hundredths of a second."""
 _MAX_HOLES_BYTES: Final = 64 * 1024 * 1024
@@ -336,7 +334,7 @@ class Recovery:
             self._expired.pop().remove()
         row.end_at(done.max_offset)
         for file in row.behind:
-            if any(file.view[:_HEAD_BYTES]):
+            if is_written(self._files, file):
                 done.was_cut = True
                 file.unmap()
                 target = self._loss.move_aside(file.path)
@@ -346,8 +344,10 @@ class Recovery:
                 )
             else:
                 file.remove()  # made in advance, and never written
-        row.behind.clear()
         last = row.mapped_files[-1]
+        if row.behind:
+            self._files.sync(last.path)  # or these names could be back when there are new files
+        row.behind.clear()
         tail = last.view[last.wrote_bytes :]
         done.was_cut = done.was_cut or any(tail[:8])
         if self._keeps_tail and (length := written_length(tail)):

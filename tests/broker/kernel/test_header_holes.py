@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.broker.kernel.random_frames import Frames
+from tests.examples import examples
 from txrocketmq.broker.kernel.header_holes import holes_of
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError
@@ -85,7 +86,7 @@ def test_other_serializations_have_none() -> None:
 
 
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_headers_with_the_same_key_differ_in_their_holes_alone(seed: int) -> None:
     """Also damaged ones: whatever has holes is decoded to what they say."""
     chance = random.Random(seed)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.broker.kernel.random_frames import Frames
 from tests.broker.kernel.two_brokers import TwoBrokers, with_each_kernel
+from tests.examples import examples
 from txrocketmq.broker.kernel.chosen import REFERENCE, Kernel
 from txrocketmq.broker.kernel.run import ReferenceRun
 from txrocketmq.broker.processors import raw_sends
@@ -29,7 +30,7 @@ ANY_SIZE = (1, 7, 8, 9, 100, 1_000, 5_000, 60_000, 262_144)
 
 @with_each_kernel
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_random_mixes_cut_anywhere_have_equal_results(kernel: Kernel, seed: int) -> None:
     chance = random.Random(seed)
     frames = Frames(chance)
@@ -46,7 +47,7 @@ def test_random_mixes_cut_anywhere_have_equal_results(kernel: Kernel, seed: int)
 
 @with_each_kernel
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_mutated_frames_have_equal_results(kernel: Kernel, seed: int) -> None:
     chance = random.Random(seed)
     frames = Frames(chance)

@@ -12,7 +12,7 @@ from tests.proxy.accounts.signing import ALICE, DATE, ROOT, policies, signed, so
 from txrocketmq.access.auth.policies import acl_of, decision
 from txrocketmq.access.authority import Refusal
 from txrocketmq.proxy.accounts import authority as module
-from txrocketmq.proxy.accounts.authority import CallAuthority, Caller
+from txrocketmq.proxy.accounts.authority import CallAuthority, ProvenUser
 from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.accounts.signature import CallSignature
 from txrocketmq.proxy.accounts.sources import AccountsHere
@@ -32,16 +32,16 @@ class Scene:
         settings = {"authentication_enabled": True, "authorization_enabled": True, **settings}
         self.authority = CallAuthority(AccountsHere(self.accounts), AccountsConfig(**settings))
 
-    def caller(self, headers: dict[str, str]) -> Caller:
+    def caller(self, headers: dict[str, str]) -> ProvenUser:
         """Who calls, who must be one."""
         caller = self.authority.caller(headers)
-        assert isinstance(caller, Caller), caller
+        assert isinstance(caller, ProvenUser), caller
         return caller
 
     def why(self, headers: dict[str, str], topic: str = "T") -> str:
         """The remark of a refusal to send, or nothing."""
         caller = self.authority.caller(headers)
-        if isinstance(caller, Caller):
+        if isinstance(caller, ProvenUser):
             refusal = self.authority.refusal(caller, SEND, topic, PEER)
             return "" if refusal is None else refusal.remark
         assert isinstance(caller, Refusal)
@@ -143,7 +143,7 @@ def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_somebody_who_is_not_known_is_asked_for() -> None:
     scene = Scene()
     caller = result_of(scene.authority.asked_caller(ALICE))
-    assert isinstance(caller, Caller)
+    assert isinstance(caller, ProvenUser)
     assert caller.name == "alice"
     refusal = result_of(scene.authority.asked_caller(signed("bob", "x")))
     assert isinstance(refusal, Refusal)
@@ -154,12 +154,12 @@ def test_somebody_who_is_not_known_is_asked_for() -> None:
 def test_no_other_headers_are_right(authorization: str, date: str, at: int, put: str) -> None:
     scene = Scene()
     assert not isinstance(
-        scene.authority.caller({"authorization": authorization, "x-mq-date-time": date}), Caller
+        scene.authority.caller({"authorization": authorization, "x-mq-date-time": date}), ProvenUser
     )
     text = ALICE["authorization"]
     changed = text[:at] + put + text[at + 1 :]
     found = scene.authority.caller({**ALICE, "authorization": changed})
-    if isinstance(found, Caller):  # what was changed is of no account
+    if isinstance(found, ProvenUser):  # what was changed is of no account
         _, _, kept = changed.partition(" ")
         items = dict(each.strip().partition("=")[::2] for each in kept.split(","))
         assert items["Credential"].partition("/")[0] == "alice"

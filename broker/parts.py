@@ -33,6 +33,7 @@ from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
+from txrocketmq.broker.store.formats.packed import PackedRows
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.queues.light_queues import is_served
 from txrocketmq.broker.store_services import StoreServices
@@ -154,8 +155,7 @@ class Parts:
 
         self.patience = self.walks.patience = Patience(self.in_thread)
         self.in_order = InOrder(self.walks)
-        new_rows = None if self.kernel is None else self.kernel.new_rows
-        self.store = MessageStore(store_config, files=(files := OsFiles()), new_rows=new_rows)
+        self.store = MessageStore(store_config, files=(files := OsFiles()), new_rows=self._rows())
         self.store_services = StoreServices(self.store, self.write_in_thread)
         self.master = Master(self.store, self.patience, steady_clock, self.later)
         if store_config.is_slave:
@@ -198,6 +198,9 @@ class Parts:
         self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
+
+    def _rows(self) -> Callable[[], PackedRows] | None:
+        return None if self.kernel is None else self.kernel.new_rows
 
     def _transforms(self, store_config: StoreConfig, steady_clock: Callable[[], int]) -> Transforms:
         return all_transforms(

@@ -16,7 +16,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all fuzz lint unit spark tidy process crash engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-proxy bench-spark check docs map dist release image clean run-environment unit-environment environment
+.PHONY: help run test test-all fuzz lint unit spark tidy process crash kernel kernel-test kernel-fuzz engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-proxy bench-spark check docs map dist release image clean run-environment unit-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,9 +25,9 @@ run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the 
 	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
 # `make check test` runs the tidy tests once, in `check`; and times of all kinds are printed.
-COMPUTING = unit spark $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
+COMPUTING = unit kernel-test spark $(if $(filter check tidy,$(MAKECMDGOALS)),,tidy) process engine
 
-test: environment ## all that a change has to pass: unit, spark, tidy, process and engine beside compat
+test: environment ## all that a change has to pass: unit, kernel, spark, tidy, process and engine beside compat
 	@MAKE="$(MAKE)" $(BIN)/python -m tests.lanes "$(COMPUTING)" compat
 
 test-all: environment ## the same with every scenario on every release, a thousand rounds of crash, PySpark 4.0: for nights
@@ -58,6 +58,16 @@ crash: environment ## proves the same by many rounds of kills, power cuts, damag
 	@seed=$(or $(SEED),$$RANDOM); echo "crash: $(or $(ROUNDS),1000) rounds, from seed $$seed on"; \
 		CRASH_ROUNDS=$(or $(ROUNDS),1000) CRASH_SEED=$$seed $(BIN)/pytest -n auto --maxprocesses 4 \
 		--timeout 3600 tests/crash $(ARGS)
+
+kernel: unit-environment ## builds the compiled kernel, which is optional, and installs it into .venv; it needs cargo
+	@scripts/kernel install
+
+kernel-test: environment ## proves that the compiled kernel does what the forms in Python do, if there is cargo; ARGS="-k walk"
+	@echo "kernel-test: the compiled kernel does what the forms in Python do"
+	@scripts/kernel test $(ARGS)
+
+kernel-fuzz: ## mutated frames and records against the compiled kernel, in Rust alone; FUZZ_SECONDS=3600
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) scripts/kernel fuzz $(ARGS)
 
 engine: environment ## proves that Spark itself reads stores and clusters as the sources say (Java 17); ARGS="-k stream"
 	@echo "engine: Spark reads stores and clusters, intact and damaged, as the sources say"

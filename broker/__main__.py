@@ -176,7 +176,11 @@ def run(options: argparse.Namespace) -> int:
         return Broker(config, store_config, configuration=configuration, tls=tls)
 
     stop: Any = reactor
-    process = BrokerProcess(make, stop.stop)
+    try:
+        process = BrokerProcess(make, stop.stop)
+    except ValueError as error:  # a kernel is wanted that is not there
+        print(f"mqbroker: {error}", file=sys.stderr)
+        return 1
     code = run_service(
         "mqbroker", process, service_options(options), addresses=lambda: process.address
     )

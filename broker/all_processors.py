@@ -28,6 +28,7 @@ from txrocketmq.broker.processors.pull.offset import OffsetProcessor
 from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull.pull_subscription import PullSubscriptions
 from txrocketmq.broker.processors.pull.query_message import QueryMessageProcessor
+from txrocketmq.broker.processors.raw_sends import RawSends
 from txrocketmq.broker.processors.send.batches import Batches
 from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.send.recall_message import RecallMessageProcessor
@@ -175,6 +176,17 @@ def _writing_processors(
         parts.known_as.store_host,
         parts.known_as.unique_keys(),
     )
+    if parts.kernel is not None:
+        parts.raw_requests = RawSends(
+            parts.kernel,
+            parts.configuration,
+            send_checks,
+            parts.intake,
+            answers,
+            parts.known_as.store_host,
+            parts.clock,
+            parts.steady_clock or parts.clock,
+        )
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
     )

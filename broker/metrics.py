@@ -209,6 +209,12 @@ class BrokerMetrics:
         jumps = [((kind, *disk), store.jumps.messages[kind]) for kind in KINDS]
         name = "txrocketmq_storage_jumped_messages"
         yield self._piece(CounterMetricFamily, name, ("reader", *ON_DISK), jumps)
+        kernel, handler = self._parts.kernel, self._parts.raw_requests
+        taken = (
+            ("none" if kernel is None else kernel.name,),
+            0 if handler is None else handler.taken,
+        )
+        yield self._piece(CounterMetricFamily, "txrocketmq_kernel_sends", ("kernel",), [taken])
 
     def _clients(self) -> Collecting:
         yield from self._pieces(

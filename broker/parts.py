@@ -22,6 +22,7 @@ from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.kernel.chosen import Kernel
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
@@ -56,6 +57,7 @@ from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.settings.config_file import Configuration
+from txrocketmq.remoting.transport.raw_connection import RawHandler
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,10 @@ class Parts:
     write_in_thread: InThread = at_once
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
     known_as: KnownAs = field(default_factory=KnownAs)
+    kernel: Kernel | None = None
+    """What reads sends from bytes; None: they are read as all requests are."""
+    raw_requests: RawHandler | None = field(init=False, default=None)
+    """Serves what that reads; the processors make it."""
 
     config: BrokerConfig = field(init=False)
     access: Access = field(init=False)
@@ -148,7 +154,8 @@ class Parts:
 
         self.patience = self.walks.patience = Patience(self.in_thread)
         self.in_order = InOrder(self.walks)
-        self.store = MessageStore(store_config, files=(files := OsFiles()))
+        new_rows = None if self.kernel is None else self.kernel.new_rows
+        self.store = MessageStore(store_config, files=(files := OsFiles()), new_rows=new_rows)
         self.store_services = StoreServices(self.store, self.write_in_thread)
         self.master = Master(self.store, self.patience, steady_clock, self.later)
         if store_config.is_slave:

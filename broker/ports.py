@@ -114,7 +114,8 @@ class Ports:
         self._listen_for_slaves()
 
     def use(self, registry: Registry) -> None:
-        """Serves what the registry has."""
+        """Serves what the registry has, and what is served from bytes."""
+        self.server.raw_requests = self._parts.raw_requests
         registry = near(registry, Networks(self._parts.config.admin_addresses))
         dispatcher, vip = self.dispatchers
         dispatcher.use(registry)

@@ -18,6 +18,7 @@ from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.cluster.outer_api import Identity, ask_log_end
 from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.kernel.chosen import Kernel, chosen_kernel
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.ports import Ports
 from txrocketmq.broker.replication.rejoin import Rejoin, address_of_master
@@ -61,6 +62,7 @@ class Broker:
         clock: Clock | None = None,
         configuration: Configuration | None = None,
         tls: TlsConfig | None = None,
+        kernel: Callable[[], Kernel | None] = chosen_kernel,
     ) -> None:
         self.clock = clock or Clock()
         self._tls = tls or TlsConfig()
@@ -75,6 +77,7 @@ class Broker:
             in_thread=self._read_ahead,
             write_in_thread=self._threads.run,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
+            kernel=kernel(),
         )
         self._connections: Connections | None = None
         self._ha_client: HaClient | None = None
@@ -159,6 +162,8 @@ class Broker:
             vip=self._ports.vip_port,
             address=self.address,
         )
+        kernel = parts.kernel.name if parts.kernel is not None else "no kernel"
+        log.info("sends are read with {kernel} (see docs/kernel.md)", kernel=kernel)
         self._follow(self._connections)
         parts.registration.begin(
             self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms

@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return 0
     if first in ("-V", "--version"):
-        print(f"txrocketmq {txrocketmq.__version__}")
+        kernel_text = import_module("txrocketmq.broker.kernel.chosen").kernel_text
+        print(f"txrocketmq {txrocketmq.__version__}\nkernel: {kernel_text()}")
         return 0
     if first.startswith("-"):  # options alone are those of the overview
         first, arguments = DEFAULT, [DEFAULT, *arguments]

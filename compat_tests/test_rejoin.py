@@ -42,7 +42,7 @@ class Swap:
         self.new.start()
         for number in range(COMMON):
             assert send(self.old, number) == STORED
-        wait_until(lambda: end_of(self.new) == end_of(self.old), "the slave has the log")
+        wait_until(lambda: known_end(self.new) == end_of(self.old), "the slave has the log")
         common = end_of(self.old)
         self.new.stop()
         for number in range(ONLY_OLD):
@@ -77,11 +77,11 @@ def tool(*arguments: str) -> str:
     return done.stdout
 
 
-def has_same_end(old: Broker, new: Broker) -> bool:
-    """Whether both have a log that ends there; a broker may be just starting again."""
+def known_end(broker: Broker) -> int:
+    """Where the log of a broker ends; -1 if it does not say it, as it is just starting."""
     with suppress(OSError, ValueError):
-        return end_of(old) == end_of(new)
-    return False
+        return end_of(broker)
+    return -1
 
 
 def lost(store: Path) -> bytes:
@@ -93,6 +93,7 @@ def lost(store: Path) -> bytes:
 def test_an_old_master_follows_when_its_tail_is_cut_off(swap: Swap) -> None:
     common = swap.separate()
     old, new = swap.old, swap.new
+    wait_until(lambda: known_end(new) > common, "the new master says where its log ends")
     end = end_of(new)
     old.start()
     sentence = f"differ from {common} on: only this slave has the last {ONLY_OLD} messages"
@@ -103,7 +104,9 @@ def test_an_old_master_follows_when_its_tail_is_cut_off(swap: Swap) -> None:
 
     old.settings["haTruncate"] = "true"
     old.start()
-    wait_until(lambda: has_same_end(old, new), "the slave has the log of the new master")
+    wait_until(
+        lambda: known_end(old) == known_end(new) > 0, "the slave has the log of the new master"
+    )
     assert content(old.store, end) == content(new.store, end)
     wait_until(lambda: units(old.store) == units(new.store), "the queues are the same")
     wait_until(lambda: all_pulled(old) == all_pulled(new), "both answer the same")
@@ -139,7 +142,7 @@ def test_an_original_broker_continues_a_store_that_was_cut(
         said = tool("cut", str(ours.store), "--common-with", str(test_folder / "copy"), "--yes")
         assert f"ends at {end} now" in said
         original.start()
-        assert end_of(original) == end
+        wait_until(lambda: known_end(original) == end, "it begins where the store was cut")
         assert all_pulled(original) == before
         for number in range(ONLY_NEW):
             assert send(original, 200 + number) == STORED

@@ -31,7 +31,7 @@ SECTIONS = {
 
 MISSING = {
     "broker/": (
-        "SlaveSynchronize, ReplicasManager",
+        "ReplicasManager",
         "PopConsumerService, PopConsumerCache",
         "RequestTask, BrokerFastFailure, thread pools",
     ),

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.transform import NotTaken, Transforms
 from txrocketmq.broker.intake.transforms.record_limits import check_message
+from txrocketmq.broker.store.formats.packed import SendRun
+from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus, QueueBatch
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS
 from txrocketmq.broker.tables.stats import BrokerStats
@@ -57,6 +59,21 @@ class Intake:
             stats.put(topic, 1, size)
             stats.sized(topic, (size,))
         return batch
+
+    def put_run(
+        self, run: SendRun, table: object, born: bytes, host: bytes, now_ms: int
+    ) -> PackedRun | None:
+        """Puts a run of plain sends, and counts them; None, if it cannot be put as one."""
+        packed = self.store.append_run(run, table, born, host, now_ms)
+        if packed is None:
+            return None
+        stats = self._stats
+        for queue, count, size_bytes in packed.ends:
+            stats.put(queue.topic, count, size_bytes)
+        if stats.sizes is not None:
+            for queue, sizes in packed.sizes():
+                stats.sized(queue.topic, sizes)
+        return packed
 
     def take(self, messages: Sequence[InnerMessage | PutMessage], now_ms: int) -> list[PutStatus]:
         """Admits and puts messages that the broker itself stores; returns the status of each.

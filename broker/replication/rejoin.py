@@ -124,7 +124,7 @@ class Rejoin:
     async def _has_rest(self, offset: int) -> bool:
         """Whether the master has what this log has behind its last whole record."""
         rest = self._records.behind(offset)
-        theirs = await self._view(offset)
+        theirs = await self._view(offset, is_place=True)
         if theirs is not None:
             return theirs.startswith(rest)
         # No message begins there: in a file of the master's log that goes on, that is a blank.
@@ -151,10 +151,32 @@ class Rejoin:
                 " is older than what the master has kept. Start this slave with an empty store"
             )
         place = await self._last(records.boundary(common.end))
+        place = await self._confirmed(place, extent)
         if self._damaged_from is not None and self._damaged_from >= extent.start:
             place = min(place, self._damaged_from)
         count = await self._last(records.count_from(place))
         self._refuse(Separation(place, count, records.end - place))
+
+    async def _confirmed(self, place: int, extent: Extent) -> int:
+        """The place where the logs certainly separate, if both are the same up to this one.
+
+        Raises ResponseError if the master did not know what it has when it was asked before.
+        """
+        records = self._records
+        while place < extent.end:
+            own = records.first_between(place, place + 1)
+            theirs = await self._view(place, is_place=True)
+            if own is not None and theirs != own.data:
+                return place
+            if own is not None or records.file_end(place) >= records.end:
+                raise ResponseError(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"the master has said different things about the message at {place}",
+                )
+            if theirs is not None and theirs != records.behind(place):
+                return place
+            place = records.file_end(place)  # both have a blank there
+        return place
 
     async def _search(self, start: int, high: int) -> OwnRecord | None:
         """The last record that both have, if the one at `high` differs; None if there is none."""
@@ -218,17 +240,22 @@ class Rejoin:
     async def _is_same(self, record: OwnRecord) -> bool:
         return await self._view(record.offset) == record.data
 
-    async def _view(self, offset: int) -> bytes | None:
-        """The bytes of the master's record at this offset; None if none begins there."""
+    async def _view(self, offset: int, *, is_place: bool = False) -> bytes | None:
+        """The bytes of the master's record at this offset; None if none begins there.
+
+        If it `is_place`, a record of the master certainly begins or ends there.
+        """
         header = ViewMessageRequestHeader(offset=offset)
         reply = await self._ask(VIEW_MESSAGE_BY_ID, header)
         if reply.code == ResponseCode.SUCCESS:
             return bytes(reply.body_bytes)
-        if reply.code == ResponseCode.SYSTEM_ERROR and _NOT_FOUND in (reply.remark or ""):
+        remark = reply.remark or ""
+        if reply.code == ResponseCode.SYSTEM_ERROR and (_NOT_FOUND in remark or not is_place):
+            # Within a record, an original master takes any four bytes for a size, and may fail.
             return None
         raise ResponseError(
             reply.code,
-            f"the master does not say which message it has at {offset}: {reply.remark}"
+            f"the master does not say which message it has at {offset}: {remark}"
             f" (code {reply.code})",
         )
 

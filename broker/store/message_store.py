@@ -2,7 +2,7 @@
 """The store: puts and gets messages.
 
 It is a facade over log, queues and index, and has no logic of its own. The reading half is in
-stored_messages.py.
+stored_messages.py, and packed_puts.py puts what a kernel has read.
 
 It belongs to one thread. It reads the clock only to measure itself, starts no thread and keeps no
 timer: its owner calls `tick` every second, takes the steps of `follow_log` and the jobs of `flush`
@@ -25,13 +25,13 @@ from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreError
 from txrocketmq.broker.store.formats.opening_report import Recovered
+from txrocketmq.broker.store.formats.packed import PackedRows
 from txrocketmq.broker.store.formats.put_message import Appended, PutMessage, PutStatus
 from txrocketmq.broker.store.get.get_result import (
     GetMessageStatus,
     GetResult,
     QueryResult,
 )
-from txrocketmq.broker.store.get.stored_messages import StoredMessages
 from txrocketmq.broker.store.log.commit_log import QueueBatch
 from txrocketmq.broker.store.log.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.log.dispatch import Dispatchers
@@ -39,6 +39,7 @@ from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.inventory import InventoryFile
 from txrocketmq.broker.store.opening.recover import Recovery
+from txrocketmq.broker.store.packed_puts import INDEX_BATCH, PackedPuts
 from txrocketmq.broker.store.queues.consume_queues import KindOf, kind_unknown
 from txrocketmq.broker.store.upkeep.checkpoint import Checkpoint, MarkerFiles
 from txrocketmq.broker.store.upkeep.flush import Flush
@@ -58,8 +59,6 @@ __all__ = [
     "Recovered",
 ]
 
-_INDEX_BATCH: Final = 256
-"""How many entries are collected before the index is written."""
 _INDEX_AT_ONCE: Final = 1024
 """How many entries are indexed at once, or a few more, while messages are put."""
 _MAX_PENDING: Final = 65_536
@@ -69,14 +68,22 @@ _SLICE_RECORDS: Final = 1024
 """How many records a slave dispatches in a turn: some 10 ms, and more than one read brings."""
 
 
-class MessageStore(StoredMessages):
-    """The store. The functions in `on_arrival` are called for new messages."""
+class MessageStore(PackedPuts):
+    """The store. The functions in `on_arrival` are called for new messages.
+
+    With `new_rows`, which makes the rows of a kernel, runs of it can be put (packed_puts.py).
+    """
 
     def __init__(
-        self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None
+        self,
+        config: StoreConfig,
+        *,
+        files: Files | None = None,
+        policy: Policy | None = None,
+        new_rows: Callable[[], PackedRows] | None = None,
     ) -> None:
         disk = files or OsFiles()
-        super().__init__(config, disk)
+        super().__init__(config, disk, new_rows)
         self._index_failed = False
         self._put_error: OSError | None = None
         root = config.store_path_root_dir
@@ -224,7 +231,7 @@ class MessageStore(StoredMessages):
             self.commit.written = batch.end_offset
         confirmed.add(batch)
         flush.queues_timestamp_ms = confirmed.shown_ms
-        if self._index.pending.count >= _INDEX_BATCH:
+        if self._index.pending.count >= INDEX_BATCH:
             self._write_index(now_ms)
         refused = len(batch.refused)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
@@ -336,7 +343,7 @@ class MessageStore(StoredMessages):
     def _show(self) -> None:
         self._confirmed.show()
         self.flush.queues_timestamp_ms = self._confirmed.shown_ms
-        if self._index.waiting >= _INDEX_BATCH:
+        if self._index.waiting >= INDEX_BATCH:
             self._write_index(self._confirmed.shown_ms)
 
     def _write_index(self, now_ms: int) -> None:

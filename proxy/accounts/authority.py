@@ -24,7 +24,7 @@ from txrocketmq.access.auth.policies import Decision, decision
 from txrocketmq.access.auth.users import User, UserStatus
 from txrocketmq.access.authority import Refusal
 from txrocketmq.access.known import host_of
-from txrocketmq.access.needs import NOTHING_KNOWN, UnclearNeed
+from txrocketmq.access.needs import NOTHING_KNOWN, Action, UnclearNeed, need_of_topic
 from txrocketmq.proxy.accounts.config import AccountsConfig
 from txrocketmq.proxy.accounts.signature import (
     AUTHORIZATION,
@@ -56,6 +56,11 @@ class Caller:
         self.name = name
         self.known = known
         self.may_all = may_all
+
+    def may_send(self, topic: str, peer: str) -> bool:
+        """Returns whether it may send to a topic from the address of a peer."""
+        need = need_of_topic(topic, Action.PUB)
+        return self.may_all or decision(self.known.acl, need, host_of(peer)) is Decision.ALLOW
 
 
 class CallAuthority:

@@ -127,7 +127,7 @@ class Gate:
             refusal: Refusal | None = caller
         else:
             refusal = self._authority.refusal(caller, its, request, call.peer)
-            call.account = caller.name
+            call.account, call.caller = caller.name, caller
         if refusal is None:
             return method(call, request)
         self.refused[its.name, refusal.reason] += 1

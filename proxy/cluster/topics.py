@@ -18,6 +18,7 @@ from txrocketmq.client.base.config import CREATE_TOPIC_KEY
 from txrocketmq.client.base.errors import MQBrokerError, MQClientError, NoRoute
 from txrocketmq.proxy.base.cache import Cache
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster, TopicRoute
+from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.schema.enums import MessageType
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
@@ -70,16 +71,20 @@ class Topics:
             log.warn("the type of topic {topic} is unknown: {e}", topic=topic, e=str(error))
             return _ANY
 
-    async def route(self, topic: str) -> TopicRoute:
+    async def route(self, topic: str, call: Call | None = None) -> TopicRoute:
         """Returns the route of a topic; one that nobody has may be made (auto_create_topic_enable).
 
-        It is made by brokers that make topics for those who send to them. Raises NoRoute.
+        It is made by brokers that make topics for those who send to them, and only if the account
+        of the call, if it has one, may send to it. Raises NoRoute.
         """
         cluster = self._cluster
         try:
             return await cluster.route(topic)
         except NoRoute:
             if not cluster.config.auto_create_topic_enable:
+                raise
+            caller = None if call is None else call.caller
+            if call is not None and caller is not None and not caller.may_send(topic, call.peer):
                 raise
         await self._make(topic)
         for _ in range(PAUSES):

@@ -27,6 +27,13 @@ class Texts(Protocol):
         """Returns the text of a header, or the default if there is none."""
 
 
+class Caller(Protocol):
+    """An account that calls."""
+
+    def may_send(self, topic: str, peer: str) -> bool:
+        """Returns whether it may send to a topic from the address of a peer."""
+
+
 class Sink(Protocol):
     """Where the messages of a call go."""
 
@@ -50,6 +57,7 @@ class Call:
     __slots__ = (
         "_sink",
         "account",
+        "caller",
         "deadline_ms",
         "headers",
         "is_over",
@@ -79,6 +87,8 @@ class Call:
         self.deadline_ms = deadline_ms
         self.account = ""
         """The account that has proven to call, where calls need one."""
+        self.caller: Caller | None = None
+        """Who calls then."""
         self.steady_ms = steady_ms
         """Returns the steady time in ms."""
         self.on_cancel: list[Callable[[], Any]] = []

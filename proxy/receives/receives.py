@@ -195,7 +195,7 @@ class Receives:
         its.count = min(max(request.batch_size, 1), most)
         its.attempt_id = request.attempt_id if request.HasField("attempt_id") else None
         its.config = self._groups.known(its.group) or await self._groups.config(its.group)
-        route = self._cluster.routes.known(its.topic) or await self._topics.route(its.topic)
+        route = self._cluster.routes.known(its.topic) or await self._topics.route(its.topic, call)
         readable = readable_brokers(route)
         if not readable:
             raise Refused(Code.FORBIDDEN, f"no readable queue: topic {its.topic}")

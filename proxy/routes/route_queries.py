@@ -70,6 +70,6 @@ class RouteQueries:
 
     async def _view(self, call: Call, topic: str, request: Any) -> QueueView:
         endpoints = checked_endpoints(request.endpoints, call.local)
-        route = await self._topics.route(topic)
+        route = await self._topics.route(topic, call)
         types = await self._topics.types(topic)
         return QueueView(route, request.topic, endpoints, types)

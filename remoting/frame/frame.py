@@ -189,6 +189,18 @@ class FrameDecoder:
             self._keep_rest(self._rest[self._rest_at :] + data if self._rest else data, 0)
 
     @property
+    def has_commands(self) -> bool:
+        """Whether there are commands that were given back: nothing comes before them."""
+        return bool(self._commands)
+
+    def take_held(self, data: bytes) -> bytes:
+        """Returns all bytes that are held, and `data` behind them, from the beginning of a frame;
+        none while it is unfinished. It is not to be called while there are commands.
+        """
+        data, at = self._joined(data)
+        return data[at:] if at else data
+
+    @property
     def missing_bytes(self) -> int:
         """How many bytes have to come before anything can be done; 0 if something can already."""
         return self._wanted_bytes - self.held_bytes if self._chunks and not self.is_behind else 0
@@ -264,6 +276,12 @@ class FrameDecoder:
         self.held_bytes = len(data) - at
         self._wanted_bytes = wanted_bytes
         self._unfinished += 1
+
+
+def begins_whole(data: bytes, at: int = 0) -> bool:
+    """Returns whether the frame is all there that begins at a place."""
+    left = len(data) - at
+    return left >= _PREFIX.size and left >= 4 + _unpack(data, at)[0]
 
 
 def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:

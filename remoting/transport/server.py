@@ -36,8 +36,9 @@ from txrocketmq.remoting.settings import open_ports
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.held_bytes import MAX_HELD_BYTES, HeldBytes, unread_bytes
 from txrocketmq.remoting.transport.outlet import Choose
-from txrocketmq.remoting.transport.peer import TcpPeer
+from txrocketmq.remoting.transport.peer import PORTION_BYTES, PORTION_COMMANDS, TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
+from txrocketmq.remoting.transport.raw_connection import RawConnection, RawHandler
 from txrocketmq.remoting.transport.strangers import NOBODY, Shared
 from txrocketmq.remoting.transport.tls.encryption import Encryption
 from txrocketmq.remoting.transport.turns import TURN_S, Turns
@@ -219,6 +220,8 @@ class RemotingServer:
         self.encryption = Encryption(self._tls, alpn)
         self.choose: Choose = self.encryption.choose
         """Makes the outlets of connections that are accepted from now on."""
+        self.raw_requests: RawHandler | None = None
+        """Serves requests of later connections from their bytes, before all others."""
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
@@ -261,13 +264,23 @@ class RemotingServer:
 
     def new_peer(self, dispatcher: Dispatcher) -> TcpPeer:
         """Returns the peer for a connection that is just accepted."""
-        return TcpPeer(
+        handler = self.raw_requests
+        connection = (
+            None
+            if handler is None
+            else RawConnection(dispatcher, handler, PORTION_COMMANDS, PORTION_BYTES)
+        )
+        peer = TcpPeer(
             self.clock,
             dispatcher.serve,
             self._peer_closed,
             choose=self.choose,
             shared=self.shared,
+            connection=connection,
         )
+        if connection is not None:
+            connection.peer = peer
+        return peer
 
     def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
         """Sends clients away for as long as the settings say, then calls `then`.

@@ -185,3 +185,13 @@ def test_java_options_that_do_not_exist_are_one_sentence(
     assert said == (
         "mqbroker: tls.server.mode must be one of disabled, permissive, enforcing, not 'strict'\n"
     )
+
+
+def test_a_kernel_that_cannot_be_had_ends_it_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TXROCKETMQ_KERNEL", "on")
+    path = tmp_path / "broker.conf"
+    path.write_text(f"storePathRootDir={tmp_path}\n")
+    assert main(["-c", str(path)]) == 1
+    assert "TXROCKETMQ_KERNEL is 'on', but it can only be off or require" in capsys.readouterr().err

@@ -84,11 +84,11 @@ def slave(tmp_path: Path) -> Iterator[Following]:
     made.close()
 
 
-def some_log(folder: Path, **properties: str) -> bytes:
+def some_log(folder: Path) -> bytes:
     """The log of a master with one message in a queue of delay level 1, and one in T."""
     master = Parts(folder / "master")
     master.put("T", 0, KEYS="k1")
-    master.put("SCHEDULE_TOPIC_XXXX", 0, DELAY="1", REAL_TOPIC="T", REAL_QID="1", **properties)
+    master.put("SCHEDULE_TOPIC_XXXX", 0, DELAY="1", REAL_TOPIC="T", REAL_QID="1")
     log = bytes(master.store.read_raw(0, 1 << 20) or b"")
     master.store.stop(master.now_ms)
     return log

@@ -41,7 +41,9 @@ def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFix
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"txrocketmq {txrocketmq.__version__}\n"
+    first, kernel = capsys.readouterr().out.splitlines()
+    assert first == f"txrocketmq {txrocketmq.__version__}"
+    assert kernel.startswith("kernel: ")
     assert txrocketmq.__version__[0].isdigit()
 
 

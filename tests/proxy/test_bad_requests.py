@@ -7,18 +7,28 @@ import random
 from typing import Any
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 from tests.examples import examples
+from tests.proxy.accounts.signing import ROOT, some_accounts
 from tests.proxy.scene import ProxyScene, a_message
+from tests.remoting.transport.wires import FarEnd
+from txrocketmq.proxy.accounts.config import AccountsConfig
+from txrocketmq.proxy.accounts.sources import AccountsHere
+from txrocketmq.proxy.grpc.framing import PREFIX_BYTES, framed
+from txrocketmq.proxy.grpc.peer import GrpcPeer, Service
 from txrocketmq.proxy.grpc.service import Kind
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import SERVICE, message_type
 from txrocketmq.remoting.protocol import pop
 
+ACCOUNTS = AccountsConfig(authentication_enabled=True, authorization_enabled=True)
 TEXTS = ("", " ", "T", "G", "x" * 200, "a\x02TRAN_MSG\x01true", "漢字", "%RETRY%G", "broker-a",
          "0 1000000 60000 1 0 broker-a 0 5 817", "ID broker-a 7 1000", "djEgVCBicm9rZXItYSA1IElE",
          "0 999999 99999999999999999 1 2 broker-a 2147483647 9223372036854775807 1")  # fmt: skip
@@ -112,3 +122,76 @@ def test_any_command_of_telemetry_is_answered_or_ends_the_stream(seed: int) -> N
     outcome.answer.ended("gone")
     assert scene.messaging.clients.streams == 0
     scene.messaging.stop()
+
+
+@given(
+    pieces=st.lists(
+        st.one_of(
+            st.binary(max_size=40),
+            st.sampled_from(
+                [
+                    b"MQv2-HMAC-SHA1 ",
+                    b"Credential=root",
+                    b",",
+                    b"Signature=",
+                    b"00" * 20,
+                    b"\xff\xfe",
+                ]
+            ),
+        ),
+        max_size=6,
+    ),
+    date=st.binary(max_size=20),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_any_signature_is_answered_and_harms_no_neighbour(pieces: list[bytes], date: bytes) -> None:
+    """On one connection, whose calls come as bytes of HTTP/2."""
+    scene = ProxyScene(ACCOUNTS, AccountsHere(some_accounts()))
+    failed: list[Any] = []
+    service = Service(scene.messaging.rpcs, 1 << 20, 100)
+    peer = GrpcPeer(scene.clock, service, lambda _: None)
+    peer.failed = lambda failure, call: failed.append(failure)  # type: ignore[method-assign]
+    end = FarEnd(peer)
+    client: Any = H2Connection(
+        H2Configuration(
+            header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
+        )
+    )
+    client.initiate_connection()
+    answers: dict[int, bytes] = {}
+
+    def exchange() -> None:
+        peer.dataReceived(client.data_to_send())
+        scene.time.advance(0)
+        for event in client.receive_data(end.wire.value()):
+            if isinstance(event, DataReceived):
+                answers[event.stream_id] = answers.get(event.stream_id, b"") + event.data
+        end.wire.clear()
+
+    message = {"topic": {"name": "T"}, "system_properties": {"message_id": "01" * 17}, "body": b"b"}
+    request = message_type("SendMessageRequest")(messages=[message]).SerializeToString()
+    strange = [(b"authorization", b"".join(pieces)), (b"x-mq-date-time", date)]
+    right = [(name.encode(), text.encode()) for name, text in ROOT.items()]
+    for number, headers in enumerate((right, strange, right)):
+        stream = 2 * number + 1
+        client.send_headers(stream, [*_CALL, *headers])
+        client.send_data(stream, framed(request), end_stream=True)
+    exchange()
+    exchange()
+    codes = [
+        message_type("SendMessageResponse").FromString(answers[stream][PREFIX_BYTES:]).status.code
+        for stream in (1, 3, 5)
+    ]
+    assert codes == [Code.OK, Code.UNAUTHORIZED, Code.OK]
+    assert failed == []
+    scene.messaging.stop()
+
+
+_CALL = [
+    (b":method", b"POST"),
+    (b":scheme", b"http"),
+    (b":path", f"/{SERVICE}/SendMessage".encode()),
+    (b":authority", b"here"),
+    (b"content-type", b"application/grpc"),
+    (b"x-mq-client-id", b"me"),
+]

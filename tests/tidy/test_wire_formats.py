@@ -10,6 +10,7 @@ from pathlib import Path
 
 PLACES = ("remoting", "namesrv", "broker", "client")
 BY_HAND = {
+    "broker/store/log/packed_walk.py": (1, "rows in memory, in the byte order of the machine"),
     "remoting/primitives/packing.py": (6, "the one place that makes layouts of declarations"),
     "remoting/settings/config_file.py": (1, "units of UTF-16 in an escape"),
     "remoting/message/allocation.py": (1, "a number out of a digest"),

@@ -7,6 +7,7 @@ answer is that header with the marks replaced. Errors are answered in the ordina
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -70,6 +71,9 @@ class JsonAnswers:
         self._single = with_id.replace(b"@0@", self.host + b"%016X")
         self._batch = with_id.replace(b"@0@", b"%b")
         self._batch_without_id = without_id.replace(b"@0@", b"%b")
+        self.pieces = _pieces(self._batch), _pieces(self._batch_without_id)
+        """What is between the variable parts of an answer, with a transaction id and without one,
+        for those who put answers together elsewhere."""
 
     # Every message passes here, so no call is made that can be avoided.
     def frames(self, stored: Iterable[Stored]) -> bytes:
@@ -100,6 +104,11 @@ class JsonAnswers:
         if key is None:
             return self._batch_without_id % (ids, queue_id, queue_offset, opaque)
         return self._batch % (ids, queue_id, queue_offset, _quoted(key), opaque)
+
+
+def _pieces(template: bytes) -> list[bytes]:
+    pieces = re.split(rb"%[bd]", template.replace(b"%%", b"\0"))
+    return [piece.replace(b"\0", b"%") for piece in pieces]
 
 
 def message_ids(host: bytes, offsets: Sequence[int]) -> bytes:
@@ -142,6 +151,8 @@ class BinaryAnswers:
         self._fields = _fields(ext_fields)
         self._between = after[: len(after) - len(self._fields) - _INT.size]
         self._names = [_name(name) for name in _MARKS]
+        self.pieces = [self._before, self._between, self._fields, *self._names], list[bytes]()
+        """The parts of an answer that are the same in all: see JsonAnswers."""
 
     def frames(self, stored: Iterable[Stored]) -> bytes:
         """Encodes the answers, one after the other."""

@@ -21,6 +21,7 @@ from txrocketmq.broker.store.disk.in_memory import Chunk, ColdRead
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.formats.packed import PackedRows
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
 from txrocketmq.broker.store.formats.stats import StoreStats
 from txrocketmq.broker.store.get.get_message import get_message
@@ -34,6 +35,7 @@ from txrocketmq.broker.store.get.get_result import (
 from txrocketmq.broker.store.get.jumps import Jumps
 from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.index.index_file import Index
+from txrocketmq.broker.store.index.packed_index import PackedIndex
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk
 from txrocketmq.broker.store.queues.batch_queue import BatchQueue
@@ -47,7 +49,9 @@ _NS_PER_MS: Final = 1_000_000
 class StoredMessages:
     """The messages of a store; there are none until a store is opened."""
 
-    def __init__(self, config: StoreConfig, files: Files) -> None:
+    def __init__(
+        self, config: StoreConfig, files: Files, new_rows: Callable[[], PackedRows] | None = None
+    ) -> None:
         self._files = files
         self._is_open = False
         self.config = config
@@ -61,7 +65,12 @@ class StoredMessages:
         self.check_records, self.check_part = self._records.check_all, self._records.memory.check
         root = config.store_path_root_dir
         slots, items = config.max_hash_slot_num, config.max_index_num
-        self._index = Index(files, os.path.join(root, "index"), slots, items)
+        index = os.path.join(root, "index")
+        self._index = (
+            Index(files, index, slots, items)
+            if new_rows is None
+            else PackedIndex(files, index, slots, items, new_rows)
+        )
         self._earliest: tuple[int, int] | None = None
         """The log's start when `earliest_message_ms` was last computed, and its result."""
 

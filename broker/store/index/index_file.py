@@ -18,14 +18,16 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Protocol
 
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats import formats
+from txrocketmq.broker.store.formats.packed import PackedRows
 from txrocketmq.broker.store.index.index_rows import TAG_INDEX, IndexEntry, Rows, positive, rows_of
+from txrocketmq.broker.store.index.query_result import BrokenIndexChain, QueryOffsetResult
 from txrocketmq.broker.store.index.waiting_entries import WaitingEntries
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.primitives.packing import fixed
@@ -45,30 +47,13 @@ _NAME_DIGITS: Final = 17
 _MAX_SECONDS: Final = (1 << 31) - 1
 
 
-class QueryOffsetResult(NamedTuple):
-    """The answer to a query: log offsets of messages that may have the key, newest first.
-
-    The other two fields are of the last item of the index, whatever the query was.
-    """
-
-    physical_offsets: list[int]
-    last_update_timestamp_ms: int
-    last_update_offset: int
-    broken: Sequence[BrokenIndexChain] = ()
-    """The damaged places of the index, because of which there may be more messages."""
-
-
-class BrokenIndexChain(Exception):
-    """An item of an index file does not belong to its chain, which cannot be followed further."""
-
-    def __init__(self, path: str, position: int) -> None:
-        super().__init__(f"{path} is damaged at byte {position}")
-        self.path = path
-        self.position = position
-
-
 class IndexFile:
     """One index file."""
+
+    begin_timestamp_ms: int
+    end_timestamp_ms: int
+    begin_physical_offset: int
+    end_physical_offset: int
 
     def __init__(self, file: MappedFile, slots: int, items: int) -> None:
         self.file = file
@@ -76,26 +61,20 @@ class IndexFile:
         self._items = items
         self._items_at = _HEADER.size + slots * _SLOT.size
         file.fill(self._items_at)
-        (
-            begin_timestamp_ms,
-            end_timestamp_ms,
-            begin_physical_offset,
-            end_physical_offset,
-            used_slots,
-            count,
-        ) = _HEADER.unpack_from(file.map(), 0)
-        self.begin_timestamp_ms: int = begin_timestamp_ms
-        self.end_timestamp_ms: int = end_timestamp_ms
-        self.begin_physical_offset: int = begin_physical_offset
-        self.end_physical_offset: int = end_physical_offset
-        self._used_slots: int = used_slots
-        self._next_item: int = count or 1
+        self._read_header()
         filled = self._items_at + max(self._next_item, 1) * _ITEM.size
         file.wrote_bytes = min(filled, file.size_bytes)
         file.fill(file.wrote_bytes)
         self._reserved = False
         self._ints = memoryview(file.map()).cast("i")
         """The file as integers in native byte order, for its slots: see _swapped."""
+
+    def _read_header(self) -> None:
+        (
+            self.begin_timestamp_ms, self.end_timestamp_ms, self.begin_physical_offset,
+            self.end_physical_offset, self._used_slots, count,
+        ) = _HEADER.unpack_from(self.file.map(), 0)  # fmt: skip
+        self._next_item: int = count or 1
 
     @property
     def path(self) -> str:
@@ -177,6 +156,17 @@ class IndexFile:
         ints = self._ints
         for slot, number in zip(slots, _swapped(range(first, first + count)), strict=True):
             ints[slot] = number
+        return count
+
+    def put_packed(self, rows: PackedRows) -> int:
+        """Writes the first of the items, and has them forgotten, as `put` does it with others."""
+        first = self._next_item
+        count = min(self._items - first, len(rows), _MAX_WRITTEN)
+        if count <= 0:
+            return 0
+        self._reserve(count)
+        rows.put(self.file.map(), self._slots, self._items_at, first, self.begin_timestamp_ms)
+        self._read_header()
         return count
 
     def _previous(self, slots: list[int]) -> list[int]:
@@ -288,6 +278,17 @@ def _items_struct(count: int) -> struct.Struct:
     return fixed(formats.INDEX_ITEM).rows(count)
 
 
+class Pending(Protocol):
+    """What waits to be written."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def add(self, entries: Sequence[IndexEntry]) -> None:
+        """Adds entries behind all others."""
+
+
 class Index:
     """All index files of a store, and the entries that wait to be written.
 
@@ -302,7 +303,8 @@ class Index:
         self._items = items
         self._size_bytes = _HEADER.size + slots * _SLOT.size + items * _ITEM.size
         self._files: list[IndexFile] = []
-        self.pending = WaitingEntries()
+        self._entries = WaitingEntries()
+        self.pending: Pending = self._entries
         self.damaged: list[tuple[str, str]] = []
         """Files that were not used, with the reasons: pairs of path and text."""
         self._unfinished: list[str] = []
@@ -415,13 +417,13 @@ class Index:
 
     def write_pending(self, now_ms: int, most: int = 1 << 63) -> None:
         """Writes pending entries, `most` or a few more; raises OSError without room."""
-        pending, end = self.pending, self.pending.count - most
+        pending, end = self._entries, self._entries.count - most
         while pending.count > max(end, 0):
             entries = pending.next(_MAX_WRITTEN)
             rows = rows_of(entries)
             written = 0
             while written < len(rows.hashes):
-                written += self._last_file(now_ms).put(rows, written)
+                written += self.last_file(now_ms).put(rows, written)
             pending.drop(len(entries))
 
     def find(
@@ -471,7 +473,8 @@ class Index:
         """The paths of the files that are not empty."""
         return [file.path for file in self._files]
 
-    def _last_file(self, now_ms: int) -> IndexFile:
+    def last_file(self, now_ms: int) -> IndexFile:
+        """The file that the next item is for; it is made if there is none."""
         if self._files and not self._files[-1].is_full:
             return self._files[-1]
         self._disk.make_directory(self._directory)

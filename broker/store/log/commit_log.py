@@ -21,6 +21,7 @@ from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.disk.record_head import is_record, record_size
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.packed import SendRun
 from txrocketmq.broker.store.formats.put_message import (
     MULTI_DISPATCH,
     PutMessage,
@@ -44,9 +45,11 @@ from txrocketmq.broker.store.log.encode import (
 from txrocketmq.broker.store.log.inner_batch import enter as enter_batch
 from txrocketmq.broker.store.log.long_run import LongRun
 from txrocketmq.broker.store.log.multi_dispatch import enter, fill
+from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.queues.packed_queue import packed_units
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.process.operating_system import load_unwritten
@@ -185,6 +188,42 @@ class CommitLog:
             queue.next_offset = end_queue_offset
             queue.pending = []
         batch.pieces = []
+
+    def append_run(
+        self, run: SendRun, table: object, born: bytes, host: bytes, now_ms: int, rows: object
+    ) -> PackedRun | None:
+        """Has a run of sends written into the last file; the caller then dispatches it.
+
+        Returns None, and nothing has changed, if it does not fit there, or if a message may be too
+        long; the same sends then have to come one by one. So they do when this raises.
+        """
+        row = self.files.mapped_files
+        most_bytes = run.most_bytes
+        if not row or most_bytes > self.config.max_message_size or most_bytes > self._most_bytes:
+            return None
+        file = row[-1]
+        at = file.wrote_bytes
+        end = at + run.size_bytes
+        if end > file.size_bytes - BLANK_BYTES:
+            return None
+        if end > file.reserved_bytes:
+            file.reserve(end)
+        ends = run.queues(table)
+        nexts = [queue.reserve(count) for queue, count, _ in ends]
+        offset = file.from_offset
+        start = offset + at
+        packed = PackedRun(start, offset + end, now_ms, ends)
+        try:
+            units = run.write(table, file.map(), at, start, nexts, now_ms, born, host, rows)
+        except BaseException:
+            file.clear_tail()
+            raise
+        # Nothing below can fail.
+        file.wrote_bytes = end
+        for (queue, count, _), first, data in zip(ends, nexts, units):  # noqa: B905 - as many
+            queue.queue.next_offset = first + count
+            packed.units.append((queue, first, packed_units(data)))
+        return packed
 
     def _unwrite(self, files: int, wrote_bytes: int) -> None:
         """Removes what is behind the first `files` files and `wrote_bytes` of the last one."""

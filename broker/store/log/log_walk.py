@@ -20,6 +20,12 @@ from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.formats.scan import PROPERTIES_LENGTH_BYTES, Record, RecordWalk
+from txrocketmq.broker.store.log.packed_walk import (
+    ROW_LONGS,
+    STORED_MS,
+    PackedWalk,
+    compiled_walk,
+)
 from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.light_queues import offset_in
@@ -151,7 +157,37 @@ class LogWalk:
 
     def pass_all(self, start: int) -> int:
         """Walks from `start` to where nothing more is proven; returns the number of records."""
-        return 0 if self._goes_to_known_end(start) else sum(1 for _ in self.records(start))
+        if self._goes_to_known_end(start):
+            return 0
+        walk = compiled_walk()
+        if walk is None:
+            return sum(1 for _ in self.records(start))
+        self.position, count = start, 0
+        while True:
+            count += self._pass_sound(walk)
+            # What ends a file, and what is damaged, is left to the walk over single records.
+            if next(self.records(self.position), None) is None:
+                return count
+            count += 1
+
+    def _pass_sound(self, walk: PackedWalk) -> int:
+        """Passes the sound records from the position on, in one file; returns their number."""
+        file = self._files.find(self.position)
+        if file is None:
+            return 0
+        view, from_offset, passed = file.view, file.from_offset, 0
+        while True:
+            start = self.position - from_offset
+            try:
+                end, count, rows = walk(view, from_offset, start, len(view), self._check_crc)
+            except RuntimeError:  # the compiled form has failed
+                return passed
+            if not count:
+                return passed
+            stored_ms = memoryview(rows).cast("q")[STORED_MS::ROW_LONGS]
+            self.last_ms = stored_ms[-1]
+            self.newest_ms = max(self.newest_ms, *stored_ms)
+            self.position, passed = from_offset + end, passed + count
 
     def _goes_to_known_end(self, start: int) -> bool:
         """Goes to the known end, if there is one and nothing more is proven behind it."""

@@ -32,6 +32,7 @@ from txrocketmq.broker.store.opening.coverage import Range
 from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.index_recovery import IndexRecovery
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
+from txrocketmq.broker.store.opening.known_units import KnownUnits
 from txrocketmq.broker.store.opening.loss import Loss, written_length
 from txrocketmq.broker.store.opening.unfinished import drop_unfinished
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
@@ -394,20 +395,20 @@ class Recovery:
         if index_from < done.max_offset:
             lacking = [*lacking, (index_from, done.max_offset)]
         reput = self._reput
-        reput.dispatchers.index_from, reput.repair = index_from, UnitRepair(self._log.files)
+        reput.dispatchers.index_from = index_from
+        reput.repair = repair = UnitRepair(self._log.files)
         reput.is_known = self._known(topics)
         # A topic may be younger than the last topics.json that was durable.
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms
         damages: list[UnreadableStretch] = []
+        # Also after an orderly stop: what an earlier start found to be damaged must stay out.
+        check_crc = self._config.check_crc_on_recover
+        known = KnownUnits(self._log.files, self._queues, repair, index_from, check_crc)
         for start, end in self._parts(lacking, done.max_offset):
-            # Also after an orderly stop: what an earlier start found to be damaged must stay out.
-            check_crc = self._config.check_crc_on_recover
             walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
-            for record in walk.records(start, end):
-                if record.physical_offset >= index_from:
-                    done.indexed_messages += 1
-                if reput.dispatch(record) is not None:
-                    done.dispatched_messages += 1
+            for record in known.others(walk, start, end):
+                done.indexed_messages += record.physical_offset >= index_from
+                done.dispatched_messages += reput.dispatch(record) is not None
             damages += walk.damages
         reput.repair = reput.is_known = None
         self._index.write_pending(done.last_store_timestamp_ms)

@@ -104,7 +104,7 @@ class BatchQueue(ConsumeQueue):
     def reserve_pending(self) -> int:
         self._fill_pending()
         records = sum(map(bool, self.pending[1::UNIT_FIELDS]))
-        self._reserve(self._end_bytes + records * BATCH_UNIT_BYTES)
+        self.reserve(self._end_bytes + records * BATCH_UNIT_BYTES)
         return self.next_offset + self._entered
 
     def append(self, units: list[int], now_ms: int) -> None:
@@ -117,7 +117,7 @@ class BatchQueue(ConsumeQueue):
             its = [now_ms, first + at, end - at, _NOT_COMPACTED, 0]
             found.append([physical_offset, size, tags_code, *its])
         data = b"".join(BATCH_UNIT.pack(*each) for each in found)
-        self._append_across(data)
+        self.append_across(data)
         self._end_bytes += len(data)
         self.max_offset += count
         self.max_physical_offset = found[-1][0] + found[-1][1]
@@ -132,7 +132,7 @@ class BatchQueue(ConsumeQueue):
             is_after = fields[0] + fields[1] > self.max_physical_offset
             if not is_after or (self._end_bytes and offset < self.max_offset):
                 continue
-            self._reserve(self._end_bytes + BATCH_UNIT_BYTES)
+            self.reserve(self._end_bytes + BATCH_UNIT_BYTES)
             if not self._end_bytes:
                 self.min_offset = offset
             self.max_offset = offset

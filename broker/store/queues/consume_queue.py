@@ -122,7 +122,7 @@ class ConsumeQueue:
         end = self.next_offset + len(self.pending) // UNIT_FIELDS
         row = self._files.mapped_files
         if not row or end * UNIT_BYTES - row[-1].from_offset > row[-1].reserved_bytes:
-            self._reserve(end * UNIT_BYTES)
+            self.reserve(end * UNIT_BYTES)
         return end
 
     def drop_pending(self) -> None:
@@ -146,7 +146,7 @@ class ConsumeQueue:
         if file is not None and file.wrote_bytes + len(data) <= file.size_bytes:
             file.append(data)
         else:
-            self._append_across(data)
+            self.append_across(data)
         self.max_offset += count
         self.max_physical_offset = units[-3] + units[-2]
         if self.next_offset < self.max_offset:  # noqa: PLR1730 - for each queue of each read
@@ -157,7 +157,8 @@ class ConsumeQueue:
         """The position in the row of files after the written units."""
         return self.max_offset * UNIT_BYTES
 
-    def _reserve(self, end: int) -> None:
+    def reserve(self, end: int) -> None:
+        """Reserves room up to a position in the row of files; raises OSError without."""
         files = self._files
         last = files.last
         if last is not None and end - last.from_offset <= last.size_bytes:
@@ -186,7 +187,7 @@ class ConsumeQueue:
             return False
         if queue_offset > self.max_offset:
             self._fill_blank(queue_offset)
-        self._reserve((queue_offset + 1) * UNIT_BYTES)
+        self.reserve((queue_offset + 1) * UNIT_BYTES)
         self.append([physical_offset, size, tags_code], stored_ms)
         return True
 
@@ -204,10 +205,11 @@ class ConsumeQueue:
             first = self._files.roll(queue_offset * UNIT_BYTES)
             self.max_offset = first.from_offset // UNIT_BYTES
             self.min_offset = queue_offset
-        self._append_across(PRE_BLANK * (queue_offset - self.max_offset))
+        self.append_across(PRE_BLANK * (queue_offset - self.max_offset))
         self.max_offset = queue_offset
 
-    def _append_across(self, data: bytes) -> None:
+    def append_across(self, data: bytes) -> None:
+        """Writes packed units, some of them perhaps into a new file."""
         position = 0
         try:
             while position < len(data):

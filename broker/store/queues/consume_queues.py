@@ -87,6 +87,8 @@ class ConsumeQueues:
         """Files of deleted queues that are still to be unlinked."""
         self.opened: list[ConsumeQueue] = []
         """The queues that were created by the messages that are being encoded."""
+        self.given_up = 0
+        """How many queues were given up: whoever has kept one looks whether this has changed."""
         files.on_shortage.append(self.give_up_mappings)
         self._mapped: Iterator[ConsumeQueue] = iter(())
         """The queues whose mappings were not given up in this round."""
@@ -327,6 +329,7 @@ class ConsumeQueues:
         return removed
 
     def _give_up(self, queue: ConsumeQueue) -> None:
+        self.given_up += 1
         self.removals.add(queue.take_all())
         for directory in self._directories(queue):
             self.removals.add_directory(directory)

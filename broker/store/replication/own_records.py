@@ -85,6 +85,11 @@ class OwnRecords:
         found = file.select(offset - file.from_offset, file.end_offset - offset)
         return b"" if found is None else bytes(found)
 
+    def file_end(self, offset: int) -> int:
+        """Where the file ends that has this offset."""
+        file = self._row.find(offset)
+        return self.end if file is None else file.from_offset + file.size_bytes
+
     def begins_blank(self, offset: int) -> bool:
         """Whether all that the log has from this offset on is a blank, or a part of one."""
         file = self._row.find(offset)

@@ -42,8 +42,7 @@ class UnitRepair:
         offset = record.queue_offset if offset is None else offset
         if queue.is_batch:
             return self._put_batch(queue, record, fields, offset)
-        if id(queue) not in self._confirmed:
-            self._confirm(queue)
+        self.confirm(queue)
         start, size, tags_code = fields
         if offset >= queue.max_offset:
             if start < queue.max_physical_offset:
@@ -100,8 +99,13 @@ class UnitRepair:
             if is_written(*unit[:2]) and not agrees(self._log, queue, offset, check_crc=True):
                 self._write(queue, offset, PRE_BLANK)
 
-    def _confirm(self, queue: ConsumeQueue) -> None:
-        """Sets how far the queue goes in the log by its last unit that agrees with the log."""
+    def confirm(self, queue: ConsumeQueue) -> None:
+        """Sets how far the queue goes in the log by its last unit that agrees with the log.
+
+        It does nothing if it has done so before; `put` does it, too.
+        """
+        if id(queue) in self._confirmed:
+            return
         self._confirmed.add(id(queue))
         offset = queue.written_before(queue.max_offset)
         while offset >= 0 and not agrees(self._log, queue, offset):

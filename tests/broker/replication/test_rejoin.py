@@ -98,6 +98,8 @@ class FakeMaster:
             size = int.from_bytes(head, "big", signed=True)
             found = store.read_raw(offset, size) if size > 0 else None
             found = found if found is not None and len(found) == size else None
+            if size < 0:
+                return Reply(code=ResponseCode.SYSTEM_ERROR, remark="IllegalArgumentException")
         if found is None or offset < self.start:
             text = f"can not find message by the offset, {offset}"
             return Reply(code=ResponseCode.SYSTEM_ERROR, remark=text)
@@ -234,6 +236,21 @@ def test_a_blank_where_the_master_has_a_message() -> None:
                 Scene(copy(old, at), new, is_java=is_java).check()
 
 
+@pytest.mark.parametrize("is_java", [False, True])
+def test_a_blank_that_both_have(is_java: bool) -> None:
+    old = a_store()
+    put(old, b"c" * 7_000)
+    end = old.max_physical_offset
+    new, short = copy(old), copy(old)
+    put(old, b"m" * 3_000, b"m")
+    put(new, b"t" * 3_000)
+    for master, place in ((new, FILE_BYTES), (short, end)):
+        scene = Scene(old, master, truncates=True, is_java=is_java)
+        with pytest.raises(DivergedError, match=f"differ from {place} on"):
+            scene.check()
+        assert scene.cuts == [place]
+
+
 def test_messages_that_the_master_has_no_more_are_not_compared() -> None:
     old = a_store()
     put(old, *[b"c" * 400] * 100)
@@ -273,7 +290,7 @@ def test_a_master_that_came_back_empty() -> None:
     ("answer", "why"),
     [
         (Reply(code=ResponseCode.SYSTEM_BUSY, remark="busy"), "busy \\(code 2\\)"),
-        (Reply(code=ResponseCode.SYSTEM_ERROR, remark="NullPointer"), "NullPointer \\(code 1\\)"),
+        (Reply(code=ResponseCode.SYSTEM_ERROR, remark="NullPointer"), "its log ends: NullPointer"),
         (Reply(code=ResponseCode.NO_PERMISSION, remark="who are you"), "who are you"),
         (RequestTimeout("3 s"), "3 s"),
     ],
@@ -288,6 +305,30 @@ def test_a_master_that_does_not_answer_can_be_asked_again(
     with pytest.raises((ResponseError, RequestTimeout), match=why):
         scene.check()
     scene.master.answer = None
+    scene.check()
+
+
+def test_a_master_that_fails_once_is_not_taken_for_another_one() -> None:
+    slave = a_store()
+    put(slave, *[b"a"] * 40)
+    scene = Scene(slave, copy(slave), truncates=True)
+    view, failures = scene.master._view, [3]
+
+    def failing(offset: int) -> Reply[Any]:
+        failures[0] -= 1
+        if failures[0] in (2, 1):
+            return Reply(code=ResponseCode.SYSTEM_ERROR, remark="OutOfMemoryError")
+        return view(offset)
+
+    scene.master._view = failing  # type: ignore[method-assign]
+    with pytest.raises((ResponseError, DivergedError)) as caught:
+        scene.check()
+    assert scene.cuts == []
+    assert "empty store" in str(caught.value) or "different things" in str(caught.value)
+    failures[0] = 2
+    with pytest.raises(ResponseError, match="has said different things about the message"):
+        scene.check()
+    assert scene.cuts == []
     scene.check()
 
 

@@ -3,93 +3,26 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
-from twisted.logger import capturedLogs, formatEvent
 
-from tests.broker.conftest import Parts
-from tests.broker.replication.wire import ADDRESS, HA_ADDRESS, Scene, Wire
+from tests.broker.replication.wire import (
+    ADDRESS,
+    HA_ADDRESS,
+    Open,
+    Scene,
+    assert_same,
+    master_of,
+    said,
+)
 from tests.examples import examples
 from txrocketmq.broker.replication.slave import LONGEST_PAUSE_MS, RECONNECT_MS
-from txrocketmq.broker.store.disk.steps import finished
-from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.replication.frames import HEAD_CODEC, REPORT_CODEC
-from txrocketmq.broker.work import notices
+from txrocketmq.broker.store.replication.frames import REPORT_CODEC
 from txrocketmq.remoting.errors import ConnectError
-from txrocketmq.remoting.process.log_limit import Seldom
-
-Open = Callable[..., Scene]
-
-
-@pytest.fixture(autouse=True)
-def _log_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that other tests have logged do not count."""
-    monkeypatch.setattr(notices, "_slaves", Seldom(30))
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Open]:
-    made: list[Scene] = []
-
-    def open_scene(**more: Any) -> Scene:
-        made.append(Scene(tmp_path / str(len(made)), **more))
-        return made[-1]
-
-    yield open_scene
-    for each in made:
-        each.close()
-
-
-@pytest.fixture
-def scene(opened: Open) -> Scene:
-    return opened()
-
-
-def master_of(scene: Scene) -> Parts:
-    assert scene.master is not None
-    return scene.master
-
-
-def whole(store: MessageStore) -> list[bytes]:
-    size = store.config.mapped_file_size_commit_log
-    start, end = max(store.min_physical_offset, 0), store.max_physical_offset
-    return [bytes(store.read_raw(at, size) or b"") for at in range(start, end, size)]
-
-
-def derived(store: MessageStore) -> tuple[Any, ...]:
-    """The units of queues, and what is found by key."""
-    units = {
-        (topic, queue): list(store.queue_units(topic, queue, 0, 10_000))
-        for topic in sorted(store.topics())
-        for queue in store.queue_ids(topic)
-    }
-    found = [
-        [bytes(each) for each in finished(store.query("T", f"k{n}", 99, 0, 1 << 60)).buffers]
-        for n in range(3)
-    ]
-    return units, found
-
-
-def assert_same(scene: Scene) -> None:
-    one, other = master_of(scene).store, scene.parts.store
-    assert whole(one) == whole(other)
-    assert derived(one) == derived(other)
-
-
-def said(scene: Scene, do: Callable[[], object]) -> list[str]:
-    """What is logged meanwhile."""
-    with capturedLogs() as lines:
-        do()
-    return [str(formatEvent(each)) for each in lines]
-
 
 # --- following ---
 
@@ -203,7 +136,7 @@ def test_what_came_while_the_disk_was_busy_is_synced_next(opened: Open) -> None:
 
 def test_another_connection_is_attempted_after_a_pause(scene: Scene) -> None:
     scene.master, master = None, scene.master
-    lines = said(scene, lambda: scene.pass_ms(RECONNECT_MS + 5_000))
+    lines = said(lambda: scene.pass_ms(RECONNECT_MS + 5_000))
     assert len(scene.wires) == 2
     (line,) = lines
     assert f"does not follow the master at {HA_ADDRESS}: nobody listens there" in line
@@ -231,7 +164,7 @@ def test_a_silent_master_is_left(scene: Scene) -> None:
     first = scene.wire
     scene.pass_ms(20_000)
     assert not first.is_closed
-    lines = said(scene, lambda: scene.pass_ms(100))
+    lines = said(lambda: scene.pass_ms(100))
     assert first.near.is_closed
     assert "it has sent nothing for 20 s (haHousekeepingInterval)" in lines[0]
     scene.pass_ms(RECONNECT_MS)
@@ -259,7 +192,7 @@ def test_the_log_says_when_it_follows_again(scene: Scene) -> None:
         scene.settle()
 
     end = master_of(scene).store.max_physical_offset
-    lines = said(scene, come_and_go)
+    lines = said(come_and_go)
     assert [each for each in lines if "follow" in each] == [
         f"follows the master at {HA_ADDRESS} from 0 of its log on",
         f"does not follow the master at {HA_ADDRESS}: broken; it is tried again",
@@ -310,121 +243,6 @@ def test_ha_master_address_counts_more_than_name_servers(scene: Scene) -> None:
     assert (scene.slave.ha_address, scene.slave.master_address) == (HA_ADDRESS, ADDRESS)
 
 
-# --- what cannot go on ---
-
-
-def times(scene: Scene, ms: int, use: Callable[[Wire], object] | None = None) -> list[int]:
-    """After how many ms connections are attempted, of which each is used and then ends."""
-    start, found = scene.parts.now_ms, []
-    count = len(scene.wires)
-    while scene.parts.now_ms < start + ms:
-        scene.pass_ms(100)
-        if len(scene.wires) > count:
-            count = len(scene.wires)
-            found.append(scene.parts.now_ms - start)
-            scene.settle() if use is None else use(scene.wire)
-            scene.wire.break_off()
-    return found
-
-
-def test_a_full_disk_is_said_once_and_tried_again_less_and_less_often(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    master_of(scene).put()
-    monkeypatch.setattr(scene.parts.store, "append_raw", fails)
-    attempts: list[int] = []
-    lines = said(scene, lambda: attempts.extend(times(scene, 240_000)))
-    assert attempts == [100, 5_100, 15_100, 35_100, 75_100, 135_100, 195_100]
-    assert len([each for each in lines if "does not take what it sends" in each]) == 1
-    monkeypatch.undo()
-    scene.pass_ms(LONGEST_PAUSE_MS)
-    scene.settle()
-    assert_same(scene)
-    monkeypatch.setattr(scene.parts.store, "append_raw", fails)
-    master_of(scene).put()
-    lines = said(scene, scene.settle)
-    assert "does not take what it sends" in lines[-1]
-
-
-def test_a_disk_that_has_failed_is_not_tried(scene: Scene) -> None:
-    scene.parts.store.flush.error = OSError(errno.EIO, "broken")
-    lines = said(scene, lambda: scene.pass_ms(60_000))
-    assert scene.wires == []
-    assert len(lines) == 1
-    assert "nothing can be appended, since the disk failed: " in lines[0]
-
-
-def test_a_disk_that_fails_ends_the_connection(scene: Scene) -> None:
-    scene.pass_ms(100)
-    scene.parts.store.flush.error = OSError(errno.EIO, "broken")
-    lines = said(scene, lambda: scene.pass_ms(100))
-    assert scene.wire.near.is_closed
-    assert "since the disk failed: " in lines[0]
-
-
-def test_what_found_no_room_in_queues_is_dispatched_later(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    master_of(scene).put()
-    monkeypatch.setattr(scene.parts.store._reput, "run", fails)
-    scene.pass_ms(100)
-    scene.settle()
-    assert scene.parts.store.max_offset("T", 0) == 0
-    assert not scene.wire.is_closed, "the log has it"
-    monkeypatch.undo()
-    scene.pass_ms(100)
-    scene.settle()
-    assert_same(scene)
-
-
-def test_frames_that_do_not_follow_are_said_once(scene: Scene) -> None:
-    def send(wire: Wire) -> None:
-        wire.link.received(HEAD_CODEC.pack(77, 1) + b"x")
-
-    scene.append(10)
-    lines = said(scene, lambda: times(scene, 600_000, send))
-    told = [each for each in lines if "does not follow the master" in each]
-    assert len(told) == 1
-    assert "it sends the log from 77 on, but this slave's log ends at 10" in told[0]
-
-
-@pytest.mark.parametrize("file_bytes", [32_768, 131_072])
-def test_files_of_another_size_are_said(opened: Open, file_bytes: int) -> None:
-    scene = opened(mapped_file_size_commit_log=file_bytes)
-    for _ in range(5):
-        master_of(scene).put(body=bytes(30_000))
-
-    lines = said(scene, lambda: times(scene, 600_000))
-    told = [each for each in lines if "does not follow" in each]
-    assert len(told) == 1
-    assert "mappedFileSizeCommitLog the same on both sides?" in told[0]
-
-
-def test_another_log_is_said_and_not_followed(scene: Scene) -> None:
-    scene.pass_ms(100)
-    scene.wire.report()
-    scene.wire.link.received(HEAD_CODEC.pack(0, 200) + b"\xff" * 200)
-    lines = said(scene, scene.turn)
-    assert "there is no message at 0 of this slave's log, where one should begin" in lines[-1]
-    assert scene.wire.near.is_closed
-    scene.pass_ms(10 * LONGEST_PAUSE_MS)
-    assert len(scene.wires) == 1
-
-
-def test_a_master_that_is_empty_again_is_left(scene: Scene) -> None:
-    scene.append(500)
-    lines = said(scene, lambda: times(scene, 60_000, lambda wire: wire.report()))
-    assert scene.wire.far.is_closed
-    assert "is served no more: its log ends at 500" in lines[0]
-    assert len([each for each in lines if "does not follow" in each]) == 1
-
-
 # --- the question before a connection ---
 
 
@@ -470,7 +288,7 @@ def test_it_does_not_connect_when_it_may_not(
         return checked
 
     scene.slave.rejoin = check
-    lines = said(scene, lambda: scene.pass_ms(3 * pause_ms))
+    lines = said(lambda: scene.pass_ms(3 * pause_ms))
     assert scene.wires == []
     assert [after - before for before, after in pairwise(asked)] == [pause_ms] * 2
     assert len(lines) == 1
@@ -494,11 +312,11 @@ def test_it_knows_how_far_it_is_behind(scene: Scene) -> None:
     assert gauges["txrocketmq_behind_master_bytes"]() == 3_000_000
     scene.pass_ms(7_000)
     assert gauges["txrocketmq_master_silent_seconds"]() == 7
-    (line,) = said(scene, scene.slave._tell_behind)
+    (line,) = said(scene.slave._tell_behind)
     assert "this slave is 3,000,000 bytes behind its master, from which it has heard" in line
     scene.slave._found_end(50)
     assert gauges["txrocketmq_behind_master_bytes"]() == 0
-    assert said(scene, scene.slave._tell_behind) == []
+    assert said(scene.slave._tell_behind) == []
 
 
 def test_its_state_is_that_of_its_connection(scene: Scene) -> None:

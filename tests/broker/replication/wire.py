@@ -8,11 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from twisted.logger import capturedLogs, formatEvent
+
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS
 from txrocketmq.broker.replication.master import Replica
 from txrocketmq.broker.replication.slave import Link, Slave
+from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats.errors import StoreError
+from txrocketmq.broker.store.message_store import MessageStore
 
 HA_ADDRESS = "10.0.0.9:10912"
 ADDRESS = "10.0.0.9:10911"
@@ -156,3 +160,44 @@ class Scene:
             self.parts.store.stop(self.parts.now_ms)
         if self.master is not None:
             self.master.store.stop(self.master.now_ms)
+
+
+Open = Callable[..., Scene]
+
+
+def master_of(scene: Scene) -> Parts:
+    assert scene.master is not None
+    return scene.master
+
+
+def whole(store: MessageStore) -> list[bytes]:
+    size = store.config.mapped_file_size_commit_log
+    start, end = max(store.min_physical_offset, 0), store.max_physical_offset
+    return [bytes(store.read_raw(at, size) or b"") for at in range(start, end, size)]
+
+
+def derived(store: MessageStore) -> tuple[Any, ...]:
+    """The units of queues, and what is found by key."""
+    units = {
+        (topic, queue): list(store.queue_units(topic, queue, 0, 10_000))
+        for topic in sorted(store.topics())
+        for queue in store.queue_ids(topic)
+    }
+    found = [
+        [bytes(each) for each in finished(store.query("T", f"k{n}", 99, 0, 1 << 60)).buffers]
+        for n in range(3)
+    ]
+    return units, found
+
+
+def assert_same(scene: Scene) -> None:
+    one, other = master_of(scene).store, scene.parts.store
+    assert whole(one) == whole(other)
+    assert derived(one) == derived(other)
+
+
+def said(do: Callable[[], object]) -> list[str]:
+    """What is logged meanwhile."""
+    with capturedLogs() as lines:
+        do()
+    return [str(formatEvent(each)) for each in lines]

@@ -21,6 +21,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import SendError
 from txrocketmq.remoting.message.message import encode_message
 from txrocketmq.remoting.protocol import pop, query, send
+from txrocketmq.remoting.protocol import topic as topic_calls
 from txrocketmq.remoting.protocol.body.auth import UserInfo
 from txrocketmq.remoting.protocol.operations import auth
 
@@ -35,10 +36,12 @@ ROOT_INFO: Reply[Any] = Reply(
 class Guarded(ProxyScene):
     """A proxy with the accounts of the same process, or of the brokers."""
 
-    def __init__(self, config: AccountsConfig = CONFIG, *, is_here: bool = True) -> None:
+    def __init__(
+        self, config: AccountsConfig = CONFIG, *, is_here: bool = True, **settings: Any
+    ) -> None:
         self.accounts = some_accounts()
         here = AccountsHere(self.accounts) if is_here else None
-        super().__init__(config, here)
+        super().__init__(config, here, **settings)
         self.routes["U"] = self.routes["T"]
 
     def send(self, headers: dict[str, str], topic: str = "T") -> Any:
@@ -220,6 +223,33 @@ def test_nobody_is_let_in_if_brokers_do_not_say_who_it_is(
     outcome = scene.send(ROOT)
     assert outcome.code is code
     assert outcome.answer.status.message == text
+
+
+def test_topics_are_made_for_those_who_may_send() -> None:
+    scene = Guarded(auto_create_topic_enable=True)
+    scene.accounts.create_user("bob", UserInfo(password="bob-secret"))  # noqa: S106
+    scene.accounts.add_acl(acl_of("bob", policies(("Topic:*", "Sub"), ("Group:G", "Sub"))))
+    scene.routes["TBW102"] = scene.routes["T"]
+    made: list[str] = []
+
+    def make(_: str, header: Any, __: bytes) -> Reply[Any]:
+        made.append(header.topic)
+        scene.routes[header.topic] = scene.routes["T"]
+        return Reply()
+
+    scene.on(topic_calls.UPDATE_AND_CREATE_TOPIC, make)
+    asks = {"topic": {"name": "New"}, "endpoints": None}
+    outcome = scene.call("QueryRoute", asks, headers=signed("bob", "bob-secret"))
+    assert outcome.code is Code.TOPIC_NOT_FOUND
+    request = {"group": {"name": "G"}, "message_queue": {"topic": {"name": "New"}}}
+    scene.call(
+        "ReceiveMessage",
+        {**request, "invisible_duration": {"seconds": 30}},
+        headers=signed("bob", "bob-secret"),
+    )
+    assert made == []
+    assert scene.call("QueryRoute", asks, headers=ROOT).code is Code.OK
+    assert set(made) == {"New"}
 
 
 def test_a_handle_brings_no_message_of_another_topic_to_dead_letters(guarded: Guarded) -> None:

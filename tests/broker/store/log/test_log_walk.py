@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.log import log_walk
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk, UnreadableStretch, agrees, record_at
+from txrocketmq.broker.store.log.packed_walk import walk
 from txrocketmq.broker.store.message_store import Appended, MessageStore, PutMessage
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 
@@ -146,3 +148,32 @@ def test_a_unit_agrees_with_its_record_in_everything(opened: Opened, files: Any)
     flip(files, unit[0] + 120)
     assert agrees(opened.log, queue, 1)
     assert not agrees(opened.log, queue, 1, check_crc=True)
+
+
+@pytest.mark.parametrize("number", [None, 0, 7, 30, 58])
+def test_a_walk_over_many_records_at_once_passes_the_same(
+    opened: Opened, files: Any, number: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if number is not None:
+        flip(files, opened.stored[number].physical_offset + 120)
+    passed = []
+    for its in (None, walk):
+        monkeypatch.setattr(log_walk, "compiled_walk", lambda its=its: its)
+        once = LogWalk(opened.log, opened.queues, check_crc=True)
+        passed.append((
+            once.pass_all(0), once.position, once.last_ms, once.newest_ms, once.damages,
+            once.units_behind(),
+        ))  # fmt: skip
+    assert passed[0] == passed[1]
+    assert passed[0][0] == 60 - (number is not None)
+
+
+def test_a_walk_goes_on_in_python_when_the_compiled_one_fails(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError
+
+    monkeypatch.setattr(log_walk, "compiled_walk", lambda: fail)
+    once = LogWalk(opened.log, opened.queues, check_crc=True)
+    assert (once.pass_all(0), once.position) == (60, opened.ends[-1])

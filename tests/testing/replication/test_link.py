@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from txrocketmq.testing.link import Link
+from txrocketmq.testing.replication.link import Link
 
 
 @pytest.fixture

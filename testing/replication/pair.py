@@ -29,8 +29,8 @@ from txrocketmq.remoting.arguments.arguments import checked_methods
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.serialize.json import decode_body
 from txrocketmq.remoting.settings.config_file import write_properties
-from txrocketmq.testing.link import Link
 from txrocketmq.testing.process import ServerError, check_settings
+from txrocketmq.testing.replication.link import Link
 from txrocketmq.testing.settings import broker_settings
 
 __all__ = ["Pair", "running_pair"]
@@ -87,11 +87,12 @@ class Member:
         self._process = None
 
     def table(self, name: str, member: str) -> Any:
-        """Returns what a file of `config/` contains; None if there is none."""
+        """Returns what a file of `config/` contains; nothing if there is none."""
         try:
-            return decode_body((self.store / "config" / name).read_bytes())[member]
-        except (OSError, KeyError, TypeError, ValueError, RemotingError):
-            return None
+            content = (self.store / "config" / name).read_bytes()
+        except FileNotFoundError:
+            return {}
+        return decode_body(content)[member]
 
 
 @checked_methods
@@ -104,8 +105,12 @@ class Pair:
         port = _free_port()
         self.namesrv_addr = f"127.0.0.1:{port}"
         """Address of the name server, "host:port"."""
-        kept = str(folder / "kv.json")
-        names.write_text(write_properties({"listenPort": str(port), "kvConfigPath": kept}), "utf-8")
+        settings_of_names = {
+            "bindAddress": "127.0.0.1",
+            "listenPort": str(port),
+            "kvConfigPath": str(folder / "kv.json"),
+        }
+        names.write_text(write_properties(settings_of_names), "utf-8")
         self._names = _run("txrocketmq.namesrv", names, folder / "names.log")
         self.master = self._member("a", settings)
         """The broker that is the master, or was when it was killed."""
@@ -201,6 +206,7 @@ class Pair:
         port = _free_port()
         own = {
             "brokerName": "pair",
+            "bindAddress": "127.0.0.1",
             "brokerIP1": "127.0.0.1",
             "namesrvAddr": self.namesrv_addr,
             "listenPort": str(port),
@@ -235,8 +241,7 @@ class Pair:
         state = self._admin.replication(self.master.address)
         ends = [each.slave_ack_offset for each in state.ha_connection_info]
         return ends == [state.master_commit_log_max_offset] and all(
-            (table := self.master.table(*each)) is not None and table == self.slave.table(*each)
-            for each in _COPIED.items()
+            self.master.table(*each) == self.slave.table(*each) for each in _COPIED.items()
         )
 
     def _await(self, so: Callable[[], bool], timeout_s: float, what: str) -> None:

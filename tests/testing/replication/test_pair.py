@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.testing import pair as module
-from txrocketmq.testing.pair import Pair
+from txrocketmq.testing.replication import pair as module
+from txrocketmq.testing.replication.pair import Pair
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from txrocketmq.testing.pair import Pair
 def test_settings_that_it_refuses(
     settings: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.subprocess, "Popen", None)
+    monkeypatch.setattr("subprocess.Popen", None)
     with pytest.raises(ValueError, match=said):
         Pair.start(**settings)
 

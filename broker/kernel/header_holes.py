@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cuts the three values out of the header of a send that differ from message to message.
+
+These are the opaque, the time of birth and the properties. What is left is always the same for one
+place: it says where a message goes and how, and is the key by which that is looked up. So nothing
+else of a header has to be understood. A header that is written in any unusual way has no holes, and
+is decoded as ever.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final, NamedTuple
+
+import orjson
+
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.primitives.packing import fixed
+
+_STRING: Final = rb'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
+_NAME: Final = rb'"([A-Za-z]{1,64})":'
+_MEMBER: Final = re.compile(_NAME + rb"(" + _STRING + rb"|-?[0-9]{1,10}|\{)")
+_FIELD: Final = re.compile(_NAME + rb"(" + _STRING + rb")")
+_OPAQUE: Final = re.compile(rb"0|[1-9][0-9]{0,9}")
+_BORN: Final = re.compile(rb"[0-9]{1,18}")
+_INT_MAX: Final = 2**31 - 1
+_BORN_NAMES: Final = frozenset({b"g", b"bornTimestamp"})
+_PROPERTIES_NAMES: Final = frozenset({b"i", b"properties"})
+
+_HEAD: Final = fixed(formats.BINARY_HEAD)
+_OPAQUE_AT: Final = _HEAD.offset_of("opaque")
+_FLAG_AT: Final = _HEAD.offset_of("flag")
+_INT: Final = fixed(formats.BINARY_FIELDS_LENGTH).struct
+_NAME_LENGTH: Final = fixed(formats.BINARY_NAME_LENGTH).struct
+
+
+class Holes(NamedTuple):
+    """The three values, and what is left: the pieces of the header between them."""
+
+    key: tuple[bytes, ...]
+    opaque: int
+    born_timestamp_ms: int
+    properties: bytes
+    """The text, in UTF-8."""
+
+
+def holes_of(kind: int, header: bytes) -> Holes | None:
+    """Returns the holes in a header of this serialization; None for one that has to be decoded."""
+    try:
+        if kind == SerializeType.JSON:
+            return _json_holes(header)
+        return _binary_holes(header) if kind == SerializeType.ROCKETMQ else None
+    except (ValueError, struct.error):
+        return None
+
+
+def _json_holes(header: bytes) -> Holes | None:
+    found: dict[str, tuple[int, int]] = {}
+    if not _members(header, found) or len(found) != len(Holes._fields) - 1:
+        return None
+    opaque, born, text = (header[slice(*found[name])] for name in ("opaque", "born", "text"))
+    if not _OPAQUE.fullmatch(opaque) or int(opaque) > _INT_MAX or not _BORN.fullmatch(born[1:-1]):
+        return None
+    properties = orjson.loads(text).encode()
+    pieces, at = [b"json"], 0
+    for start, end in sorted(found.values()):
+        pieces.append(header[at:start])
+        at = end
+    return Holes((*pieces, header[at:]), int(opaque), int(born[1:-1]), properties)
+
+
+def _members(header: bytes, found: dict[str, tuple[int, int]]) -> bool:
+    """Finds where the values lie; returns whether the header is one object, written as usual."""
+    if header[:1] != b"{":
+        return False
+    at, names = 1, set()
+    while True:
+        member = _MEMBER.match(header, at)
+        if member is None or member[1] in names:
+            return False
+        names.add(member[1])
+        at = member.end()
+        if member[2] == b"{":
+            at = _fields(header, at, found) if member[1] == b"extFields" else 0
+            if not at:
+                return False
+        elif member[1] == b"opaque":
+            found["opaque"] = member.span(2)
+        if header[at : at + 1] == b"}":
+            return at + 1 == len(header)
+        if header[at : at + 1] != b",":
+            return False
+        at += 1
+
+
+def _fields(header: bytes, at: int, found: dict[str, tuple[int, int]]) -> int:
+    """Finds where the values of fields lie; returns where the fields end, or 0."""
+    names = set()
+    while True:
+        field = _FIELD.match(header, at)
+        if field is None or field[1] in names:
+            return 0
+        names.add(field[1])
+        what = _what(field[1])
+        if what in found:
+            return 0
+        if what:
+            found[what] = field.span(2)
+        at = field.end() + 1
+        if header[at - 1 : at] == b"}":
+            return at
+        if header[at - 1 : at] != b",":
+            return 0
+
+
+def _what(name: bytes) -> str:
+    return "born" if name in _BORN_NAMES else "text" if name in _PROPERTIES_NAMES else ""
+
+
+def _binary_holes(header: bytes) -> Holes | None:
+    (opaque,) = _INT.unpack_from(header, _OPAQUE_AT)
+    at = _HEAD.size + _INT.size
+    (fields_bytes,) = _INT.unpack_from(header, _HEAD.size)
+    # The remark, whose length ends the head, is empty.
+    if _INT.unpack_from(header, _HEAD.size - _INT.size) != (0,) or opaque < 0:
+        return None
+    if at + fields_bytes != len(header):
+        return None
+    pieces = [b"binary", header[:_OPAQUE_AT], header[_FLAG_AT : _HEAD.size]]
+    names: set[bytes] = set()
+    values: dict[str, bytes] = {}
+    start = at
+    while at < len(header):
+        name_at = at + _NAME_LENGTH.size
+        length_at = name_at + _NAME_LENGTH.unpack_from(header, at)[0]
+        value_at = length_at + _INT.size
+        name, at = header[name_at:length_at], value_at + _INT.unpack_from(header, length_at)[0]
+        if not name_at < length_at or not value_at <= at <= len(header) or name in names:
+            return None
+        names.add(name)
+        what = _what(name)
+        if what in values or (what and at == value_at):
+            return None
+        if what:
+            values[what] = header[value_at:at]
+            pieces.append(header[start:length_at])
+            start = at
+    if len(values) != len(Holes._fields) - 2 or not _BORN.fullmatch(values["born"]):
+        return None
+    values["text"].decode()
+    return Holes((*pieces, header[start:]), opaque, int(values["born"]), values["text"])

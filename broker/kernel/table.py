@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference of a kernel's table: places of sends, and with which sends the bytes begin.
+
+A place is learned from a header that was decoded and checked as usual. A later header with the same
+bytes, but for its three holes (header_holes.py), is for the same place. A send is taken if its
+place is known and no transform acts on its properties. What is in any way unusual is not taken; it
+goes the way of everything else. There are no partial results: a batch is taken whole or not at all.
+
+This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.broker.kernel.header_holes import Holes, holes_of
+from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.message.properties import (
+    KEYS,
+    MAX_PROPERTIES_BYTES,
+    TAGS,
+    UNIQ_KEY,
+    WAIT,
+)
+from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
+from txrocketmq.remoting.primitives.packing import fixed
+
+MOST_PLACES: Final = 4_096
+"""How many places a table keeps; before it learns another one it forgets them all."""
+MOST_COMMANDS: Final = 256
+MOST_MESSAGES: Final = 1_024
+"""How many requests and messages a run has at most: others have their turn then."""
+MOST_ENTRIES: Final = 512
+"""Batches of more messages than this are long ones, which are prepared in turns."""
+_PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
+_HEADER_MASK: Final = 0xFFFFFF
+_ENTRY_HEAD: Final = fixed(BATCH_ENTRY_HEAD).struct
+_LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
+
+
+class Learned(NamedTuple):
+    """What is known of the sends of one place; `queue` is the index of their queue."""
+
+    queue: int
+    is_batch: bool
+    is_oneway: bool
+    flag: int
+    sys_flag: int
+    reconsume_times: int
+    code: int
+
+
+class ReferenceTable:
+    """The table.
+
+    A message with one of the properties `touched` is not taken, nor a batch with one of
+    `touched_in_batch` in an entry; `own` is the text of the properties that the broker adds.
+    """
+
+    def __init__(self, touched: list[bytes], touched_in_batch: list[bytes], own: bytes) -> None:
+        self._touched = frozenset(touched)
+        self._touched_in_batch = frozenset(touched_in_batch)
+        self._own = own
+        self._places: dict[tuple[bytes, ...], Learned] = {}
+        self.queues: list[EndOfQueue] = []
+        """The queues of all places."""
+
+    def add_queue(self, queue: object, record_topic: bytes, magic: int, queue_id: int) -> int:
+        """Adds a queue; returns its index."""
+        self.queues.append(EndOfQueue(queue, record_topic, magic, queue_id))
+        return len(self.queues) - 1
+
+    def learn(
+        self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,  # noqa: FBT001 - as in the compiled form
+        sys_flag: int, reconsume: int, code: int,
+    ) -> bool:  # fmt: skip
+        """Learns the place of a header; returns whether such headers are known now."""
+        holes = holes_of(kind, header)
+        if holes is None or not 0 <= queue < len(self.queues):
+            return False
+        if holes.key not in self._places:
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            self._places[holes.key] = Learned(
+                queue, is_batch, oneway, flag, sys_flag, reconsume, code
+            )
+        return True
+
+    def take(self, data: bytes) -> ReferenceRun | None:
+        """Takes the sends with which the bytes begin; None if they begin with something else."""
+        run = ReferenceRun()
+        while run.commands < MOST_COMMANDS and len(data) - run.at >= _PREFIX.size:
+            length, mark = _PREFIX.unpack_from(data, run.at)
+            header_at, end = run.at + _PREFIX.size, run.at + 4 + length
+            header_end = header_at + (mark & _HEADER_MASK)
+            if header_end > end or end > len(data) or end - run.at > formats.MAX_FRAME_BYTES:
+                break
+            holes = holes_of(mark >> 24, data[header_at:header_end])
+            place = None if holes is None else self._places.get(holes.key)
+            if holes is None or place is None:
+                break
+            send = self._send(place, holes, data[header_end:end])
+            if send is None or not run.takes(send, MOST_MESSAGES):
+                break
+            run.add(send, self.queues[place.queue], end)
+        return run if run.commands else None
+
+    def _send(self, place: Learned, holes: Holes, body: bytes) -> TakenSend | None:
+        pairs = pairs_of(holes.properties, self._touched)
+        if pairs is None or not body:
+            return None
+        key, wait = pairs.get(UNIQ_KEY.encode()), pairs.get(WAIT.encode(), b"true")
+        if not wait.isascii() or not (key is None or key.isalnum()):  # of bytes: only ASCII is
+            return None
+        if place.is_batch:
+            messages = self._entries(body)
+        else:
+            messages = self._single(holes.properties, pairs, body, place.flag)
+        if not messages:
+            return None
+        return TakenSend(
+            place.queue, place.code, place.is_oneway, place.sys_flag, place.reconsume_times,
+            holes.opaque, holes.born_timestamp_ms, key, wait.lower() == b"true", messages,
+            len(body) if place.is_batch else 0,
+        )  # fmt: skip
+
+    def _single(
+        self, text: bytes, pairs: dict[bytes, bytes], body: bytes, flag: int
+    ) -> list[TakenMessage]:
+        properties = text + (b"" if text.endswith(b"\x02") else b"\x02") + self._own
+        if UNIQ_KEY.encode() not in pairs or len(properties) > MAX_PROPERTIES_BYTES:
+            return []
+        return [_message(body, properties, pairs, flag)]
+
+    def _entries(self, body: bytes) -> list[TakenMessage] | None:
+        made: list[TakenMessage] = []
+        at = 0
+        try:
+            while at < len(body):
+                _, _, _, flag, body_bytes = _ENTRY_HEAD.unpack_from(body, at)
+                body_at = at + _ENTRY_HEAD.size
+                text_at = body_at + body_bytes + _LENGTH.size
+                if body_bytes < 0 or len(made) == MOST_ENTRIES:
+                    return None
+                (text_bytes,) = _LENGTH.unpack_from(body, text_at - _LENGTH.size)
+                at = text_at + text_bytes
+                if text_bytes < 0 or at > len(body):
+                    return None
+                text = body[text_at:at]
+                pairs = pairs_of(text, self._touched_in_batch)
+                if pairs is None:
+                    return None
+                made.append(_message(body[body_at : body_at + body_bytes], text, pairs, flag))
+        except struct.error:
+            return None
+        return made
+
+
+def pairs_of(text: bytes, touched: frozenset[bytes]) -> dict[bytes, bytes] | None:
+    """Returns the properties of a text; None if one is touched, or if anything is unusual.
+
+    That is a name that comes twice, a name or a value that is missing, and what is not UTF-8.
+    """
+    pairs = [pair.split(b"\x01") for pair in text.split(b"\x02")]
+    if pairs[-1] == [b""]:
+        pairs.pop()
+    if any(len(pair) != 2 or not all(pair) for pair in pairs):
+        return None
+    found = {name: value for name, value in pairs}  # noqa: C416 - lists are no pairs for mypy
+    if len(found) != len(pairs) or not touched.isdisjoint(found):
+        return None
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return None
+    return found
+
+
+def _message(body: bytes, properties: bytes, pairs: dict[bytes, bytes], flag: int) -> TakenMessage:
+    key, keys, tags = (_text(pairs.get(name.encode())) for name in (UNIQ_KEY, KEYS, TAGS))
+    return TakenMessage(body, properties, key, keys, tags, flag)
+
+
+def _text(value: bytes | None) -> Any:
+    return None if value is None else value.decode()

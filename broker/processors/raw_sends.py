@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends that a kernel takes from the bytes of a read, before commands are made of them.
+
+The kernel knows places: headers that were decoded and checked here, with all rules for topics,
+permissions and flags, which it then finds again by their bytes. What depends on more than that is
+never learned: topics and flags on which a transform acts, signed requests, queues of batches, light
+queues, and those with ext units. When topics, permissions, settings or the set of queues change,
+all that was learned is forgotten. Whatever is not taken or cannot be put as a run goes the way of
+all requests (writes.py), which stores it or says why not; so the kernel refuses nothing itself.
+
+Java has no counterpart.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from txrocketmq.broker.intake.inner_message import Way
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.transforms.own_properties import own_properties
+from txrocketmq.broker.kernel.chosen import Kernel
+from txrocketmq.broker.processors.send.send_answers import CODES, SendAnswers
+from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.packed import SendRun
+from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutStatus
+from txrocketmq.broker.store.log.commit_point import Ticket
+from txrocketmq.broker.store.log.encode import IPV4_HOST_BYTES, IPV6_FLAGS
+from txrocketmq.broker.store.log.visibility import DECIDING
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.call import WAITING_BYTES, Peer
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.errors import FrameError, HeaderError, ResponseError
+from txrocketmq.remoting.frame.frame import decode_header
+from txrocketmq.remoting.frame.signer import SIGNATURE
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.rpc_times import RpcTimes
+from txrocketmq.remoting.settings.config_file import Configuration
+
+MOST_LEARNED: Final = 4_096
+"""How many places and queues are known at once; then all are forgotten."""
+_CODES: Final = frozenset(call.code for call in send.SENDS)
+_UNUSUAL: Final = IPV6_FLAGS | MessageSysFlag.INNER_BATCH | DECIDING | MULTI_DISPATCH
+_BOTH_IPV4_BYTES: Final = 2 * IPV4_HOST_BYTES
+_PUT_OK: Final = PutStatus.PUT_OK
+_PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
+_HEADER_MASK: Final = 0xFFFFFF
+
+
+class RawSends:
+    """Serves sends from their bytes; `store_host` is the broker's own address, as in records."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        configuration: Configuration,
+        checks: SendChecks,
+        intake: Intake,
+        answers: SendAnswers,
+        store_host: bytes,
+        clock: Callable[[], int],
+        steady_clock: Callable[[], int],
+    ) -> None:
+        self._kernel = kernel
+        self._config = configuration.get(BrokerConfig)
+        self._checks = checks
+        self._topics = checks.topics
+        self._intake = intake
+        self._store = intake.store
+        self._answers = answers
+        self._store_host = store_host
+        self._clock = clock
+        self._steady_clock = steady_clock
+        self.taken = 0
+        """How many requests were taken since the start."""
+        self._known_of: DataVersion | None = None
+        self._known_permission = self._known_queues = -1
+        self._forget()
+        configuration.on_change.append(self._reconfigured)
+
+    def _forget(self) -> None:
+        """Forgets all places: begins with another table, as runs of this one may be under way."""
+        transforms = self._intake.transforms
+        touched = transforms.properties(Way.SEND) | transforms.properties(Way.BATCH)
+        self._table = self._kernel.new_table(
+            _encoded(touched),
+            _encoded(transforms.properties(Way.ENTRY)),
+            encode_properties(own_properties(self._config)).encode(),
+        )
+        self._queues: dict[tuple[str, int], int] = {}
+        self._learned = 0
+
+    def _reconfigured(self, _: Collection[str]) -> None:
+        self._forget()
+
+    def _note(self) -> None:
+        """Forgets what depended on topics, permission and queues, and notes how these are now."""
+        self._known_of = self._topics.data_version
+        self._known_permission = self._config.broker_permission
+        self._known_queues = self._store.queues_given_up
+        self._forget()
+
+    # Every read of sends passes here, so no call is made that can be avoided.
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+        """Serves the sends with which the bytes begin; returns how many bytes they have."""
+        config, store = self._config, self._store
+        if (
+            self._topics.data_version is not self._known_of
+            or config.broker_permission != self._known_permission
+            or store.queues_given_up != self._known_queues
+        ):
+            self._note()
+            return 0
+        table = self._table
+        run = table.take(data)
+        if run is None:
+            return 0
+        now_ms, born, host = self._clock(), peer.remote_host, self._store_host
+        if len(born) + len(host) != _BOTH_IPV4_BYTES:
+            return 0
+        if now_ms < config.start_accept_send_request_time_stamp:
+            return 0
+        started_ms = 0 if times is None else self._steady_clock()
+        packed = self._intake.put_run(run, table, born, host, now_ms)
+        if packed is None:
+            return 0
+        self.taken += run.commands
+        outcome: PutStatus | Ticket = _PUT_OK
+        if run.waits:
+            outcome = store.commit.outcome(packed.end_offset)
+        if not run.answered:
+            outcome = _PUT_OK
+        elif outcome is _PUT_OK:
+            answers = self._answers.stored
+            peer.write([run.answers(table, *answers.pieces, answers.host)])
+        elif isinstance(outcome, Ticket):
+            self._answer_later(peer, table, run, outcome, times, started_ms)
+        else:
+            peer.write([self._frames(table, run, outcome)])
+        if times is not None:
+            self._count(times, run, started_ms, outcome)
+        at: int = run.at
+        return at
+
+    def _frames(self, table: Any, run: SendRun, status: PutStatus) -> bytes:
+        answers = self._answers.of[status]
+        return run.answers(table, *answers.pieces, answers.host)
+
+    def _answer_later(
+        self, peer: Peer, table: Any, run: SendRun, ticket: Ticket, times: RpcTimes | None,
+        started_ms: int,
+    ) -> None:  # fmt: skip
+        """Answers when the messages are confirmed, or their time is up."""
+        waiting_bytes = run.answered * WAITING_BYTES
+        peer.begin_wait(waiting_bytes)
+
+        def answer(status: PutStatus) -> None:
+            peer.end_wait(waiting_bytes)
+            if peer.connected:
+                peer.write([self._frames(table, run, status)])
+                if times is not None:
+                    self._count(times, run, started_ms, status, late=True)
+
+        ticket.then(answer)
+
+    def _count(
+        self,
+        times: RpcTimes,
+        run: SendRun,
+        started_ms: int,
+        outcome: PutStatus | Ticket,
+        *,
+        late: bool = False,
+    ) -> None:
+        """Counts how long the requests took: those that are answered later when they are."""
+        elapsed_ms = self._steady_clock() - started_ms
+        for code, is_oneway, number in run.kinds():
+            if is_oneway and not late:
+                times.add((code, ResponseCode.SUCCESS, False, True), elapsed_ms, number)
+            elif not is_oneway and not isinstance(outcome, Ticket):
+                times.add((code, CODES[outcome], False, False), elapsed_ms, number)
+
+    def learn(self, peer: Peer, data: bytes) -> bool:
+        """Learns the place of the first request; returns whether it may be taken now."""
+        length, mark = _PREFIX.unpack_from(data)
+        header_end = _PREFIX.size + (mark & _HEADER_MASK)
+        if header_end > 4 + length:
+            return False
+        data_header = data[_PREFIX.size : header_end]
+        try:
+            command = decode_header(mark >> 24, data_header)
+            if command.code not in _CODES or command.flag & RESPONSE_FLAG:
+                return False
+            if SIGNATURE in (command.ext_fields or ()):
+                return False
+            header = SendMessageRequestHeader.decode(command.ext_fields)
+            if self._topics.get(header.topic) is None:  # or it would be drafted
+                return False
+            sys_flag = sys_flag_of(header, self._checks.topic_of(header, peer))
+            return self._keep(mark >> 24, data_header, command, header, sys_flag)
+        except (FrameError, HeaderError, ResponseError, OverflowError, struct.error):
+            return False  # the reference way says what is wrong
+
+    def _keep(
+        self,
+        kind: int,
+        data: bytes,
+        command: RemotingCommand,
+        header: SendMessageRequestHeader,
+        sys_flag: int,
+    ) -> bool:
+        """Has the kernel learn a place that fits."""
+        is_batch = bool(header.batch) or command.code == send.SEND_BATCH_MESSAGE.code
+        if (
+            sys_flag & _UNUSUAL
+            or header.queue_id < 0
+            or not self._checks.is_storable(header.topic)
+            or self._is_touched(header.topic, sys_flag, is_batch=is_batch)
+        ):
+            return False
+        if self._learned >= MOST_LEARNED or len(self._queues) >= MOST_LEARNED:
+            self._forget()
+        queue = self._queue(header.topic, header.queue_id)
+        self._learned += 1
+        return queue is not None and bool(
+            self._table.learn(
+                kind, data, queue, is_batch, command.is_oneway, header.flag, sys_flag,
+                header.reconsume_times or 0, command.code,
+            )
+        )  # fmt: skip
+
+    def _is_touched(self, topic: str, sys_flag: int, *, is_batch: bool) -> bool:
+        touches = self._intake.transforms.touches_topic
+        if not is_batch:
+            return touches(Way.SEND, topic, sys_flag)
+        return (
+            topic.startswith(RETRY_PREFIX)
+            or len(topic) > MAX_TOPIC_BYTES_V1
+            or touches(Way.BATCH, topic, sys_flag)
+            or touches(Way.ENTRY, topic, sys_flag)
+        )
+
+    def _queue(self, topic: str, queue_id: int) -> int | None:
+        """The index of a queue in the table; None if it has no messages yet, or is not plain."""
+        place = topic, queue_id
+        if place not in self._queues:
+            queue = self._store.packed_queue(topic, queue_id)
+            if queue is None:
+                return None
+            of = queue.queue
+            self._queues[place] = self._table.add_queue(queue, of.record_topic, of.magic, queue_id)
+        return self._queues[place]
+
+
+def _encoded(names: Collection[str]) -> list[bytes]:
+    return [name.encode() for name in sorted(names)]

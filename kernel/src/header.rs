@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Headers of sends as bytes with holes, which stand for what differs from message to message.
+//!
+//! A layout is made of a header that was decoded and checked in Python. Another header has this
+//! layout if it has the same bytes around the holes, and in each hole what the decoder reads as the
+//! same kind of value. Then all that was found out about the first one holds for it as well.
+
+use crate::bytes::{decimal, i32_at, u16_at, u32_at};
+use crate::json_header::{json_holes, unescape};
+use std::ops::Range;
+
+pub const JSON: u8 = 0;
+pub const ROCKETMQ: u8 = 1;
+const FIELDS_AT: usize = 21;
+const MOST_DIGITS: usize = 18;
+/// More names than this in one header, or longer ones, are left to Python.
+const MOST_NAMES: usize = 64;
+const MOST_NAME_BYTES: usize = 0x7fff;
+
+/// What may differ, and how it is written.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Hole {
+    JsonOpaque,
+    JsonBorn,
+    JsonText,
+    BinaryOpaque,
+    /// The length of all fields.
+    BinaryFieldsLength,
+    /// The time of birth with its length.
+    BinaryBorn,
+    /// The properties with their length.
+    BinaryText,
+}
+
+/// What a header has in its holes; its properties are appended to the texts of a run.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Varying {
+    pub opaque: i32,
+    pub born_ms: i64,
+}
+
+/// The bytes of a header around its holes.
+#[derive(PartialEq, Debug)]
+pub struct Layout {
+    holes: Vec<Hole>,
+    parts: Vec<Box<[u8]>>,
+}
+
+/// The holes of a header, in their order.
+fn holes_of(kind: u8, header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
+    match kind {
+        JSON => {
+            let found = json_holes(header)?;
+            let mut holes = vec![
+                (Hole::JsonOpaque, found.opaque),
+                (Hole::JsonBorn, found.born),
+                (Hole::JsonText, found.text),
+            ];
+            holes.sort_by_key(|(_, place)| place.start);
+            Some(holes)
+        }
+        ROCKETMQ => binary_holes(header),
+        _ => None,
+    }
+}
+
+fn binary_holes(header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
+    if header.len() < FIELDS_AT || i32_at(header, 13) != 0 {
+        return None;
+    }
+    let mut holes = vec![(Hole::BinaryOpaque, 5..9), (Hole::BinaryFieldsLength, 17..FIELDS_AT)];
+    let (mut has_born, mut has_text) = (false, false);
+    let mut names: Vec<&[u8]> = Vec::with_capacity(16);
+    let mut at = FIELDS_AT;
+    while at < header.len() {
+        let name_length = usize::from(u16_at(header.get(at..at + 2)?, 0));
+        let (name_at, name_end) = (at + 2, at + 2 + name_length);
+        let value_at = name_end + 4;
+        let value_length = u32_at(header.get(name_end..value_at)?, 0) as usize;
+        let value_end = value_at.checked_add(value_length)?;
+        let name = &header[name_at..name_end];
+        if value_end > header.len()
+            || !(1..=MOST_NAME_BYTES).contains(&name_length)
+            || names.len() >= MOST_NAMES
+            || names.contains(&name)
+        {
+            return None;
+        }
+        names.push(name);
+        match name {
+            b"g" | b"bornTimestamp" => {
+                if std::mem::replace(&mut has_born, true) {
+                    return None;
+                }
+                holes.push((Hole::BinaryBorn, name_end..value_end));
+            }
+            b"i" | b"properties" => {
+                if std::mem::replace(&mut has_text, true) {
+                    return None;
+                }
+                holes.push((Hole::BinaryText, name_end..value_end));
+            }
+            _ => {}
+        }
+        at = value_end;
+    }
+    (has_born && has_text).then_some(holes)
+}
+
+/// What is equal in all headers of a layout, as one text; `None` for a header without all holes.
+pub fn key_of(kind: u8, header: &[u8]) -> Option<Vec<u8>> {
+    let holes = holes_of(kind, header)?;
+    let mut key = Vec::with_capacity(header.len() + 32);
+    key.push(kind);
+    let mut at = 0;
+    for (hole, place) in &holes {
+        // Lengths make the key unambiguous, whatever bytes the parts have.
+        key.extend_from_slice(&((place.start - at) as u32).to_ne_bytes());
+        let kind = match hole {
+            Hole::JsonOpaque | Hole::BinaryOpaque => 0,
+            Hole::JsonBorn | Hole::BinaryBorn => 1,
+            Hole::BinaryFieldsLength => 2,
+            Hole::JsonText | Hole::BinaryText => 3,
+        };
+        key.push(kind);
+        key.extend_from_slice(&header[at..place.start]);
+        at = place.end;
+    }
+    key.extend_from_slice(&header[at..]);
+    Some(key)
+}
+
+impl Layout {
+    /// The layout of a header that was decoded; `None` if others with it could mean something else.
+    pub fn of(kind: u8, header: &[u8]) -> Option<Layout> {
+        let found = holes_of(kind, header)?;
+        // A text that only the tolerant scanner reads may not be what it seems here.
+        if kind == JSON && (std::str::from_utf8(header).is_err() || header.iter().any(|byte| *byte < b' '))
+        {
+            return None;
+        }
+        let (mut holes, mut parts) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        for (hole, place) in found {
+            parts.push(header[at..place.start].into());
+            at = place.end;
+            holes.push(hole);
+        }
+        parts.push(header[at..].into());
+        let layout = Layout { holes, parts };
+        layout.cut(header, &mut Vec::new()).map(|_| layout)
+    }
+
+    /// Reads what is in the holes of a header, and appends its properties to `texts`; `None`, with
+    /// perhaps something appended, for a header that does not have this layout.
+    pub fn cut(&self, header: &[u8], texts: &mut Vec<u8>) -> Option<Varying> {
+        let mut found = Varying::default();
+        let mut rest = header;
+        for (hole, part) in self.holes.iter().zip(&self.parts) {
+            rest = rest.strip_prefix(&**part)?;
+            let length = match hole {
+                Hole::JsonOpaque => {
+                    let length = digits(rest);
+                    let value = decimal(&rest[..length], 10)?;
+                    if length > 1 && rest[0] == b'0' {
+                        return None;
+                    }
+                    found.opaque = i32::try_from(value).ok()?;
+                    length
+                }
+                Hole::JsonBorn => {
+                    let length = digits(rest);
+                    found.born_ms = decimal(&rest[..length], MOST_DIGITS)?;
+                    length
+                }
+                Hole::JsonText => {
+                    let begin = texts.len();
+                    let length = unescape(rest, texts)?;
+                    std::str::from_utf8(&texts[begin..]).ok()?;
+                    length
+                }
+                Hole::BinaryOpaque => {
+                    found.opaque = i32_at(rest.get(..4)?, 0);
+                    if found.opaque < 0 {
+                        return None;
+                    }
+                    4
+                }
+                Hole::BinaryFieldsLength => {
+                    if u32_at(rest.get(..4)?, 0) as usize != header.len() - FIELDS_AT {
+                        return None;
+                    }
+                    4
+                }
+                Hole::BinaryBorn => {
+                    let born = value(rest)?;
+                    found.born_ms = decimal(born, MOST_DIGITS)?;
+                    4 + born.len()
+                }
+                Hole::BinaryText => {
+                    let text = value(rest)?;
+                    std::str::from_utf8(text).ok()?;
+                    texts.extend_from_slice(text);
+                    4 + text.len()
+                }
+            };
+            rest = &rest[length..];
+        }
+        (*rest == **self.parts.last()?).then_some(found)
+    }
+}
+
+/// A value behind its length; one that is empty counts as missing.
+fn value(text: &[u8]) -> Option<&[u8]> {
+    let length = u32_at(text.get(..4)?, 0) as usize;
+    text[4..].get(..length).filter(|value| !value.is_empty())
+}
+
+fn digits(text: &[u8]) -> usize {
+    text.iter().take(20).take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn json(opaque: &str, born: &str, text: &str, topic: &str) -> Vec<u8> {
+        format!(
+            "{{\"code\":310,\"extFields\":{{\"a\":\"P\",\"b\":\"{topic}\",\"e\":\"0\",\"g\":\"{born}\",\
+             \"i\":\"{text}\"}},\"flag\":0,\"language\":\"JAVA\",\"opaque\":{opaque},\"version\":401}}"
+        )
+        .into_bytes()
+    }
+
+    pub fn binary(opaque: i32, fields: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut texts = Vec::new();
+        for (name, value) in fields {
+            texts.extend((name.len() as u16).to_be_bytes());
+            texts.extend(name.as_bytes());
+            texts.extend((value.len() as u32).to_be_bytes());
+            texts.extend(*value);
+        }
+        let mut header = vec![1, 54, 0, 1, 145];
+        header.extend(opaque.to_be_bytes());
+        header.extend([0; 8]);
+        header.extend((texts.len() as u32).to_be_bytes());
+        header.extend(texts);
+        header
+    }
+
+    #[test]
+    fn headers_that_differ_in_holes_have_one_layout_and_one_key() {
+        let first = json("1", "17", "a\\u0001b", "T");
+        let other = json("2147483647", "1700000000000", "", "T");
+        let layout = Layout::of(JSON, &first).unwrap();
+        let mut texts = Vec::new();
+        let found = layout.cut(&first, &mut texts).unwrap();
+        assert_eq!(found, Varying { opaque: 1, born_ms: 17 });
+        assert_eq!(texts, b"a\x01b");
+        assert!(layout.cut(&other, &mut texts).is_some());
+        assert_eq!(key_of(JSON, &first), key_of(JSON, &other));
+        let elsewhere = json("1", "17", "a", "U");
+        assert_eq!(layout.cut(&elsewhere, &mut texts), None);
+        assert_ne!(key_of(JSON, &first), key_of(JSON, &elsewhere));
+    }
+
+    #[test]
+    fn what_is_in_a_hole_has_to_be_of_its_kind() {
+        let layout = Layout::of(JSON, &json("1", "17", "a", "T")).unwrap();
+        for wrong in [
+            json("2147483648", "1", "", "T"),
+            json("01", "1", "", "T"),
+            json("-1", "1", "", "T"),
+            json("1.5", "1", "", "T"),
+            json("1", "", "", "T"),
+            json("1", "-1", "", "T"),
+            json("1", "1234567890123456789", "", "T"),
+            json("1", "1", "\\ud800", "T"),
+            json("1", "1", "\x01", "T"),
+            json("1", "1", "\",\"x\":\"", "T"),
+        ] {
+            assert_eq!(layout.cut(&wrong, &mut Vec::new()), None, "{}", String::from_utf8_lossy(&wrong));
+        }
+    }
+
+    #[test]
+    fn binary_headers_have_layouts_too() {
+        let first = binary(5, &[("a", b"P"), ("b", b"T"), ("g", b"17"), ("i", b"x\x01y")]);
+        let layout = Layout::of(ROCKETMQ, &first).unwrap();
+        let mut texts = Vec::new();
+        let other = binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", "é".as_bytes())]);
+        assert_eq!(layout.cut(&other, &mut texts), Some(Varying { opaque: 6, born_ms: 18 }));
+        assert_eq!(texts, "é".as_bytes());
+        assert_eq!(key_of(ROCKETMQ, &first), key_of(ROCKETMQ, &other));
+        for wrong in [
+            binary(-6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", b"a")]),
+            binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"1a"), ("i", b"a")]),
+            binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", b"\xff")]),
+            binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", b"a"), ("c", b"")]),
+        ] {
+            assert_eq!(layout.cut(&wrong, &mut Vec::new()), None);
+        }
+        for twice in [[("g", &b"1"[..]), ("g", b"1"), ("i", b"a")], [("i", b"a"), ("g", b"1"), ("i", b"a")]]
+        {
+            assert_eq!(Layout::of(ROCKETMQ, &binary(1, &twice)), None);
+        }
+    }
+
+    #[test]
+    fn cut_short_headers_have_no_layout() {
+        let (text, packed) = (json("1", "17", "a", "T"), binary(1, &[("g", b"1"), ("i", b"a")]));
+        for end in 0..text.len() {
+            assert_eq!(Layout::of(JSON, &text[..end]), None);
+        }
+        for end in 0..packed.len() {
+            assert_eq!(Layout::of(ROCKETMQ, &packed[..end]), None);
+        }
+        assert_eq!(Layout::of(JSON, &json("1", "17", "a", "T\n")), None);
+        assert_eq!(Layout::of(7, &text), None);
+    }
+}

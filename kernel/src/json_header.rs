@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finds the three holes in a JSON header: its opaque, the time of birth, and the properties.
+//!
+//! It knows headers as clients write them: one object without blanks, names of letters, texts and
+//! whole numbers as values, and among them the object extFields. All others are left to Python.
+
+use memchr::memchr2;
+use std::ops::Range;
+
+/// Where the holes are: without the quotation marks of texts.
+#[derive(Debug, PartialEq)]
+pub struct JsonHoles {
+    pub opaque: Range<usize>,
+    pub born: Range<usize>,
+    pub text: Range<usize>,
+}
+
+/// More names than this in one object are left to Python.
+const MOST_NAMES: usize = 64;
+const MOST_NAME_BYTES: usize = 64;
+const MOST_DIGITS: usize = 10;
+
+#[derive(Default)]
+struct Scanner<'a> {
+    header: &'a [u8],
+    at: usize,
+    opaque: Option<Range<usize>>,
+    born: Option<Range<usize>>,
+    text: Option<Range<usize>>,
+}
+
+pub fn json_holes(header: &[u8]) -> Option<JsonHoles> {
+    let mut scanner = Scanner { header, ..Scanner::default() };
+    scanner.object(|scanner, name| match name {
+        b"extFields" => scanner.object(Scanner::field),
+        _ => {
+            let value = scanner.any()?;
+            if name == b"opaque" {
+                scanner.opaque = Some(value);
+            }
+            Some(())
+        }
+    })?;
+    if scanner.at != header.len() {
+        return None;
+    }
+    Some(JsonHoles { opaque: scanner.opaque?, born: scanner.born?, text: scanner.text? })
+}
+
+/// A hole that has two names at once is none: which of the two counts is for the decoder to say.
+fn put_once(hole: &mut Option<Range<usize>>, place: Range<usize>) -> Option<()> {
+    hole.is_none().then(|| *hole = Some(place))
+}
+
+impl<'a> Scanner<'a> {
+    fn field(&mut self, name: &'a [u8]) -> Option<()> {
+        let place = self.string()?;
+        match name {
+            b"g" | b"bornTimestamp" => put_once(&mut self.born, place),
+            b"i" | b"properties" => put_once(&mut self.text, place),
+            _ => Some(()),
+        }
+    }
+
+    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
+        let mut names: Vec<&[u8]> = Vec::with_capacity(16);
+        self.expect(b'{')?;
+        loop {
+            let place = self.string()?;
+            let name = &self.header[place];
+            if name.is_empty()
+                || name.len() > MOST_NAME_BYTES
+                || !name.iter().all(u8::is_ascii_alphabetic)
+                || names.len() >= MOST_NAMES
+                || names.contains(&name)
+            {
+                return None;
+            }
+            names.push(name);
+            self.expect(b':')?;
+            member(self, name)?;
+            match self.next()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// A text or a whole number.
+    fn any(&mut self) -> Option<Range<usize>> {
+        if *self.header.get(self.at)? == b'"' {
+            return self.string();
+        }
+        let begin = self.at;
+        if self.header[begin] == b'-' {
+            self.at += 1;
+        }
+        let digits = self.header[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += digits;
+        (1..=MOST_DIGITS).contains(&digits).then_some(begin..self.at)
+    }
+
+    /// A text; what lies between its quotation marks.
+    fn string(&mut self) -> Option<Range<usize>> {
+        self.expect(b'"')?;
+        let begin = self.at;
+        loop {
+            self.at += memchr2(b'"', b'\\', self.header.get(self.at..)?)?;
+            if self.header[self.at] == b'"' {
+                self.at += 1;
+                let place = begin..self.at - 1;
+                return self.header[place.clone()].iter().all(|byte| *byte >= b' ').then_some(place);
+            }
+            self.at += 2;
+        }
+    }
+
+    fn expect(&mut self, wanted: u8) -> Option<()> {
+        (self.next()? == wanted).then_some(())
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let found = *self.header.get(self.at)?;
+        self.at += 1;
+        Some(found)
+    }
+}
+
+/// Appends what a text of JSON means, of which `text` is the beginning without its first quotation
+/// mark; returns where the other mark is. `None` for texts that are left to Python.
+pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let length = memchr2(b'"', b'\\', &text[at..])?;
+        let plain = &text[at..at + length];
+        if plain.iter().any(|byte| *byte < b' ') {
+            return None;
+        }
+        out.extend_from_slice(plain);
+        at += length;
+        if text[at] == b'"' {
+            return Some(at);
+        }
+        let (character, length) = match text.get(at + 1)? {
+            b'u' => character(&text[at..])?,
+            mark @ (b'"' | b'\\' | b'/') => (char::from(*mark), 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            b'n' => ('\n', 2),
+            b'r' => ('\r', 2),
+            b't' => ('\t', 2),
+            _ => return None,
+        };
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        at += length;
+    }
+}
+
+/// The character that an escape with four hexadecimal digits means, or two of them together, and
+/// how many bytes that has. `None` for half a character.
+fn character(text: &[u8]) -> Option<(char, usize)> {
+    let first = unit(text)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 6));
+    }
+    let second = unit(&text[6..])?;
+    if !(0xd800..0xdc00).contains(&first) || !(0xdc00..0xe000).contains(&second) {
+        return None;
+    }
+    char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)).map(|found| (found, 12))
+}
+
+/// The number that an escape with four hexadecimal digits names.
+fn unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &[u8] =
+        br#"{"code":310,"extFields":{"b":"x\"opaque\":1","g":"17","i":"a\u0001b"},"flag":0,"opaque":5}"#;
+
+    #[test]
+    fn holes_are_found_in_any_order_and_not_in_texts() {
+        let holes = json_holes(HEADER).unwrap();
+        assert_eq!(&HEADER[holes.opaque], b"5");
+        assert_eq!(&HEADER[holes.born], b"17");
+        assert_eq!(&HEADER[holes.text], br"a\u0001b");
+        let long = br#"{"opaque":5,"extFields":{"properties":"","bornTimestamp":"1"},"version":-1}"#;
+        assert!(json_holes(long).is_some());
+    }
+
+    #[test]
+    fn doubtful_headers_have_no_holes() {
+        for wrong in [
+            &br#"{"opaque":5,"opaque":6,"extFields":{"g":"1","i":""}}"#[..],
+            br#"{"opaque":5,"extFields":{"g":"1","bornTimestamp":"2","i":""}}"#,
+            br#"{"opaque":5,"extFields":{"g":"1","i":""},"extFields":{}}"#,
+            br#"{"opaque":5,"extFields":{"g":1,"i":""}}"#,
+            br#"{"opaque":5,"extFields":{"\u0067":"1","g":"1","i":""}}"#,
+            br#"{"opaque":5,"extFields":{"g":"1"}}"#,
+            br#"{"opaque":5,"extFields":{"g":"1","i":"","x":{"g":"1"}}}"#,
+            br#"{"opaque":5,"extFields":{"g":"1","i":""}} "#,
+            br#"{"opaque":5, "extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":5,"x":null,"extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":5,"x":"1","x":"1","extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":5,"x1":"1","extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":5,"extFields":{}}"#,
+            br#"{"opaque":{},"extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":5,"extFields":{"g":"1","i":"\"#,
+            b"{",
+            b"",
+            b"{\"",
+            b"{\"a\\",
+        ] {
+            assert_eq!(json_holes(wrong), None, "{}", String::from_utf8_lossy(wrong));
+        }
+        for end in 0..HEADER.len() {
+            assert_eq!(json_holes(&HEADER[..end]), None);
+        }
+    }
+
+    #[test]
+    fn escapes_are_undone() {
+        let mut out = Vec::new();
+        let text = "k\\u0001é\\\"\\\\\\/\\n\\u0002\\u007F\\u00e9\\uD83D\\uDE00\" rest".as_bytes();
+        assert_eq!(unescape(text, &mut out), Some(text.len() - 6));
+        assert_eq!(out, "k\u{1}é\"\\/\n\u{2}\u{7f}é😀".as_bytes());
+        for wrong in [
+            &b"\\x41\""[..],
+            b"\\u00",
+            b"\\",
+            b"a",
+            b"a\x01\"",
+            b"\\u00g0\"",
+            b"\\ud83d\"",
+            b"\\ud83d\\u0041\"",
+            b"\\ude00\\ud83d\"",
+            b"\\u+041\"",
+        ] {
+            assert_eq!(unescape(wrong, &mut Vec::new()), None);
+        }
+    }
+}

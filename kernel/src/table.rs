@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The places that were learned, and the sends that go there.
+
+use crate::bytes::{i32_at, u16_at, u32_at};
+use crate::hash::{continued, tags_code};
+use crate::header::{JSON, Layout, ROCKETMQ, key_of};
+use crate::properties::{Part, PlainProperties, Values};
+use crate::record::{FIXED_BYTES, MAGIC_V1, MAGIC_V2};
+use crate::run::{Command, Message, OfQueue, Run, Text};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub const MOST_PLACES: usize = 4096;
+pub const MOST_COMMANDS: usize = 256;
+/// No run has more units than this, as no read has in Python.
+pub const MOST_MESSAGES: usize = 1024;
+/// A batch with more messages than this is a long one, which is stored in turns.
+pub const MOST_IN_BATCH: usize = 512;
+pub const MOST_PROPERTIES_BYTES: usize = 0x7fff;
+const MOST_FRAME_BYTES: usize = 16 * 1024 * 1024;
+const PREFIX_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 20;
+
+static TABLES: AtomicU64 = AtomicU64::new(0);
+
+/// A queue, as far as records, answers and the index need it.
+pub struct Queue {
+    pub record_topic: Box<[u8]>,
+    pub magic: i32,
+    pub queue_id: i32,
+    /// The hash of the topic and "#", which keys continue, and of that and "T#".
+    pub keys_hash: u32,
+    pub tags_hash: u32,
+    /// The run that has used it last, and its number there.
+    seen: (u64, u32),
+}
+
+/// What Python found out about a header when it decoded the first of its layout.
+#[derive(Clone, Copy)]
+pub struct Teaching {
+    pub queue: u32,
+    pub is_batch: bool,
+    pub oneway: bool,
+    pub flag: i32,
+    pub sys_flag: i32,
+    pub reconsume: i32,
+    /// The code of the requests.
+    pub code: i32,
+}
+
+struct Place {
+    layout: Layout,
+    teaching: Teaching,
+    /// The place of the header that came next the last time.
+    next: usize,
+}
+
+pub struct Table {
+    pub id: u64,
+    pub queues: Vec<Queue>,
+    places: Vec<Place>,
+    numbers: HashMap<Vec<u8>, usize>,
+    plain: PlainProperties,
+    plain_in_batch: PlainProperties,
+    own: Vec<u8>,
+    last: usize,
+    runs: u64,
+}
+
+impl Table {
+    pub fn new(touched: Vec<Vec<u8>>, touched_in_batch: Vec<Vec<u8>>, own: Vec<u8>) -> Table {
+        Table {
+            id: TABLES.fetch_add(1, Ordering::Relaxed),
+            queues: Vec::new(),
+            places: Vec::new(),
+            numbers: HashMap::new(),
+            plain: PlainProperties::new(touched),
+            plain_in_batch: PlainProperties::new(touched_in_batch),
+            own,
+            last: 0,
+            runs: 0,
+        }
+    }
+
+    /// Adds a queue; returns its number, or `None` if that is no topic of a record.
+    pub fn add_queue(&mut self, record_topic: &[u8], magic: i32, queue_id: i32) -> Option<u32> {
+        let (length, topic) = match magic {
+            MAGIC_V1 => (usize::from(*record_topic.first()?), &record_topic[1..]),
+            MAGIC_V2 if record_topic.len() >= 2 => {
+                (usize::from(u16_at(record_topic, 0)), &record_topic[2..])
+            }
+            _ => return None,
+        };
+        if length != topic.len() || std::str::from_utf8(topic).is_err() {
+            return None;
+        }
+        let number = u32::try_from(self.queues.len()).ok()?;
+        let keys_hash = continued(continued(0, topic), b"#");
+        self.queues.push(Queue {
+            record_topic: record_topic.into(),
+            magic,
+            queue_id,
+            keys_hash,
+            tags_hash: continued(keys_hash, b"T#"),
+            seen: (0, 0),
+        });
+        Some(number)
+    }
+
+    /// Learns where headers like this one go; returns whether they can be told from others.
+    pub fn learn(&mut self, kind: u8, header: &[u8], teaching: Teaching) -> bool {
+        if teaching.queue as usize >= self.queues.len() {
+            return false;
+        }
+        let (Some(layout), Some(key)) = (Layout::of(kind, header), key_of(kind, header)) else {
+            return false;
+        };
+        if self.numbers.contains_key(&key) {
+            return true;
+        }
+        if self.places.len() >= MOST_PLACES {
+            self.places.clear();
+            self.numbers.clear();
+            self.last = 0;
+        }
+        let next = self.places.len();
+        self.places.push(Place { layout, teaching, next });
+        self.numbers.insert(key, next);
+        true
+    }
+
+    /// Takes the longest beginning of whole frames that are plain sends; `None` if there is none.
+    pub fn take(&mut self, data: &[u8]) -> Option<Run> {
+        self.runs += 1;
+        let mut run = Run::new(self.id);
+        while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
+            let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
+            if self.take_frame(data, &mut run).is_none() {
+                run.texts.truncate(kept.0);
+                run.messages.truncate(kept.1);
+                run.most_bytes = kept.2;
+                break;
+            }
+        }
+        (!run.commands.is_empty()).then_some(run)
+    }
+
+    /// Takes one frame; if it returns `None`, texts and messages may have been added in vain.
+    fn take_frame(&mut self, data: &[u8], run: &mut Run) -> Option<()> {
+        let rest = data.get(run.at..)?;
+        if rest.len() < PREFIX_BYTES {
+            return None;
+        }
+        let (length, mark) = (u32_at(rest, 0) as usize, u32_at(rest, 4));
+        let (kind, header_bytes) = ((mark >> 24) as u8, (mark & 0xff_ffff) as usize);
+        let (header_end, end) = (PREFIX_BYTES + header_bytes, length.checked_add(4)?);
+        if end > MOST_FRAME_BYTES || header_end > end || end > rest.len() {
+            return None;
+        }
+        let header = &rest[PREFIX_BYTES..header_end];
+        let text_at = run.texts.len();
+        let (number, varying) = self.find(kind, header, &mut run.texts)?;
+        let teaching = self.places[number].teaching;
+        let values = self.plain.of(&run.texts[text_at..])?;
+        if !values.wait.of(&run.texts[text_at..]).is_ascii() {
+            return None;
+        }
+        let waits = values.waits(&run.texts[text_at..]);
+        if !run.commands.is_empty() && waits != run.waits {
+            return None;
+        }
+        let body = Part { at: (run.at + header_end) as u32, bytes: (end - header_end) as u32 };
+        if !body.is_there() {
+            return None;
+        }
+        let key = moved(values.uniq_key, text_at);
+        if !key.of(&run.texts).iter().all(u8::is_ascii_alphanumeric) {
+            return None;
+        }
+        let first = run.messages.len();
+        if teaching.is_batch {
+            run.most_bytes = run.most_bytes.max(u64::from(body.bytes));
+            self.take_entries(data, body, teaching, varying.born_ms, run)?;
+            if !run.commands.is_empty() && run.messages.len() > MOST_MESSAGES {
+                return None;
+            }
+        } else {
+            if !key.is_there() {
+                return None;
+            }
+            if run.texts.last() != Some(&2) {
+                run.texts.push(2);
+            }
+            run.texts.extend_from_slice(&self.own);
+            let text = Part { at: text_at as u32, bytes: (run.texts.len() - text_at) as u32 };
+            let code = tags_code(values.tags.of(&run.texts[text_at..]));
+            let values = moved_values(values, text_at);
+            let message = Message::new(teaching, varying.born_ms, body, Text::Own(text), values, code);
+            run.messages.push(message);
+        }
+        let slots = &run.messages[first..];
+        if slots.iter().any(|message| message.text.part().bytes as usize > MOST_PROPERTIES_BYTES) {
+            return None;
+        }
+        self.count(run, first, teaching.queue);
+        run.waits = waits;
+        run.at += end;
+        self.last = number;
+        run.commands.push(Command {
+            opaque: varying.opaque,
+            oneway: teaching.oneway,
+            code: teaching.code,
+            queue_id: self.queues[teaching.queue as usize].queue_id,
+            first: first as u32,
+            count: (run.messages.len() - first) as u32,
+            key,
+        });
+        Some(())
+    }
+
+    /// The place of a header, and what is in its holes.
+    fn find(
+        &mut self,
+        kind: u8,
+        header: &[u8],
+        texts: &mut Vec<u8>,
+    ) -> Option<(usize, crate::header::Varying)> {
+        if kind != JSON && kind != ROCKETMQ {
+            return None;
+        }
+        let text_at = texts.len();
+        let last = self.places.get(self.last)?;
+        for number in [last.next, self.last] {
+            if let Some(found) = self.places.get(number)?.layout.cut(header, texts) {
+                self.places[self.last].next = number;
+                return Some((number, found));
+            }
+            texts.truncate(text_at);
+        }
+        let number = *self.numbers.get(&key_of(kind, header)?)?;
+        let found = self.places[number].layout.cut(header, texts)?;
+        self.places[self.last].next = number;
+        Some((number, found))
+    }
+
+    /// Takes a batch apart.
+    fn take_entries(
+        &mut self,
+        data: &[u8],
+        batch: Part,
+        teaching: Teaching,
+        born_ms: i64,
+        run: &mut Run,
+    ) -> Option<()> {
+        let end = (batch.at + batch.bytes) as usize;
+        let first = run.messages.len();
+        let mut at = batch.at as usize;
+        while at < end {
+            if run.messages.len() - first >= MOST_IN_BATCH || end - at < ENTRY_BYTES + 2 {
+                return None;
+            }
+            let flag = i32_at(data, at + 12);
+            let body_bytes = usize::try_from(i32_at(data, at + 16)).ok()?;
+            let body_at = at + ENTRY_BYTES;
+            let text_at = body_at.checked_add(body_bytes)?.checked_add(2)?;
+            if text_at > end {
+                return None;
+            }
+            let text_bytes = usize::from(u16_at(data, text_at - 2));
+            at = text_at + text_bytes;
+            if at > end || text_bytes > MOST_PROPERTIES_BYTES {
+                return None;
+            }
+            let text = &data[text_at..at];
+            std::str::from_utf8(text).ok()?;
+            let values = self.plain_in_batch.of(text)?;
+            let code = tags_code(values.tags.of(text));
+            let body = Part { at: body_at as u32, bytes: body_bytes as u32 };
+            let text = Text::Sent(Part { at: text_at as u32, bytes: text_bytes as u32 });
+            let teaching = Teaching { flag, ..teaching };
+            let values = moved_values(values, text_at);
+            run.messages.push(Message::new(teaching, born_ms, body, text, values, code));
+        }
+        Some(())
+    }
+
+    /// Counts the messages of a command, which is the last, for their queue.
+    fn count(&mut self, run: &mut Run, first: usize, number: u32) {
+        let queue = &mut self.queues[number as usize];
+        if queue.seen.0 != self.runs {
+            queue.seen = (self.runs, run.queues.len() as u32);
+            run.queues.push(OfQueue { queue: number, messages: 0, bytes: 0 });
+        }
+        let besides = (FIXED_BYTES + queue.record_topic.len() + 2) as u64;
+        let of_queue = &mut run.queues[queue.seen.1 as usize];
+        for message in &mut run.messages[first..] {
+            message.slot = queue.seen.1;
+            let bytes = u64::from(message.body.bytes) + u64::from(message.text.part().bytes);
+            run.most_bytes = run.most_bytes.max(bytes);
+            of_queue.messages += 1;
+            of_queue.bytes += besides + bytes;
+            run.size_bytes += besides + bytes;
+        }
+    }
+}
+
+fn moved(part: Part, by: usize) -> Part {
+    if part.is_there() { Part { at: part.at + by as u32, ..part } } else { part }
+}
+
+fn moved_values(values: Values, by: usize) -> Values {
+    Values {
+        uniq_key: moved(values.uniq_key, by),
+        keys: moved(values.keys, by),
+        tags: moved(values.tags, by),
+        wait: Part::default(),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::header::tests::{binary, json};
+
+    pub fn frame(kind: u8, header: &[u8], body: &[u8]) -> Vec<u8> {
+        let mut frame = ((4 + header.len() + body.len()) as u32).to_be_bytes().to_vec();
+        frame.extend((u32::from(kind) << 24 | header.len() as u32).to_be_bytes());
+        frame.extend(header);
+        frame.extend(body);
+        frame
+    }
+
+    pub fn entry(body: &[u8], text: &[u8]) -> Vec<u8> {
+        let mut entry = vec![0; 12];
+        entry.extend(9i32.to_be_bytes());
+        entry.extend((body.len() as u32).to_be_bytes());
+        entry.extend(body);
+        entry.extend((text.len() as u16).to_be_bytes());
+        entry.extend(text);
+        entry
+    }
+
+    pub const TEXT: &str = "UNIQ_KEY\\u0001K1\\u0002WAIT\\u0001true";
+
+    pub fn table() -> Table {
+        let mut table = Table::new(vec![b"DELAY".to_vec()], vec![], b"CLUSTER\x01c\x02".to_vec());
+        assert_eq!(table.add_queue(b"\x01T", MAGIC_V1, 0), Some(0));
+        assert_eq!(table.add_queue(b"\x01U", MAGIC_V1, 3), Some(1));
+        for (queue, topic) in [(0, "T"), (1, "U")] {
+            assert!(table.learn(JSON, &json("1", "1", "x", topic), teaching(queue, false)));
+        }
+        assert!(table.learn(JSON, &json("1", "1", "x", "B"), teaching(0, true)));
+        table
+    }
+
+    pub fn teaching(queue: u32, is_batch: bool) -> Teaching {
+        Teaching { queue, is_batch, oneway: false, flag: 5, sys_flag: 0, reconsume: 0, code: 310 }
+    }
+
+    #[test]
+    fn whole_plain_sends_are_taken_from_the_beginning() {
+        let mut table = table();
+        let mut data = Vec::new();
+        for (opaque, topic) in [("1", "T"), ("2", "U"), ("3", "T"), ("4", "U")] {
+            data.extend(frame(JSON, &json(opaque, "17", TEXT, topic), b"body"));
+        }
+        for _ in 0..3 {
+            let run = table.take(&data).unwrap();
+            assert_eq!((run.at, run.commands.len(), run.queues.len()), (data.len(), 4, 2));
+            assert_eq!(run.opaques(), [1, 2, 3, 4]);
+            assert!(run.waits);
+        }
+        let one = data.len() / 4;
+        assert_eq!(table.take(&data[..2 * one + 9]).unwrap().at, 2 * one);
+        assert!(table.take(&data[..one - 1]).is_none());
+        assert!(table.take(&data[1..]).is_none());
+        assert!(table.take(b"").is_none());
+    }
+
+    #[test]
+    fn a_run_ends_before_what_is_not_plain() {
+        let mut table = table();
+        let good = frame(JSON, &json("1", "17", TEXT, "T"), b"body");
+        for wrong in [
+            frame(JSON, &json("1", "17", TEXT, "T"), b""),
+            frame(JSON, &json("1", "17", "DELAY\\u00011", "T"), b"body"),
+            frame(JSON, &json("1", "17", "TAGS\\u0001K1", "T"), b"body"),
+            frame(JSON, &json("1", "17", "UNIQ_KEY\\u0001K-1", "T"), b"body"),
+            frame(JSON, &json("1", "17", "UNIQ_KEY\\u0001K1\\u0002WAIT\\u0001no", "T"), b"body"),
+            frame(JSON, &json("1", "17", TEXT, "new"), b"body"),
+            frame(2, &json("1", "17", TEXT, "T"), b"body"),
+            frame(JSON, &json("1", "17", &format!("UNIQ_KEY\\u0001{}", "k".repeat(0x7ff0)), "T"), b"b"),
+        ] {
+            let run = table.take(&[good.clone(), wrong.clone(), good.clone()].concat()).unwrap();
+            assert_eq!((run.at, run.messages.len()), (good.len(), 1));
+            assert_eq!(run.texts.len(), b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02CLUSTER\x01c\x02".len());
+        }
+    }
+
+    #[test]
+    fn batches_are_taken_apart() {
+        let mut table = table();
+        let body = [entry(b"one", b"TAGS\x01a\x02"), entry(b"", b"")].concat();
+        let data = frame(JSON, &json("1", "17", "WAIT\\u0001true", "B"), &body);
+        let run = table.take(&data).unwrap();
+        assert_eq!((run.messages.len(), run.commands[0].count), (2, 2));
+        assert!(!run.commands[0].key.is_there());
+        for end in 0..body.len() {
+            let cut = frame(JSON, &json("1", "17", "", "B"), &body[..end]);
+            assert_eq!(table.take(&cut).is_some(), end == entry(b"one", b"TAGS\x01a\x02").len());
+        }
+        let long = frame(JSON, &json("1", "17", "", "B"), &entry(b"x", b"").repeat(513));
+        assert!(table.take(&long).is_none());
+        let many = frame(JSON, &json("1", "17", "", "B"), &entry(b"x", b"").repeat(512)).repeat(3);
+        assert_eq!(table.take(&many).unwrap().messages.len(), 1024);
+    }
+
+    #[test]
+    fn places_are_bounded_and_binary_headers_are_learned() {
+        let mut table = table();
+        for number in 0..MOST_PLACES + 10 {
+            let topic = format!("n{number}");
+            let header = binary(1, &[("b", topic.as_bytes()), ("g", b"1"), ("i", b"x")]);
+            assert!(table.learn(ROCKETMQ, &header, teaching(1, false)));
+            assert!(table.places.len() <= MOST_PLACES && table.numbers.len() <= MOST_PLACES);
+            let sent = binary(7, &[("b", topic.as_bytes()), ("g", b"2"), ("i", b"UNIQ_KEY\x01k")]);
+            assert_eq!(table.take(&frame(ROCKETMQ, &sent, b"x")).unwrap().opaques(), [7]);
+        }
+        assert!(!table.learn(JSON, b"{}", teaching(0, false)));
+        assert!(!table.learn(JSON, &json("1", "1", "", "T"), teaching(2, false)));
+        assert_eq!(table.add_queue(b"\x02T", MAGIC_V1, 0), None);
+        assert_eq!(table.add_queue(b"", MAGIC_V1, 0), None);
+        assert_eq!(table.add_queue(b"\x00\x01T", MAGIC_V2, 0), Some(2));
+    }
+}

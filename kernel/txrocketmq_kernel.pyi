@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a message through txrocketmq, compiled.
+
+The broker has a form of all this in Python, which is the reference. Whatever is not taken here goes
+that way, so there are no partial results. If something in here fails, `take` and `learn` take
+nothing, and the others raise RuntimeError; nothing has been written then but what lies behind the
+end of the log.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, final
+
+from typing_extensions import Buffer
+
+SEAM: Final[int]
+"""Which seam this is: it changes with every change of what is below."""
+__version__: Final[str]
+
+def walk(
+    map: Buffer, from_offset: int, start: int, end: int, check_crc: bool, /
+) -> tuple[int, int, bytes]:
+    """Walks over the sound records of a file of the log, whose first byte has this log offset.
+
+    It goes from one position to another, and over no more than 16,384 records. Returns where the
+    next record would start, how many there were, and a row for each: "=qqqqiiiiii", log offset,
+    queue offset, store time in ms, hash of the tag, size, queue id, system flag, where the topic is
+    in the map, how many bytes it has, and whether the properties are plain. If they are not, the
+    hash is 0, and the unit may need more than the hash of a tag.
+    """
+
+def follow(
+    map: Buffer, from_offset: int, start: int, end: int, rows: Rows | None, /
+) -> tuple[int, int, int, list[tuple[bytes, int, int, bytes]]]:
+    """Finds what follows for queues and the index from sound records, whose CRC is not examined.
+
+    It ends before the first record that is in any way unusual, and after 1,024 records. Rows for
+    the index are added to `rows`. Returns where the next record would start, how many there were,
+    when the last was stored, in ms, and for each queue its topic, its id, the offset of the first
+    unit, and the packed units; a queue comes again where its offsets do not follow one another.
+    """
+
+@final
+class Table:
+    """The places of sends that were learned. Topics, permissions and settings are as they were when
+    it was made: when one of them changes, another table is to be made.
+
+    `touched` are the names of properties with which a message, or a batch, is not plain;
+    `touched_in_batch` those for entries of batches; `own` are the properties that the broker adds.
+    """
+
+    def __init__(
+        self, touched: list[bytes], touched_in_batch: list[bytes], own: bytes, /
+    ) -> None: ...
+    def add_queue(self, queue: object, record_topic: bytes, magic: int, queue_id: int, /) -> int:
+        """Adds a queue; returns its number. Raises ValueError for what is no topic of a record."""
+
+    def learn(
+        self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,
+        sys_flag: int, reconsume: int, code: int, /,
+    ) -> bool:  # fmt: skip
+        """Learns where headers like this one go, which was decoded and checked.
+
+        `kind` is its serialization. Returns whether such headers can be told from others.
+        """
+
+    def take(self, data: bytes, /) -> Run | None:
+        """Takes the longest beginning of whole frames that are plain sends; it never raises.
+
+        All that is taken waits for confirmation, or none of it does; there are no more than 256
+        requests and 1,024 messages.
+        """
+
+@final
+class Run:
+    """Sends that were taken together."""
+
+    @property
+    def at(self) -> int:
+        """How many bytes were taken."""
+
+    @property
+    def commands(self) -> int:
+        """How many requests there are."""
+
+    @property
+    def answered(self) -> int:
+        """How many of them want an answer."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages there are."""
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes their records have."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that a message has of body and properties, or a batch of body, in bytes."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether their senders wait for the confirmation."""
+
+    def kinds(self) -> list[tuple[int, bool, int]]:
+        """Code, whether it is one-way, and number, for each kind of these requests."""
+
+    def opaques(self) -> list[int]:
+        """The opaques of those that want an answer."""
+
+    def queues(self, table: Table, /) -> list[tuple[Any, int, int]]:
+        """The queues in the order of their first use, with the messages and bytes of each."""
+
+    def write(
+        self, table: Table, map: Buffer, at: int, offset: int, nexts: list[int], now_ms: int,
+        born: bytes, host: bytes, rows: Rows | None, /,
+    ) -> list[bytes]:  # fmt: skip
+        """Writes the records into the map, where there is room for them, and adds their rows.
+
+        `at` is where in the map, `offset` that place in the log, `nexts` the offset of the next
+        message of each queue; hosts are packed. Returns the packed units of each queue. Raises
+        ValueError before anything is written.
+        """
+
+    def answers(
+        self, table: Table, pieces: list[bytes], batch: list[bytes], host: bytes, /
+    ) -> bytes:
+        """The answers, once the records are written; `host` is that of message ids.
+
+        Of JSON, `pieces` are the six around msgId, queueId, queueOffset, transactionId and opaque,
+        and `batch` the five without transactionId. Of binary headers there are seven: what is
+        before the opaque and behind it, all fixed fields, and the four names; and no others.
+        """
+
+@final
+class Rows:
+    """Rows that wait to be written to the index."""
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def add(
+        self, entries: Iterable[tuple[str, str | None, str | None, str | None, int, int]], /
+    ) -> None:
+        """Adds the rows of messages: topic, unique key, keys, tag, log offset, store time in ms."""
+
+    def extend(self, other: Rows, /) -> None:
+        """Adds the rows of others, which stay there as well."""
+
+    def put(self, map: Buffer, slots: int, items_at: int, first: int, begin_ms: int, /) -> int:
+        """Writes the first rows as items from number `first` on, then the header, then slots.
+
+        Returns how many it has written and forgotten: no more than 1,024, and than there is room
+        for. Raises ValueError, with nothing written, if the map is no index file.
+        """

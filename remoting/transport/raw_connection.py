@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection some of whose requests are served from their bytes, before they become commands.
+
+What such a handler takes is always the beginning of what has arrived, so all requests are served in
+their order. It owns nothing of the stream: bytes that it leaves, and those of an unfinished frame,
+are the decoder's, who hands them over when the frame is whole. While guards look at requests,
+nothing is taken. Whoever sends nothing that is taken is soon asked for seldom.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.frame.connection import Connection
+from txrocketmq.remoting.frame.frame import begins_whole
+from txrocketmq.remoting.rpc_times import RpcTimes
+from txrocketmq.remoting.transport.peer_state import OPEN
+
+if TYPE_CHECKING:
+    from txrocketmq.remoting.transport.peer import TcpPeer
+
+_MISSES: Final = 16
+"""After how many reads in a row of which nothing was taken some are not looked at."""
+_MOST_SKIPPED: Final = 1_024
+"""How many reads are not looked at then, at most."""
+
+
+class RawHandler(Protocol):
+    """Serves requests from their bytes."""
+
+    @property
+    def taken(self) -> int:
+        """How many requests were served so since the start."""
+
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+        """Serves the requests with which the bytes begin; returns how many bytes they have.
+
+        It serves only a limited number of them, and writes the answers to the peer. It counts in
+        `times` how long they took.
+        """
+
+    def learn(self, peer: Peer, data: bytes) -> bool:
+        """Learns from the first request, which was not served; returns whether it is known now."""
+
+
+class RawConnection(Connection):
+    """The connection. `peer` is to be set before anything arrives."""
+
+    peer: TcpPeer | None = None
+
+    def __init__(
+        self, dispatcher: Dispatcher, handler: RawHandler, portion_commands: int, portion_bytes: int
+    ) -> None:
+        super().__init__(portion_commands=portion_commands, portion_bytes=portion_bytes)
+        self._dispatcher = dispatcher
+        self._handler = handler
+        self._misses = 0
+        """How many reads in a row there were of which nothing was taken."""
+        self._skips = 0
+        """How many reads are not to be looked at."""
+
+    # Every read passes here, so no call is made that can be avoided.
+    def receive(self, data: bytes) -> list[RemotingCommand]:
+        """Takes bytes that arrived, serves what it can, and returns the requests behind that."""
+        peer, decoder = self.peer, self.decoder
+        if self._skips:
+            self._skips -= 1
+            return super().receive(data)
+        if peer is None or peer.state is not OPEN or self._dispatcher.guards:
+            return super().receive(data)
+        if decoder.held_bytes:
+            if decoder.has_commands:
+                return super().receive(data)
+            data = decoder.take_held(data)
+            if not data:
+                return []
+        elif decoder.error is not None:
+            return []
+        at = self._handler.serve(peer, data, self._dispatcher.times)
+        if at == len(data):
+            self._misses = 0
+            return []
+        at = self._serve_on(peer, data, at)
+        if at:
+            data = data[at:]
+            if peer.state is not OPEN or not peer.turns.goes_on():
+                decoder.keep(data)
+                return []
+        return super().receive(data)
+
+    def lost(self, reason: Exception) -> None:
+        """Fails all requests, because the connection is lost."""
+        self.peer = None
+        super().lost(reason)  # type: ignore[arg-type]
+
+    def _serve_on(self, peer: TcpPeer, data: bytes, at: int) -> int:
+        """Serves what is behind the first requests, as long as it is the peer's turn, and learns
+        what is not known; returns up to where.
+        """
+        handler, times = self._handler, self._dispatcher.times
+        while begins_whole(data, at):
+            if at and (peer.state is not OPEN or not peer.turns.goes_on()):
+                break
+            rest = data[at:] if at else data
+            served = handler.serve(peer, rest, times) if at else 0
+            if not served and handler.learn(peer, rest):
+                served = handler.serve(peer, rest, times)
+            if not served:
+                self._count(is_hit=at > 0)
+                return at
+            at += served
+        if at:
+            self._misses = 0
+        return at
+
+    def _count(self, *, is_hit: bool) -> None:
+        if is_hit:
+            self._misses = 0
+            return
+        self._misses += 1
+        if self._misses > _MISSES:
+            self._skips = min(1 << (self._misses - _MISSES), _MOST_SKIPPED)

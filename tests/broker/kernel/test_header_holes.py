@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.broker.kernel.random_frames import Frames
+from txrocketmq.broker.kernel.header_holes import holes_of
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.errors import FrameError
+from txrocketmq.remoting.frame.frame import decode_header
+
+USUAL = (
+    b'{"code":310,"extFields":{"b":"T","g":"17","i":"UNIQ_KEY\\u0001A\\u0002"},"flag":0,'
+    b'"language":"JAVA","opaque":5,"version":407}'
+)
+
+
+def header_of(frame: bytes) -> tuple[int, bytes]:
+    """The kind of a frame's header, and the header."""
+    mark = int.from_bytes(frame[4:8], "big")
+    return mark >> 24, frame[8 : 8 + (mark & 0xFFFFFF)]
+
+
+def filled(command: RemotingCommand) -> tuple[list[Any], str, str, int]:
+    """What a command has besides the three values that differ in all messages, and these."""
+    fields = dict(command.ext_fields or {})
+    born = fields.pop("g", "") or fields.pop("bornTimestamp", "")
+    text = fields.pop("i", "") or fields.pop("properties", "")
+    others = [command.code, command.flag, command.language, command.version, command.remark]
+    return [*others, fields], born, text, command.opaque
+
+
+def test_a_usual_header_has_three_holes() -> None:
+    holes = holes_of(0, USUAL)
+    assert holes is not None
+    assert (holes.opaque, holes.born_timestamp_ms, holes.properties) == (5, 17, b"UNIQ_KEY\1A\2")
+    other = (
+        USUAL.replace(b":5,", b":77,").replace(b'"17"', b'"0018"').replace(b"01A", b"01\xc3\xa4")
+    )
+    same = holes_of(0, other)
+    assert same is not None
+    assert same.key == holes.key
+    assert same[1:] == (77, 18, "UNIQ_KEY\1ä\2".encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"opaque":5', b'"opaque":05'),
+        (b'"opaque":5', b'"opaque":-5'),
+        (b'"opaque":5', b'"opaque":2147483648'),
+        (b'"opaque":5', b'"opaque":"5"'),
+        (b'"opaque":5', b'"opaque":5,"opaque":6'),
+        (b'"opaque":5', b'"opaque":5.0'),
+        (b'"g":"17"', b'"g":"17","bornTimestamp":"18"'),
+        (b'"g":"17"', b'"g":"17","g":"18"'),
+        (b'"g":"17"', b'"g":17'),
+        (b'"g":"17"', b'"g":"-17"'),
+        (b'"g":"17",', b""),
+        (b"u0001", b"x"),
+        (b"u0001", b"ud800"),
+        (b"A", b"\xff"),
+        (b"{", b"{ "),
+        (b"}", b"} "),
+        (b'"b":', b'"\\u0062":'),
+        (b'"b":"T"', b'"b":{}'),
+        (b'"extFields"', b'"others"'),
+        (b"407}", b"407},"),
+    ],
+)
+def test_a_header_that_is_unusual_has_none(before: bytes, after: bytes) -> None:
+    assert before in USUAL
+    assert holes_of(0, USUAL.replace(before, after)) is None
+
+
+def test_other_serializations_have_none() -> None:
+    assert holes_of(2, USUAL) is None
+    assert holes_of(0, b"") is None
+    assert holes_of(1, b"") is None
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=300, deadline=None)
+def test_headers_with_the_same_key_differ_in_their_holes_alone(seed: int) -> None:
+    """Also damaged ones: whatever has holes is decoded to what they say."""
+    chance = random.Random(seed)
+    frames = Frames(chance)
+    kind, header = header_of(frames.send())
+    changed = frames.mutated(header)
+    whole, part = holes_of(kind, header), holes_of(kind, changed)
+    if part is None:
+        return
+    try:
+        command, born, text, opaque = filled(decode_header(kind, changed))
+    except FrameError:
+        pytest.fail("what has holes can be decoded")
+    assert (int(born), text.encode(), opaque) == (
+        part.born_timestamp_ms,
+        part.properties,
+        part.opaque,
+    )
+    if whole is not None and whole.key == part.key:
+        assert command == filled(decode_header(kind, header))[0]

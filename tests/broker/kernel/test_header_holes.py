@@ -88,7 +88,7 @@ def test_other_serializations_have_none() -> None:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(300), deadline=None)
 def test_headers_with_the_same_key_differ_in_their_holes_alone(seed: int) -> None:
-    """Also damaged ones: whatever has holes is decoded to what they say."""
+    """Also damaged ones: what has holes is decoded to what they say, or its key is never learned."""
     chance = random.Random(seed)
     frames = Frames(chance)
     kind, header = header_of(frames.send())
@@ -98,8 +98,9 @@ def test_headers_with_the_same_key_differ_in_their_holes_alone(seed: int) -> Non
         return
     try:
         command, born, text, opaque = filled(decode_header(kind, changed))
-    except FrameError:
-        pytest.fail("what has holes can be decoded")
+    except FrameError:  # of what is in the key, for example an unknown escape in another field
+        assert whole is None or whole.key != part.key
+        return
     assert (int(born), text.encode(), opaque) == (
         part.born_timestamp_ms,
         part.properties,

@@ -88,7 +88,7 @@ def test_other_serializations_have_none() -> None:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(300), deadline=None)
 def test_headers_with_the_same_key_differ_in_their_holes_alone(seed: int) -> None:
-    """Also damaged ones: what has holes is decoded to what they say, or its key is never learned."""
+    """Also damaged ones: what has holes is decoded to that, or its key is never learned."""
     chance = random.Random(seed)
     frames = Frames(chance)
     kind, header = header_of(frames.send())

@@ -53,23 +53,24 @@ class Work(NamedTuple):
 
 
 def work_of(
-    calls: Sequence[Callable[[], object]], count: int, files: set[str] | None = None
+    calls: Sequence[Callable[[], object]], count: int, where: Counter[str] | None = None
 ) -> Work:
     """Returns what one of `count` things takes that are done in calls, which must be able to recur.
 
-    A specialized operation counts as one, as any other. `files` gets the files whose functions run.
+    A specialized operation counts as one, as any other. `where` counts them by function.
     """
     operations = functions = 0
 
-    def seen(_: FrameType, event: str, __: object) -> Any:
+    def seen(frame: FrameType, event: str, _: object) -> Any:
         nonlocal operations
-        operations += event == "opcode"
+        if event == "opcode":
+            operations += 1
+            if where is not None:
+                where[f"{frame.f_code.co_filename}: {frame.f_code.co_qualname}"] += 1
         return seen
 
     def called(frame: FrameType, _: str, __: object) -> Any:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if files is not None:
-            files.add(frame.f_code.co_filename)
         return seen
 
     def heard(_: FrameType, event: str, __: object) -> None:

@@ -19,7 +19,7 @@ PROGRAM = """
 import sys, threading, time
 from txrocketmq.client import ConsumeFrom, PushConsumer, aio, orderly
 
-kind, where, await_ms = sys.argv[1:]
+kind, topic, where, await_ms = sys.argv[1:]
 settings = {
     "namesrv_addr": where,
     "consume_from": ConsumeFrom.FIRST_OFFSET,
@@ -40,13 +40,13 @@ if kind == "tx":
 
     async def main(reactor):
         settings["consume_in_threads"] = True
-        async with tx.PushConsumer("tx", {"Hangs": "*"}, listener, **settings):
+        async with tx.PushConsumer("tx", {topic: "*"}, listener, **settings):
             await task.deferLater(reactor, 1_000)
 
     task.react(lambda reactor: defer.Deferred.fromCoroutine(main(reactor)))
 if kind == "orderly":
     listener = orderly(listener)
-with PushConsumer(kind, {"Hangs": "*"}, listener, **settings):
+with PushConsumer(kind, {topic: "*"}, listener, **settings):
     threading.Event().wait()
 """
 
@@ -55,10 +55,11 @@ with PushConsumer(kind, {"Hangs": "*"}, listener, **settings):
     ("kind", "await_ms"), [("plain", 0), ("plain", 1_500), ("orderly", 0), ("tx", 0)]
 )
 def test_a_program_whose_listener_hangs(rocketmq_server: Server, kind: str, await_ms: int) -> None:
-    rocketmq_server.send("Hangs", "x")
+    topic = f"Hangs-{kind}-{await_ms}"  # with the messages of another one, two listeners may print
+    rocketmq_server.send(topic, "x")
     where = rocketmq_server.namesrv_addr
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, kind, where, str(await_ms)],
+        [sys.executable, "-c", PROGRAM, kind, topic, where, str(await_ms)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -35,6 +35,7 @@ from compat_tests.signed import Answer, Ask, answer_to, signature
 _LOGGED = re.compile(
     r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) "
     r"|(Caused by: )?[a-z]+([.][\w$]+)+(Exception|Error)\b|java[.]lang[.]|org[.]apache[.]"
+    r"|For more information, please visit the url, "  # the second line of an exception's text
 )
 
 

@@ -18,6 +18,7 @@ import pytest
 from tests.broker.test_service import Client, Scene
 from tests.broker.test_service_accounts import Account, alice_of, guarded
 from tests.counted import Work, work_of
+from txrocketmq.broker.store.disk.descriptors import mappings
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.frame import encode_frame
 from txrocketmq.remoting.message.properties import encode_properties
@@ -76,8 +77,15 @@ def work(
     [(sends, 1, 205, 19), (sends, 32, 108, 14), (pulls, 1, 200, 18), (pulls, 32, 110, 13)],
 )
 def test_what_an_account_costs(
-    tmp_path: Path, make: Make, in_a_read: int, operations: int, calls: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Make,
+    in_a_read: int,
+    operations: int,
+    calls: int,
 ) -> None:
+    # With those that other tests have left open, the store would give up mappings all the time.
+    monkeypatch.setattr(mappings, "count", 0)
     of_plain, of_signed = Counter[str](), Counter[str]()
     plain = Scene(tmp_path / "plain").start()
     plain.broker.parts.topics.update(TopicConfig(topic_name="T"))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 for _name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE"):
     os.environ.pop(_name, None)  # of a commit whose hook runs the tests, which make repositories
 
-_MADE = {"var", "build", "dist", "typings", "__pycache__"}
+_MADE = {"var", "build", "dist", "target", "typings", "__pycache__"}
 
 
 def _walk(folder: Path) -> Iterator[Path]:

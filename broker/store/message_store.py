@@ -244,8 +244,10 @@ class MessageStore(PackedPuts):
         Consumers see them when they are confirmed, with the next `dispatch`. So a replica can say
         that it has them before it dispatches them.
         """
-        if self._log.min_offset < 0 < offset:
-            self._marks.open(offset)  # or the files before would be missed at the next start
+        start, marks = self._log.min_offset, self._marks
+        if not marks.is_replica or start < 0 < offset:
+            # The next start has to know where the log begins, and that it may end in a record.
+            marks.open(offset if start < 0 else start, is_replica=True)
         self._pass_time()
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset

@@ -68,7 +68,8 @@ def is_blank(file: MappedFile, at: int, rest: bytes | memoryview) -> bool:
 def is_unfinished(record: Record) -> bool:
     """Whether the end of a record may be missing, as it has zeros in its place.
 
-    No CRC covers topic and properties. Their last byte is never zero in a record that is whole.
+    No CRC covers topic and properties. The last byte of a whole record is hardly ever zero: only if
+    its last property ends so.
     """
     at = record.end - 1
     if record.properties_at == record.end:

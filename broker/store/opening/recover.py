@@ -233,7 +233,7 @@ class Recovery:
         check_crc = self._config.check_crc_on_recover
         walk = self._walk_type(self._log.files, self._queues, check_crc=check_crc)
         done.checked_messages = walk.pass_all(start)
-        if not done.was_closed:
+        if self._marks.was_replica:
             drop_unfinished(self._log.files, walk)
         done.max_offset, done.last_store_timestamp_ms = walk.position, walk.last_ms
         self._durable = start

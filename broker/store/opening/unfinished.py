@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes back the end of a log that was left open to before a record that is not complete.
+"""Takes back the end of a replica's log that was left open to before an incomplete record.
 
 A replica gets its log in pieces that end anywhere. If it is killed between two of them, or a power
 cut takes it back to a sync between them, the first part of a record is there, with zeros in place
@@ -7,6 +7,8 @@ of the rest. Where that is topic or properties, which no CRC covers, the record 
 would stay like this for ever: the replica would ask for what comes behind it.)
 
 Only what nothing sound follows is looked at: the end of the log, and where a damaged part begins.
+A record that is whole may end in a zero byte, too, if its last property does. A master keeps it; a
+replica drops it and is sent it again. The mark of an open store says which of them it was.
 
 Java: has no counterpart; its replicas serve such records, and their masters go on behind them.
 """

@@ -22,6 +22,8 @@ from txrocketmq.broker.store.formats.errors import StoreLocked
 from txrocketmq.remoting.primitives.packing import fixed
 
 _FIELDS: Final = fixed(formats.CHECKPOINT).struct
+_REPLICA: Final = "replica"
+_KINDS: Final[list[list[str]]] = [[], [_REPLICA]]
 SLACK_MS: Final = 3_000
 """How long, in ms, the flushes of log and queues may lie apart at most."""
 
@@ -94,6 +96,8 @@ class MarkerFiles:
         self._abort = os.path.join(root, "abort")
         self._lock_path = os.path.join(root, "lock")
         self._lock: Lock | None = None
+        self.is_replica = False
+        """Whether this process has marked the store as that of a replica."""
 
     @property
     def path(self) -> str:
@@ -131,19 +135,32 @@ class MarkerFiles:
         if not self.is_aborted:
             return None
         try:
-            _, start = self._files.read(self._abort).decode("ascii").split(":")
-            return int(start)
+            _, start, *kind = self._fields()
+            return int(start) if kind in _KINDS else None
         except (OSError, ValueError):
             return None
 
-    def open(self, log_start: int) -> None:
+    @property
+    def was_replica(self) -> bool:
+        """Whether the process that left the store open took its log from a master in pieces."""
+        try:
+            return self.is_aborted and _REPLICA in self._fields()[2:]
+        except (OSError, ValueError):
+            return False
+
+    def open(self, log_start: int, *, is_replica: bool = False) -> None:
         """Marks the store as open, durably, or else it would look closed after a power cut."""
+        self.is_replica = is_replica
         self.note_start(log_start)
         self._files.sync(self._abort)
 
     def note_start(self, log_start: int) -> None:
         """Notes where the log of the open store begins; durable when `path` is synced."""
-        self._files.write(self._abort, f"{os.getpid()}:{log_start}".encode())
+        kind = f":{_REPLICA}" if self.is_replica else ""
+        self._files.write(self._abort, f"{os.getpid()}:{log_start}{kind}".encode())
+
+    def _fields(self) -> list[str]:
+        return self._files.read(self._abort).decode("ascii").split(":")
 
     def close(self) -> None:
         """Marks the store as closed in order."""

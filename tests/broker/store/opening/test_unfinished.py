@@ -70,6 +70,21 @@ def test_a_damaged_part_begins_before_it(
     assert done.max_offset == master.max_physical_offset
 
 
+def test_what_a_master_has_put_is_kept_whatever_it_ends_with(
+    open_store: OpenStore, config: Config, message: Build
+) -> None:
+    files = MemoryFiles()
+    store = open_store(files)
+    store.put([message()._replace(properties=b"KEYS\x01odd\x00")], NOW_MS)
+    again, done = reopened(files.after_kill(), config)
+    assert again.max_physical_offset == done.max_offset == store.max_physical_offset > 0
+    data = bytes(store.read_raw(0, FILE_BYTES) or b"")
+    of_replica = MemoryFiles()
+    open_store(of_replica).append_raw(0, data)
+    replica, _ = reopened(of_replica.after_kill(), config)
+    assert replica.max_physical_offset == 0, "it is sent the record again"
+
+
 def test_a_store_that_was_closed_is_believed(
     open_store: OpenStore, config: Config, message: Build
 ) -> None:

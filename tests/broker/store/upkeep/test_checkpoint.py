@@ -74,6 +74,20 @@ def test_the_abort_file_tells_of_a_store_left_open(files: Any) -> None:
     assert marks.log_start is None
 
 
+def test_the_abort_file_tells_of_a_replica(files: Any) -> None:
+    marks = MarkerFiles(files, "/store")
+    assert not marks.was_replica
+    marks.open(0)
+    assert not marks.was_replica
+    marks.open(4096, is_replica=True)
+    marks.note_start(8192)
+    assert marks.log_start == 8192
+    assert marks.was_replica
+    assert MarkerFiles(files, "/store").was_replica
+    marks.open(8192)
+    assert not marks.was_replica
+
+
 @pytest.mark.parametrize("content", [b"", b"4711", b"4711:", b"\xff:1", b"1:2:3"])
 def test_an_abort_file_of_somebody_else_does_not_say_where_the_log_begins(
     files: Any, content: bytes

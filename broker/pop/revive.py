@@ -9,8 +9,9 @@ progress of each queue is kept under CID_RMQ_SYS_REVIVE_GROUP, as the offset of 
 record, and only when the log is durable up to there: a crash may bring a message back twice, and
 loses none. The number of waiting check points is limited; beyond that the queues are read on when
 there is room again, and messages acknowledged meanwhile may come back all the same. In the original
-each record is delivered to the topic by the timer when it is due. Here it is written at once, and
-its time is checked on reading; both kinds of records are understood.
+each record is delivered to the topic by the timer when it is due, an acknowledgement a second after
+its check point. Here it is written at once, and its time is checked on reading; both kinds of
+records are understood, and a check point that was delivered waits a little for what follows it.
 
 Java: PopReviveService.
 """
@@ -42,6 +43,7 @@ from txrocketmq.broker.pop.replaced_check_points import Replaced
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.formats.scan import store_timestamp_ms
 from txrocketmq.broker.store.get.jumps import POPPED, REVIVAL, Jump
 from txrocketmq.broker.tables.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
@@ -70,6 +72,8 @@ REPUT_S: Final = (
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
+DELIVERED_MS: Final = 3_000
+"""How long a check point waits at least after a timer has delivered it, in ms."""
 _SECOND_MS: Final = 1_000
 
 
@@ -78,12 +82,15 @@ class _Waiting:
 
     __slots__ = ("due_ms", "left", "offset", "point", "queue_id")
 
-    def __init__(self, point: PopCheckPoint, queue_id: int, offset: int) -> None:
+    def __init__(self, point: PopCheckPoint, queue_id: int, offset: int, stored_ms: int) -> None:
         self.point = point
         self.queue_id = queue_id
         self.offset = offset
         self.left = set(point.distances())
-        self.due_ms = point.pop_time + point.invisible_time + ACK_INTERVAL_MS
+        visible_ms = point.pop_time + point.invisible_time
+        self.due_ms = visible_ms + ACK_INTERVAL_MS
+        if stored_ms >= visible_ms - ACK_INTERVAL_MS:
+            self.due_ms = max(self.due_ms, stored_ms + DELIVERED_MS)
 
 
 _Revived = tuple[_Waiting, list[tuple[int, InnerMessage]]]
@@ -290,7 +297,9 @@ class Revive(Engine):
             record = store.message_at(physical_offset, size)
             found = None if record is None else self._topic.read(record)
             if isinstance(found, PopCheckPoint):
-                self._wait(queue, found, offset)
+                self._wait(
+                    queue, found, offset, 0 if record is None else store_timestamp_ms(record)
+                )
                 self._metrics.has_read(found.key, CK, queue_id)
             elif isinstance(found, Acks):
                 self._acked(queue, found)
@@ -302,11 +311,11 @@ class Revive(Engine):
         queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
         return True
 
-    def _wait(self, queue: _Queue, point: PopCheckPoint, offset: int) -> None:
+    def _wait(self, queue: _Queue, point: PopCheckPoint, offset: int, stored_ms: int) -> None:
         before = queue.waiting.get(point.key)
         if before is not None:
             self._done(queue, before)
-        waiting = _Waiting(point, queue.queue_id, offset)
+        waiting = _Waiting(point, queue.queue_id, offset, stored_ms)
         if waiting.left:
             queue.waiting[point.key] = waiting
             self._by_time.add(waiting)

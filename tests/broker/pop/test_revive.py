@@ -141,6 +141,24 @@ def test_a_record_of_another_kind_is_passed_over(scene: Scene) -> None:
     assert heard[3:] == [(3, 4)]
 
 
+@pytest.mark.parametrize("late_ms", [0, 400, 60_000])
+def test_what_a_timer_delivers_waits_for_its_acknowledgements(scene: Scene, late_ms: int) -> None:
+    """A timer of the original delivers a check point a second before its time, and acks at it."""
+    pop, parts = scene.parts.pop, scene.parts
+    for body in (b"a", b"b"):
+        parts.put("T", body=body)
+    key = MergeKey("T", GROUP, 0, 0, parts.now_ms, "b")
+    point = check_point(key, INVISIBLE_MS, (0, 1))
+    scene.advance(INVISIBLE_MS - 1_000 + late_ms)
+    parts.intake.take([pop.revive_topic.check_point(point, 0, parts.now_ms)], parts.now_ms)
+    scene.advance(2_500)
+    assert len(pop.revive) == 1
+    parts.intake.take([pop.revive_topic.ack(key, 0, parts.now_ms, 0, parts.now_ms)], parts.now_ms)
+    scene.advance(2_000)
+    assert not pop.revive
+    assert scene.bodies() == ["a", "b", "b"]
+
+
 def test_check_points_of_what_is_gone_end(scene: Scene) -> None:
     """Their topic was deleted, or the log has lost the message."""
     record = scene.parts.pop.revive_topic.check_point

@@ -7,6 +7,7 @@ Counterpart of AuthConfig.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -99,17 +100,10 @@ class AuthConfig(PeersConfig):
         """Raises ConfigError if the settings cannot be used."""
         PeersConfig.__post_init__(self)
         for key, names in _CLASSES.items():
-            given = getattr(self, _FIELDS[key]).strip()
-            if given and given not in [_PACKAGE + name for name in names]:
-                raise ConfigError(
-                    f"{key} can only be {' or '.join(_PACKAGE + name for name in names)}, which"
-                    f" may be left out, not {given!r}"
-                )
-        if self.authorization_enabled and not self.authentication_enabled:
-            raise ConfigError(
-                "authorizationEnabled needs authenticationEnabled=true: without signatures,"
-                " everybody could take any name"
-            )
+            check_class(key, getattr(self, _FIELDS[key]), [_PACKAGE + name for name in names])
+        check_signed(
+            authorization=self.authorization_enabled, authentication=self.authentication_enabled
+        )
         self.open_codes(authorization=False)
         self.open_codes(authorization=True)
         self.first_user()
@@ -171,6 +165,24 @@ _FIELDS: Final = {
     "authorizationStrategy": "authorization_strategy",
     "authorizationWhitelist": "authorization_whitelist",
 }
+
+
+def check_class(key: str, given: str, known: Sequence[str]) -> None:
+    """Raises ConfigError if a setting names another class than those that are served."""
+    name = given.strip()
+    if name and name not in known:
+        raise ConfigError(
+            f"{key} can only be {' or '.join(known)}, which may be left out, not {name!r}"
+        )
+
+
+def check_signed(*, authorization: bool, authentication: bool) -> None:
+    """Raises ConfigError if permissions would be asked of people whom nothing identifies."""
+    if authorization and not authentication:
+        raise ConfigError(
+            "authorizationEnabled needs authenticationEnabled=true: without signatures,"
+            " everybody could take any name"
+        )
 
 
 def credentials_of(text: str) -> Credentials | None:

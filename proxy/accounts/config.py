@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from txrocketmq.access.auth.settings import Credentials, credentials_of
+from txrocketmq.access.auth.settings import (
+    Credentials,
+    check_class,
+    check_signed,
+    credentials_of,
+)
 from txrocketmq.remoting.frame.connection import Seal
 from txrocketmq.remoting.frame.credentials import seal_of
 from txrocketmq.remoting.settings.config_file import ConfigError, setting
@@ -100,17 +105,10 @@ class AccountsConfig:
             "authorizationStrategy": self.authorization_strategy,
         }
         for key, text in given.items():
-            name = text.strip()
-            if name and name not in _CLASSES[key]:
-                raise ConfigError(
-                    f"{key} can only be {' or '.join(_CLASSES[key])}, which may be left out, not"
-                    f" {name!r}"
-                )
-        if self.authorization_enabled and not self.authentication_enabled:
-            raise ConfigError(
-                "authorizationEnabled needs authenticationEnabled=true: without signatures,"
-                " everybody could take any name"
-            )
+            check_class(key, text, _CLASSES[key])
+        check_signed(
+            authorization=self.authorization_enabled, authentication=self.authentication_enabled
+        )
         self.open_calls(authorization=False)
         self.open_calls(authorization=True)
         if self.credentials() is None and self.enable_acl_rpc_hook_for_cluster_mode:

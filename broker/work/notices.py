@@ -272,28 +272,34 @@ def account_changed(text: str) -> None:
     log.info("access: {text}", text=text)
 
 
+def _more_of_slaves(what: str) -> str | None:
+    """Returns what is told of lines left out before this one; None if it is left out, too."""
+    missed = _slaves.more(int(time.monotonic() * 1000), what)
+    return None if missed is None else and_more(missed)
+
+
 def slave_came(address: str, its_end: int, start: int) -> None:
     """A slave has said where its log ends, and gets the log from there on."""
-    missed = _slaves.more(int(time.monotonic() * 1000), "came")
-    if missed is not None:
+    more = _more_of_slaves("came")
+    if more is not None:
         log.info(
             "the slave at {address} has the log up to {its_end} and gets it from {start} on{more}",
             address=address,
             its_end=its_end,
             start=start,
-            more=and_more(missed),
+            more=more,
         )
 
 
 def slave_left(address: str, why: str) -> None:
     """The connection of a slave has ended, or was not accepted."""
-    missed = _slaves.more(int(time.monotonic() * 1000), "left")
-    if missed is not None:
+    more = _more_of_slaves("left")
+    if more is not None:
         log.warn(
             "the slave at {address} is served no more: {why}{more}",
             address=address,
             why=why,
-            more=and_more(missed),
+            more=more,
         )
 
 
@@ -316,25 +322,25 @@ def not_copied(what: str, master: str) -> None:
 
 def follows(address: str, own_end: int) -> None:
     """As a slave, this broker hears from its master."""
-    missed = _slaves.more(int(time.monotonic() * 1000), "follows")
-    if missed is not None:
+    more = _more_of_slaves("follows")
+    if more is not None:
         log.info(
             "follows the master at {address} from {end} of its log on{more}",
             address=address,
             end=own_end,
-            more=and_more(missed),
+            more=more,
         )
 
 
 def not_following(address: str, why: str) -> None:
     """As a slave, this broker does not follow its master any more, or cannot begin to."""
-    missed = _slaves.more(int(time.monotonic() * 1000), "not following")
-    if missed is not None:
+    more = _more_of_slaves("not following")
+    if more is not None:
         log.error(
             "does not follow the master at {address}: {why}; it is tried again{more}",
             address=address,
             why=why,
-            more=and_more(missed),
+            more=more,
         )
 
 

@@ -51,8 +51,7 @@ tidy: environment ## proves the rules of the repository: who may import whom, si
 
 process: environment ## proves that servers and commands work as processes, and lose nothing when they are killed; ARGS="-k tail"
 	@echo "process: servers and commands work as processes and as the pages say, and lose nothing when killed"
-	@CRASH_SEED=$${CRASH_SEED:-$(SEED_OF_DAY)} $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -rfEs \
-		$(PROCESS_TESTS) $(ARGS)
+	@CRASH_SEED=$${CRASH_SEED:-$(SEED_OF_DAY)} $(BIN)/pytest -n 3 --dist loadfile -rfEs $(PROCESS_TESTS) $(ARGS)
 
 crash: environment ## proves the same by many rounds of kills, power cuts, damages and failures; ROUNDS=1000, SEED=4711
 	@seed=$(or $(SEED),$$RANDOM); echo "crash: $(or $(ROUNDS),1000) rounds, from seed $$seed on"; \
@@ -82,7 +81,7 @@ engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its 
 
 compat: environment ## proves that official Java, Go and Python clients notice no difference; ARGS="--server original-5.4.0"
 	@echo "compat: official clients notice no difference (the first time, their jars and an image are fetched)"
-	@$(BIN)/pytest compat_tests -n 2 --dist loadfile -rfEs $(ARGS)
+	@$(BIN)/pytest compat_tests -n 3 --dist loadfile --no-loadscope-reorder -rfEs $(ARGS)
 
 compat-all: ## the same, with each scenario on each release of the Java clients
 	@$(MAKE) compat ARGS="--all-releases $(ARGS)"

@@ -27,6 +27,7 @@ from compat_tests.java_client import ClientJvm, compile_clients
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server, running
 from compat_tests.pops import SETTINGS as POP_SETTINGS
 from compat_tests.scene import Scene
+from compat_tests.schedule import in_order
 from tests import durations, failures
 
 _ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
@@ -82,6 +83,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         marked = metafunc.definition.get_closest_marker("both_releases") is not None
         is_both = marked or metafunc.config.getoption("--all-releases")
         metafunc.parametrize("jvm", RELEASES if is_both else RELEASES[-1:], indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs long modules first."""
+    items[:] = in_order(items)
 
 
 @pytest.hookimpl(tryfirst=True)

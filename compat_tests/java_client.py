@@ -25,7 +25,7 @@ from compat_tests.jars import compiler, resolve
 from compat_tests.logback import logging_configuration
 
 _SOURCES = Path(__file__).parent / "clients" / "java"
-_CONNECT_TIMEOUT_S = 60.0
+_CONNECT_TIMEOUT_S = 120.0
 _ANSWER_TIMEOUT_S = 60.0
 _COMPILE_TIMEOUT_S = 120.0
 _EVENT_TIMEOUT_S = 30.0

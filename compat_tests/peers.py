@@ -22,10 +22,12 @@ from compat_tests.engine import Engine, JavaProcess, LocalProcess
 from compat_tests.jars import RELEASES, resolve
 from compat_tests.logback import logging_configuration
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 PROXY_READY_TIMEOUT_S = 180.0
 """The proxy makes itself a certificate, and starts some hundred threads."""
 STOP_TIMEOUT_S = 30.0
+_NO_ADDRESS = "NetworkUtil.normalizeHostAddress"
+"""Where an original fails that has found no address of this machine."""
 
 BROKER_SETTINGS = {
     "brokerClusterName": "DefaultCluster",
@@ -210,6 +212,21 @@ class Server:
         """Returns the settings in that file."""
         return self.settings
 
+    def run_until(self, run: Callable[[], JavaProcess], ready: Callable[[], bool]) -> None:
+        """Runs the process and waits until it is ready. Raises PeerFailed as `wait_until` does.
+
+        A network interface that goes while an original looks for the address of this machine, such
+        as that of another test's container, ends it before it has begun: then it is run again.
+        """
+        self.process = run()
+        try:
+            self.wait_until(ready, self.process)
+        except PeerFailed as failed:
+            if _NO_ADDRESS not in str(failed):
+                raise
+            self.process = run()
+            self.wait_until(ready, self.process)
+
     def wait_until(
         self,
         ready: Callable[[], bool],
@@ -246,8 +263,11 @@ class NameServer(Server):
 
     def start(self) -> None:
         """Starts the server and waits until it answers."""
-        self.process = self.origin.name_server(self.configuration(), self.folder)
-        self.wait_until(lambda: self.cluster_info() is not None, self.process)
+        configuration = self.configuration()
+        self.run_until(
+            lambda: self.origin.name_server(configuration, self.folder),
+            lambda: self.cluster_info() is not None,
+        )
 
     def cluster_info(self) -> bytes:
         """Returns the body of GET_BROKER_CLUSTER_INFO: the brokers that it knows."""
@@ -290,9 +310,10 @@ class Broker(Server):
 
     def start(self) -> None:
         """Starts it on its store, and waits until it is registered and answers."""
-        address = self.name_server.address
-        self.process = self.origin.broker(self.configuration(), address, self.folder)
-        self.wait_until(self._registered, self.process)
+        address, configuration = self.name_server.address, self.configuration()
+        self.run_until(
+            lambda: self.origin.broker(configuration, address, self.folder), self._registered
+        )
 
     def ensure_running(self) -> None:
         """Starts the broker if a failed test has left it stopped."""

@@ -60,7 +60,6 @@ def run(guarded: Broker, engine: Engine, test_folder: Path) -> Iterator[Run]:
     jvm.kill()
 
 
-@pytest.mark.timeout(240)
 def test_commands_change_and_show_accounts(run: Run, guarded: Broker) -> None:
     said = run(ADMIN, "updateAclConfig -a newcomer1 -s abcdefgh -t a=PUB,b=SUB -g g=SUB -u SUB")
     assert "success" in said
@@ -76,7 +75,6 @@ def test_commands_change_and_show_accounts(run: Run, guarded: Broker) -> None:
     assert "corresponding to accessConfig has been deleted failed." in again
 
 
-@pytest.mark.timeout(240)
 def test_refusals_have_the_words_of_the_original(run: Run) -> None:
     said = run(READER, "updateTopic -t X")
     assert (

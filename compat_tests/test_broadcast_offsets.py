@@ -45,7 +45,6 @@ class Proxy:
         return probe.request(self._port, code, fields)[0]
 
 
-@pytest.mark.timeout(120)
 def test_a_proxy_is_told_where_its_clients_go_on(scene: Scene, origin: Origin) -> None:
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9 knows no proxies")

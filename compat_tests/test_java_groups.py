@@ -33,7 +33,6 @@ def shown(scene: Scene, group: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-@pytest.mark.timeout(180)
 def test_retry_policies_and_attributes_are_kept_and_shown(scene_of_5: Scene) -> None:
     scene = scene_of_5
     group = scene.unique("group")
@@ -54,7 +53,6 @@ def test_retry_policies_and_attributes_are_kept_and_shown(scene_of_5: Scene) -> 
     assert shown(scene, group) == second
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("policy", [EXPONENTIAL, CUSTOMIZED])
 def test_what_is_sent_back_waits_by_the_delay_levels(scene_of_5: Scene, policy: str) -> None:
     """The policy is for proxies, which ask for it; the broker's own retries go by levels."""
@@ -72,7 +70,6 @@ def test_what_is_sent_back_waits_by_the_delay_levels(scene_of_5: Scene, policy: 
     scene.close()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "begin", ["CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_TIMESTAMP"]
 )
@@ -97,7 +94,6 @@ def consumed(scene: Scene, group: str, topic: str) -> int:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(240)
 def test_a_reset_reaches_consumers_that_are_there(scene: Scene) -> None:
     """By the next pull in 5.x, by a request of the broker in 4.9."""
     topic, group = scene.topic(queues=1), scene.unique("group")

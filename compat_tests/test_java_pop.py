@@ -52,7 +52,6 @@ def progress(scene: Scene, topic: str, group: str) -> int:
     return sum(int(row[4]) for row in rows)
 
 
-@pytest.mark.timeout(300)
 def test_pushed_messages_are_popped(pops: Scene) -> None:
     """Those that fail come back with a count, the others do not; the group's offsets follow."""
     topic = pops.topic(queues=4)
@@ -75,7 +74,6 @@ def test_pushed_messages_are_popped(pops: Scene) -> None:
     assert len(consumer.messages()) == 30  # acknowledged, so they stay away
 
 
-@pytest.mark.timeout(300)
 def test_what_fails_comes_back(pops: Scene) -> None:
     """Twice: after another invisible time, which the client asks for."""
     topic = pops.topic(queues=2)
@@ -95,7 +93,6 @@ def test_what_fails_comes_back(pops: Scene) -> None:
     assert sorted(first) == sorted(item["msg_id"] for item in again)
 
 
-@pytest.mark.timeout(300)
 def test_what_takes_too_long_comes_back(pops: Scene) -> None:
     """The client acknowledges nothing after the invisible time."""
     topic = pops.topic(queues=1)
@@ -108,7 +105,6 @@ def test_what_takes_too_long_comes_back(pops: Scene) -> None:
     assert again["message"]["reconsume_times"] == 1
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_acks_hold_and_nothing_is_lost(
     origin: Origin, jvms: dict[str, ClientJvm], test_folder: Path, end: str
@@ -147,7 +143,6 @@ def test_acks_hold_and_nothing_is_lost(
         names.close()
 
 
-@pytest.mark.timeout(300)
 def test_in_order(pops: Scene) -> None:
     """A queue is closed until its messages are acknowledged or visible again, and counts."""
     topic, group = pops.topic(queues=1), pops.unique("group")
@@ -175,7 +170,6 @@ def test_in_order(pops: Scene) -> None:
     assert popped.until("it is open again", order="true") == ["m2", "m3", "m4"]
 
 
-@pytest.mark.timeout(300)
 def test_a_waiting_pop_is_answered(pops: Scene) -> None:
     topic, group = pops.topic(queues=3), pops.unique("group")
     popped = Popped(pops.broker, topic, group)
@@ -195,7 +189,6 @@ def test_a_waiting_pop_is_answered(pops: Scene) -> None:
     assert [text_of(item) for item in popped.ask(pollTime=20_000)] == ["there"]
 
 
-@pytest.mark.timeout(300)
 def test_what_is_wrong_is_answered_alike(pops: Scene) -> None:
     """What was never popped, handles that are none, queues that there are not."""
     topic, group = pops.topic(queues=1), pops.unique("group")
@@ -238,7 +231,6 @@ def _pop_fields(popped: Popped, **other: Any) -> Json:
     return popped.fields(**fields)
 
 
-@pytest.mark.timeout(300)
 def test_batches_are_acknowledged(pops: Scene) -> None:
     topic, group = pops.topic(queues=1), pops.unique("group")
     pops.producer().send([message(topic, f"m{n}") for n in range(4)])
@@ -256,7 +248,6 @@ def test_batches_are_acknowledged(pops: Scene) -> None:
     assert b"1 " + pops.broker.name.encode() in popped.body  # its handle is in it
 
 
-@pytest.mark.timeout(300)
 def test_clients_share_queues(pops: Scene) -> None:
     """A client has queues of its own and of others, or all of them at once."""
     topic = pops.topic(queues=4)
@@ -272,7 +263,6 @@ def test_clients_share_queues(pops: Scene) -> None:
     assert {text(item) for item in one.wait_for(16, BACK_S)} == {f"m{n}" for n in range(16)}
 
 
-@pytest.mark.timeout(300)
 def test_a_group_goes_from_pull_to_pop_and_back(pops: Scene) -> None:
     """Nothing is lost on the way; the offsets are the same."""
     topic, group = pops.topic(queues=2), pops.unique("group")
@@ -297,7 +287,6 @@ def test_a_group_goes_from_pull_to_pop_and_back(pops: Scene) -> None:
     assert {text(item) for item in again.messages()} == {f"again-{n}" for n in range(6)}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("order", ["false", "true"])
 def test_an_administrator_sends_a_group_back(pops: Scene, order: str) -> None:
     """What was popped, acknowledged or not, is popped from there again."""

@@ -67,7 +67,6 @@ def send(scene: Scene, topic: str, priorities: Sequence[int], word: str = "") ->
     scene.producer().send(sent)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("message_type", ["PRIORITY", "NORMAL"])
 def test_a_priority_is_a_queue(scene: Scene, message_type: str) -> None:
     """The last one, if it is too high; in topics of any type."""
@@ -97,7 +96,6 @@ def test_a_priority_is_a_queue(scene: Scene, message_type: str) -> None:
     assert found["batch0"]["properties"][PRIORITY] == "3"
 
 
-@pytest.mark.timeout(300)
 def test_pops_go_by_priority(scene: Scene) -> None:
     topic = topic_of(scene)
     popped = Popped(scene.broker, topic, scene.unique("group"))
@@ -110,7 +108,6 @@ def test_pops_go_by_priority(scene: Scene) -> None:
         assert alone == [f"{turn}-{each}" for each in (9, 2, 1, 0)]
 
 
-@pytest.mark.timeout(300)
 def test_what_comes_back_is_last(scene: Scene) -> None:
     topic = topic_of(scene)
     popped = Popped(scene.broker, topic, scene.unique("group"))
@@ -129,7 +126,6 @@ def _stored(scene: Scene, topic: str) -> str:
     return "".join(row[3] for row in rows if row[3] != "0")
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("message_type", "factor", "order"),
     [("NORMAL", 100, "false"), ("PRIORITY", 0, "false"), ("PRIORITY", 100, "true")],
@@ -156,7 +152,6 @@ def test_other_pops_do_not(scene: Scene, message_type: str, factor: int, order: 
     assert len(first) > 1
 
 
-@pytest.mark.timeout(300)
 def test_the_lowest_may_come_first(scene: Scene) -> None:
     topic = topic_of(scene)
     popped = Popped(scene.broker, topic, scene.unique("group"))
@@ -168,7 +163,6 @@ def test_the_lowest_may_come_first(scene: Scene) -> None:
         scene.mqadmin_here("updateBrokerConfig -k priorityOrderAsc -v true")
 
 
-@pytest.mark.timeout(300)
 def test_the_client_pops_them(scene: Scene) -> None:
     """And those that fail come back."""
     topic, group = topic_of(scene), scene.unique("group")

@@ -43,7 +43,6 @@ def wait_for_reply(scene: Scene, said: str) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_request_is_replied_to(scene: Scene, mode: str) -> None:
     topic = scene.topic(queues=1)
@@ -61,7 +60,6 @@ def test_a_request_is_replied_to(scene: Scene, mode: str) -> None:
     wait_for_reply(scene, f"re: {topic} 2")
 
 
-@pytest.mark.timeout(180)
 def test_a_large_reply_comes_compressed(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     replier = replier_of(scene, topic, compress_over_bytes=1_000)
@@ -70,7 +68,6 @@ def test_a_large_reply_comes_compressed(scene: Scene) -> None:
     assert replier.wait_for(1)[0]["result"]["status"] == "SEND_OK"
 
 
-@pytest.mark.timeout(180)
 def test_a_requester_that_has_gone(scene: Scene) -> None:
     """The replier is told, and the reply is stored all the same."""
     topic = scene.topic(queues=1)
@@ -85,7 +82,6 @@ def test_a_requester_that_has_gone(scene: Scene) -> None:
     wait_for_reply(scene, f"re: {topic}")
 
 
-@pytest.mark.timeout(180)
 def test_both_releases_together(jvms: dict[str, ClientJvm], broker: Broker) -> None:
     scenes = [Scene(jvm, broker) for jvm in jvms.values()]
     for one, other in (scenes, scenes[::-1]):

@@ -40,7 +40,6 @@ def bodies(messages: list[Json]) -> list[str]:
     return sorted(text(item) for item in messages)
 
 
-@pytest.mark.timeout(240)
 def test_delivered_at_their_time(scene: Scene) -> None:
     topic = scene.topic(queues=2)
     producer = scene.producer()
@@ -83,7 +82,6 @@ def test_delivered_at_their_time(scene: Scene) -> None:
     assert not by_body["past"]["properties"].keys() & ON_THE_WAY
 
 
-@pytest.mark.timeout(240)
 def test_a_push_consumer_gets_what_is_due(scene: Scene) -> None:
     topic = scene.topic(queues=2)
     consumer = scene.push_consumer(topic, scene.unique("group"), expression="a")
@@ -92,7 +90,6 @@ def test_a_push_consumer_gets_what_is_due(scene: Scene) -> None:
     assert bodies(consumer.wait_for(10)) == [f"m{n}" for n in range(10)]
 
 
-@pytest.mark.timeout(240)
 def test_taken_back(scene: Scene) -> None:
     topic = scene.topic(queues=2)
     producer = scene.producer()
@@ -107,7 +104,6 @@ def test_taken_back(scene: Scene) -> None:
     assert bodies(scene.read(topic, 4)) == ["last", "m1", "m2", "m4"]
 
 
-@pytest.mark.timeout(120)
 def test_what_is_refused(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     producer = scene.producer()
@@ -130,7 +126,6 @@ def handle_of(*items: str) -> str:
     return base64.urlsafe_b64encode(" ".join(items).encode()).decode()
 
 
-@pytest.mark.timeout(120)
 def test_handles_that_are_none(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     producer = scene.producer()

@@ -43,7 +43,6 @@ def traces(scene: Scene, key: str) -> list[Json]:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(240)
 def test_traces_are_written_and_found(trace_scene: Scene) -> None:
     scene = trace_scene
     topic, group = scene.topic(queues=1), scene.unique("group")
@@ -106,7 +105,6 @@ def popped(scene: Scene, topic: str, group: str) -> None:
         consumer.ack(found)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("consume", [pushed, polled, popped])
 def test_traces_of_our_consumers_are_found(
     trace_scene: Scene, origin: Origin, consume: Callable[[Scene, str, str], None]
@@ -133,7 +131,6 @@ def test_traces_of_our_consumers_are_found(
     assert (row[1], row[-1]) == (group, "success")
 
 
-@pytest.mark.timeout(120)
 def test_the_trace_topic_is_made_at_the_start(trace_scene: Scene) -> None:
     scene = trace_scene
     scene.wait_for_route(TRACE_TOPIC)

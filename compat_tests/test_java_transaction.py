@@ -56,7 +56,6 @@ def bodies(messages: list[Json]) -> list[str]:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(180)
 def test_commit_and_rollback(transaction_scene: Scene) -> None:
     scene = transaction_scene
     topic = scene.topic(queues=2)
@@ -95,7 +94,6 @@ def test_commit_and_rollback(transaction_scene: Scene) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(240)
 def test_the_producer_is_asked(transaction_scene: Scene) -> None:
     """Until it says what became of it; and what it never says goes to a topic of its own."""
     scene = transaction_scene
@@ -142,7 +140,6 @@ def test_the_producer_is_asked(transaction_scene: Scene) -> None:
     assert again["properties"]["TRANSACTION_CHECK_TIMES"] == "1"
 
 
-@pytest.mark.timeout(180)
 def test_the_first_question_may_be_late(transaction_scene: Scene) -> None:
     scene = transaction_scene
     topic = scene.topic(queues=1)
@@ -154,7 +151,6 @@ def test_the_first_question_may_be_late(transaction_scene: Scene) -> None:
     assert set(bodies(scene.read(topic, 1))) == {"slow"}
 
 
-@pytest.mark.timeout(240)
 def test_another_producer_of_the_group_is_asked(
     transaction_scene: Scene, second_jvm: ClientJvm
 ) -> None:
@@ -267,7 +263,6 @@ def test_open_transactions_go_from_hand_to_hand(
         names.close()
 
 
-@pytest.mark.timeout(300)
 def test_the_broker_is_killed_between_the_phases(
     origin: Origin, test_folder: Path, first_jvm: ClientJvm
 ) -> None:

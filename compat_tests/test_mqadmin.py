@@ -17,7 +17,6 @@ from compat_tests.peers import Origin, Ours
 EVERYDAY = [each for each in COMMANDS if each.is_everyday]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("release", RELEASES)
 def test_commands_print_what_the_table_says(
     release: str, origin: Origin, engine: Engine, test_folder: Path

@@ -52,7 +52,6 @@ def write(scene: Scene, topic: str, word: str) -> list[str]:
     return texts
 
 
-@pytest.mark.timeout(300)
 def test_the_client_pops_batches(pops: Scene, origin: Origin) -> None:
     """What fails comes back by itself; from the original's broker only what was sent alone."""
     topic, group = create(pops, pops.unique("batches")), pops.unique("group")
@@ -78,7 +77,6 @@ def test_the_client_pops_batches(pops: Scene, origin: Origin) -> None:
     assert len(consumer.messages()) == 2 * len(texts)  # acknowledged, so they stay away
 
 
-@pytest.mark.timeout(300)
 def test_what_an_answer_has(pops: Scene, origin: Origin) -> None:
     topic = create(pops, pops.unique("batches"))
     popped = Popped(pops.broker, topic, pops.unique("group"))
@@ -104,7 +102,6 @@ def test_what_an_answer_has(pops: Scene, origin: Origin) -> None:
     assert popped.until("so is the last", invisibleTime=600_000) == ["m7"]
 
 
-@pytest.mark.timeout(300)
 def test_in_order(pops: Scene, origin: Origin) -> None:
     if not isinstance(origin, Ours):
         pytest.skip("the original orders records, which its client cannot read")

@@ -42,7 +42,6 @@ def has_route(admin: Any, topic: str) -> bool:
         return False
 
 
-@pytest.mark.timeout(180)
 def test_a_topic_from_its_creation_to_its_end(scene: Scene, admin: Any) -> None:
     topic = scene.unique("admin-topic")
     admin.create_topic(topic, queues=3)
@@ -64,7 +63,6 @@ def test_a_topic_from_its_creation_to_its_end(scene: Scene, admin: Any) -> None:
     assert refused.value.address == scene.broker.address
 
 
-@pytest.mark.timeout(180)
 def test_an_ordered_topic_with_attributes(scene: Scene, admin: Any) -> None:
     topic = scene.unique("admin-fifo")
     attributes = {"message.type": "FIFO"}
@@ -86,7 +84,6 @@ def test_an_ordered_topic_with_attributes(scene: Scene, admin: Any) -> None:
     assert admin.kv_config("ORDER_TOPIC_CONFIG", topic) is None
 
 
-@pytest.mark.timeout(180)
 def test_a_group_from_its_creation_to_its_end(scene: Scene, admin: Any) -> None:
     group = scene.unique("admin-group")
     with pytest.raises(GroupNotFound, match=group):
@@ -109,7 +106,6 @@ def test_a_group_from_its_creation_to_its_end(scene: Scene, admin: Any) -> None:
     assert group not in admin.groups()
 
 
-@pytest.mark.timeout(180)
 def test_messages_are_found(scene: Scene, admin: Any) -> None:
     topic = scene.topic(queues=2)
     begin_ms = int(time.time() * 1000) - 1_000
@@ -143,7 +139,6 @@ def test_messages_are_found(scene: Scene, admin: Any) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(240)
 def test_a_java_consumer_is_seen_and_sent_back(scene: Scene, admin: Any) -> None:
     topic, group = scene.topic(queues=2), scene.unique("admin-group")
     admin.create_group(group)
@@ -174,7 +169,6 @@ def test_a_java_consumer_is_seen_and_sent_back(scene: Scene, admin: Any) -> None
     poll(lambda: len(consumer.messages()) >= before + 6, "all six come again", 90)
 
 
-@pytest.mark.timeout(240)
 def test_offsets_of_a_group_that_nobody_consumes_as(scene: Scene, admin: Any) -> None:
     topic, group = scene.topic(queues=2), scene.unique("admin-group")
     with pytest.raises(GroupNotFound, match=group):
@@ -204,7 +198,6 @@ def test_offsets_of_a_group_that_nobody_consumes_as(scene: Scene, admin: Any) ->
     assert len(consumer.wait_for(left)) == left
 
 
-@pytest.mark.timeout(180)
 def test_producers_are_seen(scene: Scene, admin: Any) -> None:
     topic = scene.topic(queues=1)
     producer = scene.producer()
@@ -221,7 +214,6 @@ def test_producers_are_seen(scene: Scene, admin: Any) -> None:
     assert admin.producer_connections("nobody", topic) == []
 
 
-@pytest.mark.timeout(180)
 def test_servers_and_their_settings(scene: Scene, admin: Any) -> None:
     name = scene.broker.name
     assert scene.broker.address in {each.address for each in admin.brokers("DefaultCluster")}
@@ -257,7 +249,6 @@ def test_servers_and_their_settings(scene: Scene, admin: Any) -> None:
         assert dict(admin.timer_stats(name)) is not None
 
 
-@pytest.mark.timeout(180)
 def test_a_java_trace_is_read(scene: Scene, admin: Any) -> None:
     topic = scene.topic(queues=1)
     (sent,) = scene.producer(trace=True).send([message(topic, "12345", tags="t", keys="k")])
@@ -274,7 +265,6 @@ def test_a_java_trace_is_read(scene: Scene, admin: Any) -> None:
     assert (record.tags, record.keys, record.success) == ("t", "k", True)
 
 
-@pytest.mark.timeout(180)
 def test_asyncio(scene: Scene) -> None:
     topic = scene.topic(queues=3)
 

@@ -81,7 +81,6 @@ def test_a_broker_of_4_9_7_is_told_by_a_type_of_its_own(pops: Scene, origin: Ori
 
 
 @pytest.mark.usefixtures("only_5x")
-@pytest.mark.timeout(180)
 def test_what_is_acknowledged_stays_away_and_the_rest_comes_again(pops: Scene) -> None:
     topic = pops.topic(queues=4)
     group = pops.unique("group")
@@ -107,7 +106,6 @@ def test_what_is_acknowledged_stays_away_and_the_rest_comes_again(pops: Scene) -
 
 
 @pytest.mark.usefixtures("only_5x")
-@pytest.mark.timeout(180)
 def test_a_queue_that_is_popped_in_order_waits_for_its_acks(pops: Scene) -> None:
     topic = pops.topic(queues=1)
     group = pops.unique("group")
@@ -129,7 +127,6 @@ def test_a_queue_that_is_popped_in_order_waits_for_its_acks(pops: Scene) -> None
 
 
 @pytest.mark.usefixtures("only_5x")
-@pytest.mark.timeout(240)
 def test_java_and_python_share_a_group_and_nothing_comes_twice(pops: Scene) -> None:
     topic = pops.topic(queues=4)
     group = group_that_pops(pops, topic)

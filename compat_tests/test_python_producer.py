@@ -48,7 +48,6 @@ def producer_of(scene: Scene, **settings: Any) -> Any:
     )
 
 
-@pytest.mark.timeout(180)
 def test_every_way_to_send_reaches_java(scene: Scene) -> None:
     topic = scene.topic(queues=4)
     consumer = scene.push_consumer(topic, scene.unique("group"))
@@ -80,7 +79,6 @@ def test_every_way_to_send_reaches_java(scene: Scene) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_java_reads_what_is_compressed(scene: Scene, kind: CompressionType) -> None:
     topic = scene.topic(queues=1)
@@ -90,7 +88,6 @@ def test_java_reads_what_is_compressed(scene: Scene, kind: CompressionType) -> N
     assert text(item) == "x" * 3_000
 
 
-@pytest.mark.timeout(180)
 def test_a_key_has_the_queue_that_java_gives_it(scene: Scene) -> None:
     topic = scene.topic(queues=7)
     keys = ["orderId", "漢字", "", *(f"key-{n}" for n in range(20))]
@@ -102,7 +99,6 @@ def test_a_key_has_the_queue_that_java_gives_it(scene: Scene) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.timeout(180)
 def test_a_delay_level(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     consumer = scene.push_consumer(topic, scene.unique("group"))
@@ -114,7 +110,6 @@ def test_a_delay_level(scene: Scene) -> None:
     assert text(item) == "later"
 
 
-@pytest.mark.timeout(180)
 def test_asking_java(scene: Scene) -> None:
     topic = scene.topic(queues=1)
     replier = Replier(
@@ -129,7 +124,6 @@ def test_asking_java(scene: Scene) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(180)
 def test_answering_java(scene: Scene) -> None:
     from txrocketmq.client import PushConsumer  # noqa: PLC0415 - for this scenario alone
 
@@ -158,7 +152,6 @@ def asking_broker(origin: Origin, name_server: NameServer, work_folder: Any) -> 
     broker.close()
 
 
-@pytest.mark.timeout(240)
 def test_transactions(scene: Scene, asking_broker: Broker) -> None:
     scene = Scene(scene.jvm, asking_broker)
     topic, asked = scene.topic(queues=2), []
@@ -187,7 +180,6 @@ def test_transactions(scene: Scene, asking_broker: Broker) -> None:
 
 
 @pytest.mark.both_releases
-@pytest.mark.timeout(180)
 def test_traces_are_as_the_original_writes_them(scene: Scene) -> None:
     topic, traces = scene.topic(queues=1), scene.topic("traces", queues=1)
     java = scene.producer()
@@ -205,7 +197,6 @@ def test_traces_are_as_the_original_writes_them(scene: Scene) -> None:
     assert set(item["keys"].split()) == {"k", sent.msg_id}
 
 
-@pytest.mark.timeout(180)
 def test_a_timer_message_is_taken_back(scene: Scene, asking_broker: Broker) -> None:
     scene = Scene(scene.jvm, asking_broker)
     if scene.broker.origin.name == "original-4.9.7":
@@ -223,7 +214,6 @@ def test_a_timer_message_is_taken_back(scene: Scene, asking_broker: Broker) -> N
     assert [text(item) for item in received] == ["delivered"]
 
 
-@pytest.mark.timeout(180)
 def test_asyncio_reaches_java(scene: Scene) -> None:
     topic = scene.topic(queues=4)
 
@@ -237,7 +227,6 @@ def test_asyncio_reaches_java(scene: Scene) -> None:
     assert {text(item) for item in scene.read(topic, 50)} == {f"m{n}" for n in range(50)}
 
 
-@pytest.mark.timeout(180)
 def test_programs_of_the_older_python_client(scene: Scene) -> None:
     """The programs of the README of apache/rocketmq-client-python, after one changed import."""
     topic, got = scene.topic(queues=2), []
@@ -296,7 +285,6 @@ def listener() -> Iterator[tuple[str, list[dict[str, str]]]]:
         server.shutdown()
 
 
-@pytest.mark.timeout(180)
 def test_a_namespace_beside_the_names_is_written_as_java_writes_it(
     jvms: dict[str, ClientJvm],
 ) -> None:
@@ -319,7 +307,6 @@ def test_a_namespace_beside_the_names_is_written_as_java_writes_it(
     assert all(wanted.items() <= each.items() for each in own)
 
 
-@pytest.mark.timeout(180)
 def test_a_namespace_beside_the_names_separates_nobody(
     jvms: dict[str, ClientJvm], broker: Broker
 ) -> None:

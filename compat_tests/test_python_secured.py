@@ -70,7 +70,6 @@ def send(namesrv: str, **settings: Any) -> Any:
         return producer.send(new_message("Guarded", "x"))
 
 
-@pytest.mark.timeout(240)
 def test_an_account_signs(guarded: Broker) -> None:
     namesrv = guarded.name_server.address
     result = send(namesrv, access_key=USER, secret_key=PASSWORD)
@@ -85,7 +84,6 @@ def test_an_account_signs(guarded: Broker) -> None:
         assert isinstance(error.value, MQBrokerError) or hasattr(error.value, "attempts")
 
 
-@pytest.mark.timeout(240)
 def test_whatever_is_asked_is_signed(guarded: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a consumer and an administrator as well, whose account the environment names."""
     where: dict[str, Any] = {"namesrv_addr": guarded.name_server.address}
@@ -110,7 +108,6 @@ def test_whatever_is_asked_is_signed(guarded: Broker, monkeypatch: pytest.Monkey
         assert its.consumer_offset == 1
 
 
-@pytest.mark.timeout(240)
 def test_an_account_that_may_only_read(guarded: Broker) -> None:
     if guarded.origin.name != "original-4.9.7":
         pytest.skip("the accounts of ACL 2 are made by requests of its own")
@@ -125,7 +122,6 @@ def test_an_account_that_may_only_read(guarded: Broker) -> None:
         assert next(iter(consumer)).body == b"x"
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("size", [1, 300_000])
 def test_encrypted_connections(scene: Scene, size: int) -> None:
     """Servers take them as they come, with a certificate that they make themselves."""

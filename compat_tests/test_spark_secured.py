@@ -106,7 +106,6 @@ def read(broker: Broker, topic: str, **more: str) -> list[bytes]:
     return [body for batch in found for body in batch.column("body").to_pylist()]
 
 
-@pytest.mark.timeout(240)
 def test_an_account_writes_and_reads_encrypted_or_not(secured: Broker, topic: str) -> None:
     assert write(secured, topic, **ACCOUNT) == ROWS
     assert write(secured, topic, **ACCOUNT, useTls="true") == ROWS
@@ -116,7 +115,6 @@ def test_an_account_writes_and_reads_encrypted_or_not(secured: Broker, topic: st
     assert sorted(read(secured, topic, **ACCOUNT, useTls="true")) == expected
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("wrong", [{}, {**ACCOUNT, "secretKey": "wrong-one"}])
 def test_others_are_refused(secured: Broker, topic: str, wrong: dict[str, str]) -> None:
     with pytest.raises(ClusterError, match=r"refused SEND|not be sent in 1 attempts"):

@@ -82,7 +82,6 @@ def _lasting(received: Json) -> Json:
     return kept
 
 
-@pytest.mark.timeout(300)  # official brokers take up to 20 s to stop
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_store_goes_from_hand_to_hand(
     origin: Origin, engine: Engine, test_folder: Path, first_jvm: ClientJvm, release: str

@@ -189,7 +189,11 @@ def assert_says(broker: Broker, why: str) -> None:
     """Our servers log whom they refused, and why: the name server as well as the broker."""
     if isinstance(broker.origin, Ours):
         for server in (broker.name_server, broker):
-            assert any("closing 127.0.0.1" in line for line in lines(server, why))
+            # The client may have given up before the server has come so far.
+            poll(
+                lambda: any("closing 127.0.0.1" in line for line in lines(server, why)),  # noqa: B023
+                f"{server.address} says: {why}",
+            )
 
 
 def test_clients_that_encrypt_are_served(enforced: Scene) -> None:

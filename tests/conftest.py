@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import tarfile
 from collections.abc import Callable, Iterator
@@ -33,7 +34,13 @@ _LONG = ("test_pages", "test_commands", "test_bad_peers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the few long tests first, so that no worker is left with them in the end."""
+    """Runs the few long tests first, so that no worker is left with them in the end.
+
+    Workers compare the names of the tests they have found, so a name must be the same in each.
+    """
+    for item in items:
+        if re.search(r"\b0x[0-9a-f]{6,}", item.name):
+            raise pytest.UsageError(f"a test's name contains an address of memory: {item.nodeid}")
     items.sort(key=lambda item: item.path.stem not in _LONG)
 
 

@@ -24,6 +24,10 @@ ping:
 \t@echo ping > to-pong; cat to-ping
 pong:
 \t@cat to-pong; echo pong > to-ping
+priority:
+\t@nice
+same:
+\t@nice
 forever:
 \t@echo ready; exec sleep 600
 """
@@ -74,6 +78,15 @@ def test_lanes_run_at_the_same_time(folder: Path) -> None:
     process = start(folder, "ping", "pong")
     said = process.communicate(timeout=60)[0]
     assert process.returncode == 0, said
+
+
+def test_all_lanes_but_the_last_give_way(folder: Path) -> None:
+    process = start(folder, "priority", "same")
+    process.communicate(timeout=60)
+    polite, usual = (
+        int((folder / f"var/test/{kind}.log").read_text()) for kind in ("priority", "same")
+    )
+    assert polite == min(usual + 5, 19)
 
 
 def test_who_stops_it_stops_what_runs(folder: Path) -> None:

@@ -116,7 +116,6 @@ DAMAGES: Final[dict[str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("state", STATES)
 def test_all_is_served_again(made_many: MakeStore, tmp_path: Path, state: str, damage: str) -> None:

@@ -16,6 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 JAVA_VERSION = 17
+# Tests run each plan once or twice, so that compiling it again and better costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _NUMBERS = itertools.count(1)
 
 

@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 COLUMNS = "topic,queueId,queueOffset,tags,body,physicalOffset"
 STEPS = 12
-pytestmark = pytest.mark.timeout(300)
 
 
 def _write(root: Path, count: int = 120) -> StoreWriter:

@@ -42,7 +42,6 @@ def allowed(server: Server) -> dict[tuple[str, str], tuple[str, ...]]:
         return {(each.account, each.resource): tuple(each.actions) for each in policies}
 
 
-@pytest.mark.timeout(120)
 def test_what_was_answered_is_there_after_a_kill(server: Server) -> None:
     one, two = "the first word", "another word"
     broker = server.broker_addr
@@ -82,7 +81,6 @@ def test_what_was_answered_is_there_after_a_kill(server: Server) -> None:
     assert allowed(server) == {}, "the policies of the old account are gone for good"
 
 
-@pytest.mark.timeout(120)
 def test_a_kill_among_changes_loses_none_that_was_answered(server: Server) -> None:
     answered: list[str] = []
     enough = threading.Event()
@@ -131,7 +129,6 @@ def signed(code: int, fields: Mapping[str, str]) -> bytes:
     return b"".join(map(bytes, encode_frame(RemotingCommand(code, given, opaque=1))))
 
 
-@pytest.mark.timeout(120)
 def test_accounts_of_4_are_in_their_file_after_a_kill(tmp_path: Path) -> None:
     file = tmp_path / "conf" / "plain_acl.yml"
     file.parent.mkdir()

@@ -21,8 +21,6 @@ from tests.pages import ROOT
 from tests.parts import PARTS
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 
-pytestmark = pytest.mark.timeout(300)
-
 PAGE = ROOT / "docs" / "adding.md"
 COPIED = (*PARTS, "package", "tests", "typings", "docs", "setup.py", "pyproject.toml")
 REQUEST, MESSAGE, PART = (

@@ -23,7 +23,6 @@ from txrocketmq.client import (
 )
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(300)
 ENOUGH_S = 120
 COUNT = 8
 

@@ -9,12 +9,9 @@ import sys
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from txrocketmq.client import Producer, SendResult, SendStatus, aio, new_message
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(300)
 COUNT = 30_000
 """So many take longer than the three seconds that each send has."""
 BODY = b"x" * 100

@@ -13,7 +13,6 @@ import pytest
 from txrocketmq.client import LitePullConsumer, new_message, split_batches
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 COUNT: Final = 300
 ENDS_S: Final = 60
 """To consume all messages would take the listeners below longer than that."""

@@ -11,7 +11,6 @@ import pytest
 
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 FORKED = """
 import os, sys
 from txrocketmq.client import Producer, PushConsumer, new_message

@@ -10,7 +10,6 @@ import pytest
 
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 PATCHED = "from gevent import monkey; monkey.patch_all()\n"
 IMPORTED = "import txrocketmq.client\n"
 PROGRAM = """

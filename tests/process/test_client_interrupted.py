@@ -14,7 +14,6 @@ import pytest
 from txrocketmq.client.thread.function_threads import END_S
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 PROGRAM = """
 import sys, threading, time
 from txrocketmq.client import ConsumeFrom, PushConsumer, aio, orderly

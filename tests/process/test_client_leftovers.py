@@ -13,7 +13,6 @@ import pytest
 from txrocketmq.client import Admin, GroupOffline, new_message
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 DEADLINE_S: Final = 90
 
 COUNTED: Final = """

@@ -20,7 +20,6 @@ from txrocketmq.client import (
 )
 from txrocketmq.testing.server import Server, running
 
-pytestmark = pytest.mark.timeout(180)
 LIGHT: Final = "%LMQ%light"
 SOURCES: Final = ("Red", "Blue")
 COUNT: Final = 20

@@ -10,7 +10,6 @@ import pytest
 
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 COUNT = 6
 PROGRAM = """
 import asyncio, logging, sys, threading

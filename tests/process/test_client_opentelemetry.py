@@ -13,7 +13,6 @@ import pytest
 
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 PROGRAM = """
 import asyncio, json, sys, threading
 from opentelemetry import trace

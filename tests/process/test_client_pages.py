@@ -51,7 +51,6 @@ def topics(rocketmq_server: Server) -> None:
                     time.sleep(0.05)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda block: block.page)
 def test_an_example_runs(example: Block, rocketmq_server: Server) -> None:

@@ -21,7 +21,6 @@ import pytest
 from tests.pages import blocks
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(180)
 DEADLINE_S: Final = 60
 PROGRAMS: Final = {
     block.text.splitlines()[0].removeprefix("# "): block.text

@@ -23,7 +23,6 @@ from txrocketmq.client import (
 from txrocketmq.remoting.transport import client as transport
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(240)
 RECOVERED_S = 90
 CPU_S = 6
 """What the client may take while it finds out: about half of what a busy loop would."""

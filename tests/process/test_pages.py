@@ -99,7 +99,6 @@ def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
     assert server.returncode == 0
 
 
-@pytest.mark.timeout(300)
 def test_python_of_the_pages_runs(tmp_path: Path) -> None:
     names = []
     for block in blocks():
@@ -135,7 +134,6 @@ def test_the_readme_has_commands_to_run() -> None:
     assert any(b.page == "README.md" and b.language == "console" for b in blocks())
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page", sorted({b.page for b in blocks() if b.language == "console"} - BY_THEMSELVES)
 )

@@ -14,7 +14,6 @@ def bodies(pair: Pair) -> set[bytes]:
         return {found.body for found in admin.messages_by_key("Orders", "key")}
 
 
-@pytest.mark.timeout(300)
 def test_a_pair_loses_its_master_and_goes_on() -> None:
     with running_pair() as pair:
         with Producer("shop", namesrv_addr=pair.namesrv_addr) as producer:

@@ -10,8 +10,6 @@ from typing import Final
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
-
 TESTS: Final = """
 import asyncio
 import sys

@@ -87,7 +87,6 @@ react(lambda reactor: Deferred.fromCoroutine(main(reactor)))
 """
 
 
-@pytest.mark.timeout(200)
 def test_requests_are_answered_where_each_end_trusts_the_other(tmp_path: Path) -> None:
     for name in ("broker", "client", "other"):
         certified(tmp_path, name)
@@ -193,7 +192,6 @@ def send_and_receive(**where: Any) -> None:
     assert sorted(got) == sorted(bodies)
 
 
-@pytest.mark.timeout(240)
 def test_java_options_make_both_servers_encrypt(
     cluster: Callable[..., Cluster], txrocketmq: Run
 ) -> None:
@@ -209,7 +207,6 @@ def test_java_options_make_both_servers_encrypt(
         assert "Traceback" not in it.log(name)
 
 
-@pytest.mark.timeout(240)
 def test_certificates_of_the_files_are_shown_and_demanded(
     cluster: Callable[..., Cluster], txrocketmq: Run, tmp_path: Path
 ) -> None:
@@ -250,7 +247,6 @@ def test_certificates_of_the_files_are_shown_and_demanded(
     assert PASSWORD not in it.log("namesrv") + it.log("broker")
 
 
-@pytest.mark.timeout(240)
 def test_certificates_are_renewed_under_load_and_nobody_notices(
     cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:

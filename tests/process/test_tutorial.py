@@ -16,12 +16,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from tests.pages import Block, blocks, check_printed, commands
 from txrocketmq.testing.server import Server
 
-pytestmark = pytest.mark.timeout(300)
 PAGE: Final = "docs/tutorial.md"
 GROUP: Final = "stock"
 INTERRUPTED: Final = "^C\n"

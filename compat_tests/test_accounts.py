@@ -32,8 +32,11 @@ from compat_tests.peers import Broker, Original, Ours
 from compat_tests.scene import poll
 from compat_tests.signed import Answer, Ask, answer_to, signature
 
-_LOG_LINE = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) .*\n?")
-"""May begin behind what a command has printed without a line's end."""
+_LOG_LINE = re.compile(
+    r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) .*\n?"
+    r"(((Caused by: )?[\w.$]+(Exception|Error)\b|\tat |\t[.]{3}).*\n?)*"
+)
+"""A line and its exception. It may begin behind what a command has printed without a line's end."""
 _LOGGED = re.compile(
     r"(Caused by: )?[a-z]+([.][\w$]+)+(Exception|Error)\b|java[.]lang[.]|org[.]apache[.]"
     r"|For more information, please visit the url, "  # the second line of an exception's text

@@ -186,7 +186,7 @@ fn main() {
                 nexts[queue.queue as usize] += i64::from(queue.messages);
             }
             let units = run.write(&table, &data, &mut log, &target, &its, Some(&mut rows)).expect("room");
-            assert_eq!(units.iter().map(Vec::len).sum::<usize>(), 20 * run.messages.len());
+            assert_eq!(units.iter().map(|its| its.packed.len()).sum::<usize>(), 20 * run.messages.len());
             run.answers(&pieces, b"host").expect("written");
             let done = walk(&log, 0, at, usize::MAX, true);
             assert_eq!((done.position, done.count), (log.len(), run.messages.len()));

@@ -28,6 +28,7 @@ COUNTED_MESSAGES: Final = 4_096
 IN_A_READ: Final = (1, 32)
 _REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 _TIMEOUT_S: Final = 900
+_ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 class NoValgrind(Exception):
@@ -53,8 +54,8 @@ def instructions(loads: Iterable[tuple[str, int]]) -> dict[tuple[str, int], floa
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S,
-                check=True,
+                command, cwd=_ROOT, env=environment, capture_output=True, text=True,
+                timeout=_TIMEOUT_S, check=True,
             )  # fmt: skip
         except subprocess.CalledProcessError as error:
             raise NoValgrind(f"it fails: {error.stderr[-500:]}") from None

@@ -10,7 +10,7 @@ kernel, and with it, for which there is a second table, and results-kernel.json.
 
     python -m benchmarks.run --rounds 2
     python -m benchmarks.run --quick --only sync64,drain
-    python -m benchmarks.run --kernel --only sync64,oneway64,batch32
+    python -m benchmarks.run --kernel --only sync64,oneway,batch
     python -m benchmarks.run --sides ours --only sync64 --profile var/bench/broker.prof
 """
 

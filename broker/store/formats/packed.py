@@ -19,8 +19,7 @@ after the last message."""
 PackedEnd: TypeAlias = tuple[Any, int, int]
 """A queue, and how many messages and bytes of records a run adds to it."""
 QueueUnits: TypeAlias = tuple[Any, int, PackedUnits]
-"""A queue, the offset in it of the first unit, and the units, as what follows from records has them
-(dispatch.py)."""
+"""A queue, the offset in it of the first unit, and the units: a row of dispatch.py."""
 
 
 class PackedRows(Protocol):

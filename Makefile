@@ -16,7 +16,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all fuzz lint unit spark tidy process crash kernel kernel-test kernel-fuzz engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-proxy bench-spark check docs map dist release image clean run-environment unit-environment environment
+.PHONY: help run test test-all fuzz lint unit spark tidy process crash kernel kernel-test kernel-fuzz kernel-wheels engine engine-oldest compat compat-all mqadmin-table bench bench-client bench-proxy bench-spark check docs map dist release image clean run-environment unit-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,8 +65,11 @@ kernel-test: environment ## proves that the compiled kernel does what the forms 
 	@echo "kernel-test: the compiled kernel does what the forms in Python do"
 	@scripts/kernel test $(ARGS)
 
-kernel-fuzz: ## mutated frames and records against the compiled kernel, in Rust alone; FUZZ_SECONDS=3600
+kernel-fuzz: ## mutated frames and records against the compiled kernel, with a sanitizer if there is a nightly Rust; FUZZ_SECONDS=3600
 	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) scripts/kernel fuzz $(ARGS)
+
+kernel-wheels: unit-environment ## wheels of the compiled kernel for Linux on x86-64 and arm64, in dist/
+	@scripts/kernel wheels
 
 engine: environment ## proves that Spark itself reads stores and clusters as the sources say (Java 17); ARGS="-k stream"
 	@echo "engine: Spark reads stores and clusters, intact and damaged, as the sources say"
@@ -90,7 +93,7 @@ mqadmin-table: environment ## every command of mqadmin, ours beside the original
 	@echo "mqadmin-table: four brokers one after the other, six minutes or so"
 	@$(BIN)/python -m compat_tests.mqadmin_table $(ARGS)
 
-bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
+bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick", ARGS=--kernel
 	@echo "bench: table here, pages in docs; about a quarter of an hour, a few minutes with ARGS=--quick"
 	@$(BIN)/python -m benchmarks.run $(ARGS) && $(BIN)/python -m docs.generate_benchmarks
 

@@ -5,19 +5,23 @@ The sides take turns (ours, original, ours, original ...), each with a fresh sto
 settings; loads that want other settings (SYNC_FLUSH) get servers of their own within the turn. What
 counts are the ratios of the medians. Leaves a table here, results.json and ratios.svg in var/bench,
 and, when nothing was left out, docs/benchmarks.json, of which docs/generate_benchmarks.py makes
-page, plot and what README says.
+page, plot and what README says. With `--kernel` our broker has two turns: without the compiled
+kernel, and with it, for which there is a second table, and results-kernel.json.
 
     python -m benchmarks.run --rounds 2
     python -m benchmarks.run --quick --only sync64,drain
+    python -m benchmarks.run --kernel --only sync64,oneway,batch
     python -m benchmarks.run --sides ours --only sync64 --profile var/bench/broker.prof
 """
 
 import argparse
 import json
+import os
 import pstats
 import shutil
 import sys
 import time
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,8 +30,11 @@ from benchmarks import loads, official, proc, report, servers
 from benchmarks.choices import some_of
 from compat_tests.go_client import GoUnavailable
 from compat_tests.jars import JarsUnavailable
+from txrocketmq.remoting.process.compiled_kernel import VARIABLE, installed_kernel
 
 SIDES: Final = ("ours", "original")
+KERNEL: Final[dict[str, str]] = {"ours": "off", "kernel": "require"}
+"""What TXROCKETMQ_KERNEL says for the turns of our broker, if both are wanted."""
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "var" / "bench"
 SETTLE_S: Final = 3.0
@@ -112,10 +119,19 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", type=some_of(names), default=names, metavar="LOADS")
     parser.add_argument("--sides", type=some_of(SIDES), default=list(SIDES))
     parser.add_argument("--quick", action="store_true", help="short windows, one round")
+    parser.add_argument(
+        "--kernel", action="store_true", help="also with the compiled kernel: `make kernel`"
+    )
     parser.add_argument("--profile", type=Path, help="cProfile statistics of our broker")
     options = parser.parse_args(argv)
     if options.profile and options.sides != ["ours"]:
         parser.error("--profile slows our broker down: use it with --sides ours, not to compare")
+    if options.kernel:
+        if isinstance(reason := installed_kernel(), str):
+            parser.error(f"--kernel: {reason}")
+        options.sides = [
+            each for each in ("ours", "kernel", "original") if each in {*options.sides, "kernel"}
+        ]
     return options
 
 
@@ -145,7 +161,10 @@ def main(argv: list[str]) -> int:
         if any(load.go for load in chosen):
             official.go_program()
         for _ in range(1 if options.quick else options.rounds):
-            rounds.extend(turn(side, chosen, windows, profile) for side in options.sides)
+            for side in options.sides:
+                if options.kernel:
+                    os.environ[VARIABLE] = KERNEL.get(side, "off")
+                rounds.append(turn(side, chosen, windows, profile))
     except (
         servers.ServerError,
         official.LoadNotCompiled,
@@ -157,16 +176,21 @@ def main(argv: list[str]) -> int:
     if profile:
         pstats.Stats(str(profile)).sort_stats("tottime").print_stats(25)
     complete = all(len(turn.samples) == len(chosen) for turn in rounds)
-    _publish(rounds, quick=options.quick)
+    _publish([each for each in rounds if each.side != "kernel"], "results", quick=options.quick)
+    if options.kernel:
+        others = [each for each in rounds if each.side != "ours"]
+        others = [replace(each, side="ours") if each.side == "kernel" else each for each in others]
+        print("\nwith the compiled kernel:")
+        _publish(others, "results-kernel", quick=options.quick)
     if complete and chosen == list(loads.LOADS) and len(options.sides) > 1:
         shutil.copyfile(OUTPUT / "results.json", PUBLISHED)
         print(f"Written: {PUBLISHED}; python -m docs.generate_benchmarks makes the pages of it")
     return 0 if complete else 1
 
 
-def _publish(rounds: list[report.Round], *, quick: bool) -> None:
+def _publish(rounds: list[report.Round], name: str, *, quick: bool) -> None:
     of_rows = report.rows(rounds)
-    results, ratios = OUTPUT / "results.json", OUTPUT / "ratios.svg"
+    results, ratios = OUTPUT / f"{name}.json", OUTPUT / f"{name.replace('results', 'ratios')}.svg"
     measured = {"date": time.strftime("%Y-%m-%d"), "quick": quick}
     content = {**measured, **report.as_json(rounds, official.machine())}
     results.write_text(json.dumps(content, indent=1) + "\n")

@@ -37,7 +37,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.pop.orders.life(),
         parts.offsets.life(parts.config),
         parts.lost_files.life(),
-        parts.polling.life(parts.store.on_arrival),
+        parts.polling.life(parts.store.on_arrivals),
         parts.pop.life(),
         parts.pop.revive.life(),
         parts.transaction_check.life(),

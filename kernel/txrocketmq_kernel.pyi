@@ -30,13 +30,14 @@ def walk(
 
 def follow(
     map: Buffer, from_offset: int, start: int, end: int, rows: Rows | None, /
-) -> tuple[int, int, int, list[tuple[bytes, int, int, bytes]]]:
+) -> tuple[int, int, int, list[tuple[bytes, int, int, tuple[int, bytes, int]]]]:
     """Finds what follows for queues and the index from sound records, whose CRC is not examined.
 
     It ends before the first record that is in any way unusual, and after 1,024 records. Rows for
     the index are added to `rows`. Returns where the next record would start, how many there were,
     when the last was stored, in ms, and for each queue its topic, its id, the offset of the first
-    unit, and the packed units; a queue comes again where its offsets do not follow one another.
+    unit, and the packed units between the log offsets of their first message and behind their last;
+    a queue comes again where its offsets do not follow one another.
     """
 
 @final
@@ -114,11 +115,12 @@ class Run:
     def write(
         self, table: Table, map: Buffer, at: int, offset: int, nexts: list[int], now_ms: int,
         born: bytes, host: bytes, rows: Rows | None, /,
-    ) -> list[bytes]:  # fmt: skip
+    ) -> list[tuple[Any, int, tuple[int, bytes, int]]]:  # fmt: skip
         """Writes the records into the map, where there is room for them, and adds their rows.
 
         `at` is where in the map, `offset` that place in the log, `nexts` the offset of the next
-        message of each queue; hosts are packed. Returns the packed units of each queue. Raises
+        message of each queue; hosts are packed. Returns for each queue itself, that offset, and its
+        packed units between the log offsets of its first message and behind its last. Raises
         ValueError before anything is written.
         """
 

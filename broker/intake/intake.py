@@ -68,8 +68,15 @@ class Intake:
         if packed is None:
             return None
         stats = self._stats
-        for queue, count, size_bytes in packed.ends:
-            stats.put(queue.topic, count, size_bytes)
+        topic, count, size_bytes = "", 0, 0
+        for queue, more, more_bytes in packed.ends:
+            if queue.topic != topic:
+                if count:
+                    stats.put(topic, count, size_bytes)
+                topic, count, size_bytes = queue.topic, 0, 0
+            count += more
+            size_bytes += more_bytes
+        stats.put(topic, count, size_bytes)
         if stats.sizes is not None:
             for queue, sizes in packed.sizes():
                 stats.sized(queue.topic, sizes)

@@ -12,7 +12,7 @@ from mmap import mmap
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.store.formats import formats
-from txrocketmq.broker.store.formats.packed import PackedEnd
+from txrocketmq.broker.store.formats.packed import PackedEnd, PackedUnits, QueueUnits
 from txrocketmq.broker.store.log.encode import IPV4_HOST_BYTES, IPV4_LAYOUT, LENGTH_BYTES
 from txrocketmq.remoting import formats as wire
 from txrocketmq.remoting.codes import SerializeType
@@ -124,7 +124,7 @@ class ReferenceRun:
     def write(
         self, table: Any, mapped: mmap, at: int, offset: int, nexts: list[int], now_ms: int,
         born: bytes, host: bytes, rows: Any,
-    ) -> list[bytes]:  # fmt: skip
+    ) -> list[QueueUnits]:  # fmt: skip
         """Writes the records; see SendRun. Raises ValueError, and writes nothing, without room."""
         if len(born) != IPV4_HOST_BYTES or len(host) != IPV4_HOST_BYTES or self._places:
             raise ValueError("addresses have eight bytes, and a run is written once")
@@ -157,7 +157,10 @@ class ReferenceRun:
             self._places.append(places)
         if rows is not None:
             rows.add(entries)
-        return [b"".join(each) for each in units.values()]
+        return [
+            (table.queues[queue].queue, first, packed_units(b"".join(units[queue])))
+            for queue, first in zip(self._ends, nexts, strict=True)
+        ]
 
     def answers(self, table: Any, pieces: list[bytes], batch: list[bytes], host: bytes) -> bytes:
         """The answers; for JSON of six pieces, for binary headers of seven."""
@@ -181,6 +184,12 @@ class ReferenceRun:
         """Code, whether it is one-way, and number, for each kind of these requests."""
         counted = Counter((send.code, send.is_oneway) for send in self._sends)
         return [(*kind, count) for kind, count in counted.items()]
+
+
+def packed_units(data: bytes) -> PackedUnits:
+    """Returns units with the log offsets between which their messages lie."""
+    last, size_bytes, _ = _UNIT.unpack_from(data, len(data) - _UNIT.size)
+    return _UNIT.unpack_from(data)[0], data, last + size_bytes
 
 
 def _size(message: TakenMessage, end: EndOfQueue) -> int:

@@ -11,11 +11,11 @@ PopLongPollingService and PopRequest.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import Peer
@@ -152,6 +152,12 @@ class PopPolling:
         self._by_second.setdefault(second, {})[request] = None
         self._count += 1
         return PollingResult.POLLING_SUC
+
+    def all_arrived(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Does what `arrived` does for rows of queues; for each put, though mostly nobody waits."""
+        if self._places or self._watches:
+            for queue, *_ in rows:
+                self.arrived(queue.topic, queue.queue_id, queue.max_offset)
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Wakes requests for messages in a queue; cheap, however many groups wait for them."""

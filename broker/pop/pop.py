@@ -115,12 +115,12 @@ class Pop:
 
     def life(self) -> Life:
         """Offsets move when check points are durable; pops end as held pulls do."""
-        on_arrival = self.intake.store.on_arrival
+        on_arrivals = self.intake.store.on_arrivals
         return Life(
             "pops",
             hears=(
-                Hears(on_arrival, self.polling.arrived),
-                Hears(on_arrival, self.notifications.arrived),
+                Hears(on_arrivals, self.polling.all_arrived),
+                Hears(on_arrivals, self.notifications.all_arrived),
             ),
             beats=(Tick(OFTEN_MS, self.tick),),
             forgets=self.disconnected,

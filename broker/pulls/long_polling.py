@@ -17,9 +17,9 @@ Counterpart of PullRequestHoldService, ManyPullRequest and NotifyMessageArriving
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
@@ -143,6 +143,12 @@ class LongPolling:
         self._count += 1
         return True
 
+    def all_arrived(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Does what `arrived` does for rows of queues; for each put, though mostly nobody waits."""
+        if self._held:
+            for queue, *_ in rows:
+                self.arrived(queue.topic, queue.queue_id, queue.max_offset)
+
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Notes that a queue has messages up to `max_offset`; cheap if nobody waits for it."""
         key = (topic, queue_id)
@@ -206,11 +212,11 @@ class LongPolling:
             self._gone.extend(gone)
             self._wake()
 
-    def life(self, on_arrival: list[Callable[[str, int, int], None]]) -> Life:
+    def life(self, on_arrivals: list[Callable[[Sequence[tuple[Any, ...]]], None]]) -> Life:
         """Requests end when messages arrive, when their time is over, or when their peers go."""
         return Life(
             "held pulls",
-            hears=(Hears(on_arrival, self.arrived),),
+            hears=(Hears(on_arrivals, self.all_arrived),),
             beats=(Tick(SECOND_MS, lambda _, steady_ms: self.tick(steady_ms)),),
             forgets=self.disconnected,
         )

@@ -18,6 +18,37 @@ pub fn i64_at(data: &[u8], at: usize) -> i64 {
     i64::from_be_bytes(data[at..at + 8].try_into().unwrap())
 }
 
+/// The highest bit of each byte of a word.
+pub const EVERY: u64 = 0x8080_8080_8080_8080;
+/// The lowest one.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Has the highest bit of the lowest byte that is less than this one, which is no more than 128;
+/// what is set above that bit, or besides the highest bits, means nothing.
+pub fn below(word: u64, most: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(most)) & !word
+}
+
+/// The same of the lowest byte that is equal to this one.
+pub fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// Where the first of two bytes is. For texts of some bytes it takes less than a search that is
+/// prepared for long ones.
+pub fn first_of(text: &[u8], one: u8, other: u8) -> Option<usize> {
+    let mut at = 0;
+    while let Some(eight) = text.get(at..at + 8) {
+        let word = u64::from_le_bytes(eight.try_into().unwrap());
+        let found = EVERY & (equal(word, one) | equal(word, other));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    text[at..].iter().position(|byte| *byte == one || *byte == other).map(|length| at + length)
+}
+
 /// Writes values one behind the other into a slice.
 pub struct Cursor<'a> {
     data: &'a mut [u8],
@@ -106,6 +137,21 @@ mod tests {
             out.clear();
             push_hexadecimal(&mut out, value);
             assert_eq!(out, format!("{value:016X}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_first_of_two_bytes_is_found_wherever_it_is() {
+        for length in 0..40 {
+            for at in 0..=length {
+                for mark in [1, 2] {
+                    let mut text: Vec<u8> =
+                        (0..length).map(|at| [0, 3, 0x81, 0x82, 0xff][at % 5]).collect();
+                    text.splice(at.., [mark, 1, 2].into_iter().take(length - at));
+                    let meant = text.iter().position(|byte| *byte == 1 || *byte == 2);
+                    assert_eq!(first_of(&text, 1, 2), meant, "{text:?}");
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! It knows headers as clients write them: one object without blanks, names of letters, texts and
 //! whole numbers as values, and among them the object extFields. All others are left to Python.
 
+use crate::bytes::{EVERY, below, equal};
 use memchr::memchr2;
 use std::ops::Range;
 
@@ -132,29 +133,54 @@ impl<'a> Scanner<'a> {
 pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
-        let length = memchr2(b'"', b'\\', &text[at..])?;
-        let plain = &text[at..at + length];
-        if plain.iter().any(|byte| *byte < b' ') {
-            return None;
-        }
-        out.extend_from_slice(plain);
-        at += length;
-        if text[at] == b'"' {
-            return Some(at);
-        }
-        let (character, length) = match text.get(at + 1)? {
-            b'u' => character(&text[at..])?,
-            mark @ (b'"' | b'\\' | b'/') => (char::from(*mark), 2),
-            b'b' => ('\u{8}', 2),
-            b'f' => ('\u{c}', 2),
-            b'n' => ('\n', 2),
-            b'r' => ('\r', 2),
-            b't' => ('\t', 2),
+        at += plain_bytes(&text[at..], out);
+        match text.get(at..)? {
+            // Properties are separated by two characters whose escapes are these.
+            [b'\\', b'u', b'0', b'0', b'0', digit @ b'1'..=b'9', ..] => {
+                out.push(digit - b'0');
+                at += 6;
+            }
+            [b'"', ..] => return Some(at),
+            [b'\\', mark, ..] => {
+                let (character, length) = match mark {
+                    b'u' => character(&text[at..])?,
+                    b'"' | b'\\' | b'/' => (char::from(*mark), 2),
+                    b'b' => ('\u{8}', 2),
+                    b'f' => ('\u{c}', 2),
+                    b'n' => ('\n', 2),
+                    b'r' => ('\r', 2),
+                    b't' => ('\t', 2),
+                    _ => return None,
+                };
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                at += length;
+            }
             _ => return None,
-        };
-        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-        at += length;
+        }
     }
+}
+
+/// Appends the bytes up to the first quotation mark, backslash or control character; returns how
+/// many there are. It looks at eight bytes at once: the pieces are short, so that a search that
+/// prepares itself for long ones would take longer.
+fn plain_bytes(text: &[u8], out: &mut Vec<u8>) -> usize {
+    let mut at = 0;
+    while let Some(eight) = text.get(at..at + 8) {
+        let word = u64::from_le_bytes(eight.try_into().unwrap());
+        let found = EVERY & (below(word, b' ') | equal(word, b'"') | equal(word, b'\\'));
+        out.extend_from_slice(&word.to_le_bytes());
+        if found != 0 {
+            let length = found.trailing_zeros() as usize / 8;
+            out.truncate(out.len() - 8 + length);
+            return at + length;
+        }
+        at += 8;
+    }
+    let rest = &text[at..];
+    let is_plain = |byte: &&u8| !matches!(byte, b'"' | b'\\' | 0..b' ');
+    let length = rest.iter().take_while(is_plain).count();
+    out.extend_from_slice(&rest[..length]);
+    at + length
 }
 
 /// The character that an escape with four hexadecimal digits means, or two of them together, and
@@ -221,6 +247,46 @@ mod tests {
         }
         for end in 0..HEADER.len() {
             assert_eq!(json_holes(&HEADER[..end]), None);
+        }
+    }
+
+    #[test]
+    fn texts_end_where_their_mark_is_wherever_that_is() {
+        for length in 0..40 {
+            for mark in ["\"", "\\u0001", "\\n", "\x1f", "\x00", ""] {
+                for rest in ["", "\"", "abc\"", "\u{1}\"\\", "0123456789\""] {
+                    let begin: String = "a~!#[]\u{7f}é €".chars().cycle().take(length).collect();
+                    let text = format!("{begin}{mark}{rest}");
+                    let mut out = Vec::new();
+                    let end = unescape(text.as_bytes(), &mut out);
+                    let meant = naive(text.as_bytes());
+                    assert_eq!(end, meant.as_ref().map(|found| found.0), "{text:?}");
+                    assert!(meant.is_none_or(|found| found.1 == out), "{text:?}");
+                }
+            }
+        }
+    }
+
+    /// What `unescape` does, byte by byte, for texts with the escapes of the test above.
+    fn naive(text: &[u8]) -> Option<(usize, Vec<u8>)> {
+        let (mut at, mut out) = (0, Vec::new());
+        loop {
+            match text.get(at)? {
+                b'"' => return Some((at, out)),
+                b'\\' if text[at..].starts_with(b"\\u0001") => {
+                    out.push(1);
+                    at += 6;
+                }
+                b'\\' if text[at..].starts_with(b"\\n") => {
+                    out.push(b'\n');
+                    at += 2;
+                }
+                b'\\' | 0..0x20 => return None,
+                byte => {
+                    out.push(*byte);
+                    at += 1;
+                }
+            }
         }
     }
 

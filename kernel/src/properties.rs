@@ -4,7 +4,8 @@
 //! Producers send the same names in the same order, so the names are learned: while a text has the
 //! learned names in their order, none of them can be touched or come twice.
 
-use memchr::{memchr, memchr2};
+use crate::bytes::first_of;
+use memchr::memchr;
 
 const MOST_PAIRS: usize = 64;
 const MISSES_TO_LEARN: u32 = 16;
@@ -156,7 +157,7 @@ impl PlainProperties {
 
 /// Where a value ends that begins there; `None` if it is empty or has a separator of names in it.
 fn value_end(text: &[u8], value_at: usize) -> Option<usize> {
-    let end = match memchr2(1, 2, &text[value_at..]) {
+    let end = match first_of(&text[value_at..], 1, 2) {
         Some(length) if text[value_at + length] == 2 => value_at + length,
         Some(_) => return None,
         None => text.len(),

@@ -69,8 +69,15 @@ fn walk<'py>(
     Ok((done.position, done.count, PyBytes::new(py, &done.rows)))
 }
 
+/// Packed units, between the log offsets where their messages begin and end.
+type Packed<'py> = (i64, Bound<'py, PyBytes>, i64);
+
 /// Topic, queue id, offset of the first, and the packed units.
-type Units<'py> = (Bound<'py, PyBytes>, i32, i64, Bound<'py, PyBytes>);
+type Units<'py> = (Bound<'py, PyBytes>, i32, i64, Packed<'py>);
+
+fn packed<'py>(py: Python<'py>, units: &run::PackedUnits) -> Packed<'py> {
+    (units.offset, PyBytes::new(py, &units.packed), units.end_offset)
+}
 
 /// Finds what follows from records for queues and the index; see the stub file.
 #[pyfunction]
@@ -87,8 +94,8 @@ fn follow<'py>(
     let rows = rows.as_deref_mut().map(|rows| &mut rows.rows);
     let done = caught(|| record::follow(view, from_offset, start, end, rows)).ok_or_else(defect)?;
     let units = done.units.iter().map(|units| {
-        let (topic, packed) = (PyBytes::new(py, &units.topic), PyBytes::new(py, &units.packed));
-        (topic, units.queue_id, units.first, packed)
+        let topic = PyBytes::new(py, &units.topic);
+        (topic, units.queue_id, units.first, packed(py, &units.units))
     });
     Ok((done.position, done.count, done.stored_ms, units.collect()))
 }
@@ -204,7 +211,7 @@ impl Run {
         born: &[u8],
         host: &[u8],
         rows: Option<PyRefMut<'py, Rows>>,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Vec<(Py<PyAny>, i64, Packed<'py>)>> {
         let (Ok(born), Ok(host)) = (<[u8; HOST_BYTES]>::try_from(born), host.try_into()) else {
             return Err(wrong("a host has to have 8 bytes"));
         };
@@ -212,9 +219,13 @@ impl Run {
         let (map, data) = (writable(&mut map)?, self.data.as_bytes(py));
         let mut rows = rows;
         let rows = rows.as_deref_mut().map(|rows| &mut rows.rows);
+        let queue_of = |of_queue: &run::OfQueue| table.queues.get(of_queue.queue as usize);
+        let queues: Option<Vec<&Py<PyAny>>> = self.run.queues.iter().map(queue_of).collect();
+        let queues = queues.ok_or_else(|| wrong("the run is of another table"))?;
         let units = caught(|| self.run.write(&table.table, data, map, &target, &nexts, rows));
         let units = units.ok_or_else(defect)?.map_err(wrong)?;
-        Ok(units.iter().map(|packed| PyBytes::new(py, packed)).collect())
+        let found = queues.iter().zip(&nexts).zip(&units);
+        Ok(found.map(|((queue, next), units)| (queue.clone_ref(py), *next, packed(py, units))).collect())
     }
 
     fn answers<'py>(

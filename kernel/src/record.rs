@@ -5,6 +5,7 @@ use crate::bytes::{i32_at, i64_at, u16_at, u32_at};
 use crate::hash::{continued, tags_code};
 use crate::properties::PlainProperties;
 use crate::rows::Rows;
+use crate::run::PackedUnits;
 use std::collections::HashMap;
 
 pub const MAGIC_V1: i32 = -626_843_481;
@@ -143,13 +144,13 @@ fn push_row(rows: &mut Vec<u8>, view: &[u8], offset: i64, found: &Found, plain: 
     }
 }
 
-/// Units of one queue that follow one another.
+/// Units of one queue that follow one another there.
 #[derive(Debug, PartialEq)]
 pub struct Units {
     pub topic: Vec<u8>,
     pub queue_id: i32,
     pub first: i64,
-    pub packed: Vec<u8>,
+    pub units: PackedUnits,
     next: i64,
     keys_hash: u32,
 }
@@ -195,7 +196,7 @@ pub fn follow(
                     topic: topic.to_vec(),
                     queue_id: found.queue_id,
                     first: found.queue_offset,
-                    packed: Vec::new(),
+                    units: PackedUnits::new(0),
                     next: found.queue_offset,
                     keys_hash: continued(continued(0, topic), b"#"),
                 });
@@ -207,9 +208,7 @@ pub fn follow(
         let Some(next) = units.next.checked_add(1) else { break };
         units.next = next;
         let offset = from_offset + done.position as i64;
-        units.packed.extend_from_slice(&offset.to_be_bytes());
-        units.packed.extend_from_slice(&found.size.to_be_bytes());
-        units.packed.extend_from_slice(&tags_code(values.tags.of(text)).to_be_bytes());
+        units.units.push(offset, found.size, tags_code(values.tags.of(text)));
         if let Some(rows) = rows.as_deref_mut() {
             let hashes = (units.keys_hash, continued(units.keys_hash, b"T#"));
             let keys = (values.uniq_key.of(text), values.keys.of(text), values.tags.of(text));
@@ -219,7 +218,7 @@ pub fn follow(
         done.position = found.end;
         done.count += 1;
     }
-    done.units.retain(|units| !units.packed.is_empty());
+    done.units.retain(|units| !units.units.packed.is_empty());
     done
 }
 
@@ -289,8 +288,11 @@ pub mod tests {
         assert_eq!((done.count, done.stored_ms, rows.len()), (3, 3, 2));
         assert_eq!(done.units.len(), 2);
         let its = &done.units[0];
-        assert_eq!((&its.topic[..], its.queue_id, its.first, its.packed.len()), (&b"T"[..], 3, 7, 40));
-        assert_eq!(i64_at(&its.packed, 12), 2_598_919);
+        assert_eq!(
+            (&its.topic[..], its.queue_id, its.first, its.units.packed.len()),
+            (&b"T"[..], 3, 7, 40)
+        );
+        assert_eq!(i64_at(&its.units.packed, 12), 2_598_919);
         let half = follow(&log, 0, done.position, usize::MAX, None);
         assert_eq!((half.count, half.units.len()), (0, 0));
     }

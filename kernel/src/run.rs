@@ -85,6 +85,34 @@ pub struct OfQueue {
     pub bytes: u64,
 }
 
+/// The units of one queue, and where in the log their messages begin and end.
+#[derive(Debug, Default, PartialEq)]
+pub struct PackedUnits {
+    pub offset: i64,
+    pub packed: Vec<u8>,
+    pub end_offset: i64,
+}
+
+impl PackedUnits {
+    pub fn new(messages: usize) -> PackedUnits {
+        let packed = Vec::with_capacity(messages * UNIT_BYTES);
+        PackedUnits { offset: -1, packed, end_offset: -1 }
+    }
+
+    /// Adds the unit of a message, which lies behind those of the others.
+    pub fn push(&mut self, offset: i64, size: i32, tags_code: i64) {
+        let mut unit = [0; UNIT_BYTES];
+        unit[..8].copy_from_slice(&offset.to_be_bytes());
+        unit[8..12].copy_from_slice(&size.to_be_bytes());
+        unit[12..].copy_from_slice(&tags_code.to_be_bytes());
+        if self.packed.is_empty() {
+            self.offset = offset;
+        }
+        self.packed.extend_from_slice(&unit);
+        self.end_offset = offset.saturating_add(i64::from(size));
+    }
+}
+
 /// Where records are to lie, and what all of them have.
 pub struct Target {
     pub at: usize,
@@ -170,7 +198,7 @@ impl Run {
         }
     }
 
-    /// Writes the records into the map; returns the packed units of each queue. If it fails, that is
+    /// Writes the records into the map; returns the units of each queue. If it fails, that is
     /// before anything is written.
     pub fn write(
         &mut self,
@@ -180,16 +208,13 @@ impl Run {
         target: &Target,
         nexts: &[i64],
         mut rows: Option<&mut Rows>,
-    ) -> Result<Vec<Vec<u8>>, &'static str> {
+    ) -> Result<Vec<PackedUnits>, &'static str> {
         if let Some(why) = self.why_not(table, map, target, nexts) {
             return Err(why);
         }
         self.is_written = true;
-        let mut units: Vec<Vec<u8>> = self
-            .queues
-            .iter()
-            .map(|of_queue| Vec::with_capacity(of_queue.messages as usize * UNIT_BYTES))
-            .collect();
+        let mut units: Vec<PackedUnits> =
+            self.queues.iter().map(|of_queue| PackedUnits::new(of_queue.messages as usize)).collect();
         let mut nexts = nexts.to_vec();
         let (mut at, mut offset) = (target.at, target.offset);
         for message in &mut self.messages {
@@ -225,10 +250,7 @@ impl Run {
             to.bytes(&queue.record_topic);
             to.u16(text.len() as u16);
             to.bytes(text);
-            let unit = &mut units[slot];
-            unit.extend_from_slice(&offset.to_be_bytes());
-            unit.extend_from_slice(&(size as i32).to_be_bytes());
-            unit.extend_from_slice(&message.tags_code.to_be_bytes());
+            units[slot].push(offset, size as i32, message.tags_code);
             if let Some(rows) = rows.as_deref_mut() {
                 let values = &message.values;
                 rows.add_message(
@@ -271,7 +293,9 @@ pub mod tests {
             run.write(&table, &data, &mut map, &target(10, 1010), &[4, 0], Some(&mut rows)).unwrap();
         let found = walk(&map, 1000, 10, usize::MAX, true);
         assert_eq!((found.position, found.count), (map.len(), 4));
-        assert_eq!(units.iter().map(Vec::len).collect::<Vec<_>>(), [60, 20]);
+        assert_eq!(units.iter().map(|its| its.packed.len()).collect::<Vec<_>>(), [60, 20]);
+        assert_eq!((units[0].offset, units[0].end_offset), (1010, 1000 + map.len() as i64));
+        assert_eq!(units[1].end_offset, units[1].offset + run.queues[1].bytes as i64);
         let places: Vec<i64> = run.messages.iter().map(|message| message.queue_offset).collect();
         assert_eq!(places, [4, 0, 5, 6]);
         assert_eq!(rows.len(), 5);

@@ -3,8 +3,10 @@
 
 `read_stretch` guarantees that its records are sound by the rules of scan.py: the first doubtful one
 ends the stretch, and is left to the walk, which examines one record after the other and knows how
-to deal with damage. So nothing is decided differently here; a property test compares the two. Only
-checks of a whole store need this; a broker runs without numpy, and never imports it.
+to deal with damage. So nothing is decided differently here; a property test compares the two. Where
+the compiled kernel is installed, its walk finds the same records, and `packed_stretch` only puts
+them into columns. Only checks of a whole store need this; a broker runs without numpy, and never
+imports it.
 
 Java: CommitLog.checkMessageAndReturnSize, for one record.
 """
@@ -12,7 +14,7 @@ Java: CommitLog.checkMessageAndReturnSize, for one record.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise, repeat
 from typing import Any, Final
@@ -20,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from txrocketmq.broker.store.disk.mapped_file import MappedFile
+from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.disk.record_head import MAGICS, next_head
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.scan import (
@@ -30,7 +32,9 @@ from txrocketmq.broker.store.formats.scan import (
     is_torn,
 )
 from txrocketmq.broker.store.log.log_walk import END, LogWalk, RecordBatch, Run, SoundRecords
+from txrocketmq.broker.store.log.packed_walk import PackedWalk, compiled_walk
 from txrocketmq.broker.store.log.visibility import enters_queue
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.primitives.checksum import crc32
 from txrocketmq.remoting.primitives.packing import dtype, fixed, picked
@@ -72,6 +76,13 @@ _V1_BYTES: Final = dtype(record.TOPIC_LENGTH_V1).itemsize
 _V2_BYTES: Final = dtype(record.TOPIC_LENGTH_V2).itemsize
 _CRC_MASK: Final = 0x7FFFFFFF
 _ITEM: Final = dtype(formats.INDEX_ITEM)
+_PACKED: Final = np.dtype([
+    ("physical_offset", np.int64), ("queue_offset", np.int64), ("stored_ms", np.int64),
+    ("tags_code", np.int64), ("total_size", np.int32), ("queue_id", np.int32),
+    ("sys_flag", np.int32), ("topic_at", np.int32), ("topic_length", np.int32),
+    ("is_plain", np.int32),
+])  # fmt: skip
+"""Rows of the kernel's walk (packed_walk.ROW), by the names of records' heads."""
 _WORD_BYTES: Final = 8
 _FIRST_BYTES: Final = np.frombuffer(
     b"".join(b"\xff" * kept + bytes(_WORD_BYTES - kept) for kept in range(_WORD_BYTES + 1)),
@@ -169,6 +180,12 @@ class StretchWalk(LogWalk):
     _at_once = _RECORDS_AT_ONCE
     """How many records are read for the next stretch; few where there is much damage."""
 
+    def __init__(
+        self, files: MappedFileQueue, queues: Iterable[ConsumeQueue], *, check_crc: bool
+    ) -> None:
+        super().__init__(files, queues, check_crc=check_crc)
+        self._compiled = compiled_walk()
+
     def batches(self, start: int, end: int = END) -> Iterator[SoundRecords]:
         """Yields stretches, and single records where a stretch has ended."""
         self.position = start
@@ -207,9 +224,11 @@ class StretchWalk(LogWalk):
         if file is None:
             return None
         base = file.from_offset
-        found = read_stretch(
-            file, self.position - base, end - base, self._at_once, check_crc=self._check_crc
-        )
+        at, check_crc = self.position - base, self._check_crc
+        if self._compiled is not None:
+            found = packed_stretch(self._compiled, file, at, end - base, check_crc=check_crc)
+        else:
+            found = read_stretch(file, at, end - base, self._at_once, check_crc=check_crc)
         if found is None:
             self._at_once = _AROUND_DOUBT
             return None
@@ -265,6 +284,25 @@ def read_stretch(
     stored_ms = _read(buffer, starts[:count] + _STORED_AT[hosts[:count]], _STORED)
     found = starts, ends, stored_ms.astype(np.int64), topic_at, topic_length
     return Stretch(view, heads[:count], *(column[:count] for column in found))
+
+
+def packed_stretch(
+    walk: PackedWalk, file: MappedFile, position: int, end: int, *, check_crc: bool
+) -> Stretch | None:
+    """The same as the kernel's walk finds them, except for those that reach beyond `end`; None,
+    too, if it fails.
+    """
+    view = file.view
+    try:
+        packed = walk(view, file.from_offset, position, min(end, len(view)), check_crc)[2]
+    except RuntimeError:
+        return None
+    if not packed:
+        return None
+    rows = np.frombuffer(packed, _PACKED)
+    starts = rows["physical_offset"] - file.from_offset
+    topics = rows["topic_at"].astype(np.int64), rows["topic_length"].astype(np.int64)
+    return Stretch(view, rows, starts, starts + rows["total_size"], rows["stored_ms"], *topics)
 
 
 def _starts(view: memoryview, position: int, end: int, at_most: int) -> Ints:

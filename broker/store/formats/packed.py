@@ -18,6 +18,8 @@ PackedUnits: TypeAlias = tuple[int, bytes, int]
 after the last message."""
 PackedEnd: TypeAlias = tuple[Any, int, int]
 """A queue, and how many messages and bytes of records a run adds to it."""
+QueueUnits: TypeAlias = tuple[Any, int, PackedUnits]
+"""A queue, the offset in it of the first unit, and the units: a row of dispatch.py."""
 
 
 class PackedRows(Protocol):
@@ -78,12 +80,12 @@ class SendRun(Protocol):
     def write(
         self, table: Any, mapped: mmap, at: int, offset: int, nexts: list[int], now_ms: int,
         born: bytes, host: bytes, rows: Any,
-    ) -> list[bytes]:  # fmt: skip
+    ) -> list[QueueUnits]:  # fmt: skip
         """Writes the records into a file from a place on, which is an offset of the log.
 
         `nexts` has the offset of the next unit of each queue, as `queues` returns them; `born` and
         `host` are the addresses of the sender and the broker, packed. Items for the index are added
-        to `rows`, unless that is None. Returns the packed units of each queue. Once per run.
+        to `rows`, unless that is None. Returns the units of each queue. Once per run.
         """
 
     def answers(self, table: Any, pieces: list[bytes], batch: list[bytes], host: bytes) -> bytes:

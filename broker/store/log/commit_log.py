@@ -49,7 +49,7 @@ from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.log.visibility import enters_queue
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.queues.packed_queue import packed_units
+from txrocketmq.broker.store.queues.packed_queue import reserved
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.process.operating_system import load_unwritten
@@ -209,20 +209,19 @@ class CommitLog:
         if end > file.reserved_bytes:
             file.reserve(end)
         ends = run.queues(table)
-        nexts = [queue.reserve(count) for queue, count, _ in ends]
+        nexts = reserved(ends)
         offset = file.from_offset
         start = offset + at
         packed = PackedRun(start, offset + end, now_ms, ends)
         try:
-            units = run.write(table, file.map(), at, start, nexts, now_ms, born, host, rows)
+            packed.units = run.write(table, file.map(), at, start, nexts, now_ms, born, host, rows)
         except BaseException:
             file.clear_tail()
             raise
         # Nothing below can fail.
         file.wrote_bytes = end
-        for (queue, count, _), first, data in zip(ends, nexts, units):  # noqa: B905 - as many
-            queue.queue.next_offset = first + count
-            packed.units.append((queue, first, packed_units(data)))
+        for (place, count, _), first in zip(ends, nexts):  # noqa: B905 - as many
+            place.queue.next_offset = first + count
         return packed
 
     def _unwrite(self, files: int, wrote_bytes: int) -> None:

@@ -18,7 +18,9 @@ from typing import Protocol, TypeAlias
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.index.index_rows import IndexEntry
+from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.queues.packed_queue import append_all
 
 Units: TypeAlias = tuple[ConsumeQueue, int, list[int]]
 """Consecutive units: their queue, the offset of the first one in it, and their fields (log offset,
@@ -81,6 +83,9 @@ class Dispatchers:
 
 def dispatch_units(following: Following) -> None:
     """Writes the units into their queues, and then those of light queues into these."""
+    if type(following) is PackedRun:
+        append_all(following.units, following.stored_ms)
+        return
     _dispatch_all(following.units, following.stored_ms)
     if following.copies:
         _dispatch_all(following.copies, following.stored_ms)

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.formats.packed import PackedUnits
 from txrocketmq.broker.store.formats.scan import Record
 from txrocketmq.broker.store.log.log_walk import LogWalk
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -89,12 +90,13 @@ class KnownUnits:
                 return at
         return at
 
-    def _are_there(self, topic: bytes, queue_id: int, first: int, packed: bytes) -> bool:
+    def _are_there(self, topic: bytes, queue_id: int, first: int, units: PackedUnits) -> bool:
         """Whether a queue of plain units has these from this offset on."""
         queue = self._queues.find(topic.decode(), queue_id)
         if queue is None or queue.is_batch or queue.is_light or queue.ext is not None:
             return False
         self._repair.confirm(queue)
+        packed = units[1]
         if first < queue.min_offset or first + len(packed) // UNIT_BYTES > queue.max_offset:
             return False
         row, at = queue.files, first * UNIT_BYTES

@@ -15,7 +15,7 @@ from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.index.packed_index import RunEntries
 from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.queues.packed_queue import PackedQueue, packed_units
+from txrocketmq.broker.store.queues.packed_queue import PackedQueue
 from txrocketmq.remoting.process.compiled_kernel import wanted_kernel
 
 
@@ -50,7 +50,7 @@ class PackedFollow:
             queue = self._queue(topic, queue_id)
             if queue is None:
                 return None
-            found.append((queue, first, packed_units(packed)))
+            found.append((queue, first, packed))
         following = PackedRun(offset, from_offset + position, stored_ms, [])
         following.units = found
         following.entries = range(count) if rows is None else RunEntries(rows, count)

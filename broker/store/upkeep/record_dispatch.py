@@ -11,14 +11,15 @@ Java: DefaultMessageStore.ReputMessageService, NotifyMessageArrivingListener.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 from txrocketmq.broker.store.log.commit_point import CommitPoint
 from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
-from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.upkeep.reput import ALL, Reput
 
+Arrivals: TypeAlias = Sequence[tuple[Any, ...]]
+"""Rows, each of which begins with a queue that has new messages."""
 _MAX_UNSEEN: Final = 65_536
 """For how many messages to be indexed the consequences are kept in memory; reput does the rest."""
 
@@ -26,10 +27,12 @@ _MAX_UNSEEN: Final = 65_536
 class Confirmed:
     """Dispatches records.
 
-    The functions in `on_arrival` are called with topic, queue id and new max offset.
+    The functions in `on_arrivals` are called with rows, each of which begins with a queue that has
+    new messages; those in `on_arrival` for each queue, with topic, queue id and new max offset.
     """
 
     def __init__(self, commit: CommitPoint, reput: Reput, dispatchers: Dispatchers) -> None:
+        self.on_arrivals: list[Callable[[Arrivals], None]] = []
         self.on_arrival: list[Callable[[str, int, int], None]] = []
         self.most_records = ALL
         """About how many records are dispatched from the log at once."""
@@ -100,10 +103,7 @@ class Confirmed:
         reput.offset = following.end_offset
         self.shown_ms = following.stored_ms
         rows = following.units + following.copies if following.copies else following.units
-        for queue, _, _ in rows:
-            topic, queue_id, max_offset = queue.topic, queue.queue_id, queue.max_offset
-            for heard in self.on_arrival:
-                heard(topic, queue_id, max_offset)
+        self._arrived(rows)
         return True
 
     def _reput_until(self, end_offset: int) -> None:
@@ -114,9 +114,11 @@ class Confirmed:
             # There is no room now: the next put, flush or tick dispatches the rest.
             return
         self.shown_ms = max(self.shown_ms, self._reput.stored_ms)
-        self._arrived(touched)
+        self._arrived([(queue,) for queue in touched])
 
-    def _arrived(self, queues: Iterable[ConsumeQueue]) -> None:
+    def _arrived(self, rows: Arrivals) -> None:
+        for heard_all in self.on_arrivals:
+            heard_all(rows)
         for heard in self.on_arrival:
-            for queue in queues:
+            for queue, *_ in rows:
                 heard(queue.topic, queue.queue_id, queue.max_offset)

@@ -37,9 +37,9 @@ class Taken:
         self.rows = kernel.new_rows()
         self.mapped = mmap(-1, 4096)
 
-    def write(self, at: int = 0, offset: int = 0, nexts: tuple[int, ...] = (7,)) -> list[bytes]:
+    def write(self, at: int = 0, offset: int = 0, nexts: tuple[int, ...] = (7,)) -> list[Any]:
         """Writes it."""
-        units: list[bytes] = self.run.write(
+        units: list[Any] = self.run.write(
             self.table, self.mapped, at, offset, list(nexts), 1_000, HOST, HOST, self.rows
         )
         return units
@@ -55,7 +55,9 @@ def test_it_counts_kinds_and_those_that_want_an_answer(kernel: Kernel) -> None:
 @with_each_kernel
 def test_it_writes_records_units_and_rows(kernel: Kernel) -> None:
     taken = Taken(kernel)
-    (units,) = taken.write(at=100, offset=5_000)
+    ((queue, first_offset, (offset, units, end_offset)),) = taken.write(at=100, offset=5_000)
+    assert (queue, first_offset) == ("queue", 7)
+    assert (offset, end_offset) == (5_000, 5_000 + taken.run.size_bytes)
     first = record.RECORD.parse(taken.mapped[100 : 100 + taken.run.size_bytes // 2])
     assert (first.queue_offset, first.physical_offset) == (7, 5_000)
     assert (first.topic, first.body) == (b"orders", b"body")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,6 +64,20 @@ def test_one_of_each_group_is_woken() -> None:
     assert len(waits) == 0
     assert waits.turn() == []
     assert not waits._places
+
+
+def test_rows_of_queues_are_arrivals() -> None:
+    waits = Polling()
+    rows = [(SimpleNamespace(topic=topic, queue_id=0, max_offset=1),) for topic in ("else", "T")]
+    watch = waits.watch("T", "g")
+    waits.all_arrived(rows[:1])
+    assert not watch.has_missed
+    waits.all_arrived(rows)
+    assert watch.has_missed
+    watch.end()
+    waits.wait("a")
+    waits.all_arrived(rows)
+    assert waits.turn() == ["a"]
 
 
 @pytest.mark.parametrize("topic", ["%RETRY%g_T", "%RETRY%g+T"])

@@ -21,8 +21,8 @@ from txrocketmq.broker.kernel.chosen import REFERENCE, Kernel
 from txrocketmq.broker.kernel.run import ReferenceRun
 from txrocketmq.broker.processors import raw_sends
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
+from txrocketmq.broker.store.log import dispatch
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.queues.packed_queue import PackedQueue
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 ANY_SIZE = (1, 7, 8, 9, 100, 1_000, 5_000, 60_000, 262_144)
@@ -196,7 +196,7 @@ def test_units_that_could_not_be_written_are_made_from_the_log(
 
     before = scene.store.max_offset("orders", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(PackedQueue, "append", fails)
+        patch.setattr(dispatch, "append_all", fails)
         patch.setattr(scene.store._reput, "run", fails)
         scene.two.read(sends(scene.frames, 3))
         assert scene.store.max_offset("orders", 1) == before

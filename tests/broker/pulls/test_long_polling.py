@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ class Scene:
     def arrive(self, *codes: int, queue_id: int = 0) -> None:
         queue = self.queues.codes.setdefault(("T", queue_id), [])
         queue.extend(codes)
-        self.polling.arrived("T", queue_id, len(queue))
+        place = SimpleNamespace(topic="T", queue_id=queue_id, max_offset=len(queue))
+        self.polling.all_arrived([(place, 0, [])])
 
 
 @pytest.fixture

@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 
 from tests.broker.store.formats.test_scan import FROM_OFFSET, IPV4, IPV6, built
 from tests.examples import examples
+from tests.kernel.installed import kernel
 from tests.stored import NOW_MS, SETTINGS, filled_store, spoil
 from txrocketmq.broker.store.check import stretches
 from txrocketmq.broker.store.check.check import StoreCheck
-from txrocketmq.broker.store.check.stretches import StretchWalk, read_stretch
+from txrocketmq.broker.store.check.stretches import StretchWalk, packed_stretch, read_stretch
 from txrocketmq.broker.store.disk.dry_files import DryFiles
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.record_head import next_head
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.scan import RecordWalk
+from txrocketmq.broker.store.log import packed_walk
 from txrocketmq.broker.store.log.commit_log import CommitLog
 from txrocketmq.broker.store.log.log_walk import LogWalk, RecordBatch, Run
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -29,6 +31,8 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 
 FILE_BYTES = 16384
+PACKED = packed_walk.walk if kernel is None else kernel.walk
+"""The walk of the compiled kernel, or its reference."""
 PREPARED = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 shapes = st.fixed_dictionaries(
     {
@@ -89,6 +93,37 @@ def test_what_is_vouched_for_is_what_the_walk_says(
         assert len(found) == len(records)
         assert found.end == records[-1].end
         assert in_order(found.runs()) == in_order(RecordBatch(records).runs())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
+@given(st.lists(shapes, max_size=20), st.data())
+def test_what_a_kernel_packs_is_what_the_walk_says(
+    files: Any, made: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    log = b""
+    for shape in made:
+        log += record(len(log), shape)
+    content = bytearray(log)
+    if content and data.draw(st.booleans()):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    check_crc = data.draw(st.booleans())
+    file = file_of(files, bytes(content))
+    expected = list(RecordWalk(file, 0, check_crc=check_crc))
+    end = data.draw(st.sampled_from([FILE_BYTES, *(each.end for each in expected)]))
+    found = packed_stretch(PACKED, file, 0, end, check_crc=check_crc)
+    records = [] if found is None else list(found.records())
+    assert records == [each for each in expected if each.end <= end]
+    if found is not None:
+        assert (len(found), found.end) == (len(records), records[-1].end)
+        assert in_order(found.runs()) == in_order(RecordBatch(records).runs())
+
+
+def test_a_kernel_that_fails_packs_nothing(files: Any) -> None:
+    def fail(*_: object) -> tuple[int, int, bytes]:
+        raise RuntimeError("a fault of the kernel")
+
+    file = file_of(files, built(0))
+    assert packed_stretch(fail, file, 0, FILE_BYTES, check_crc=True) is None
 
 
 def test_records_begin_before_the_end_that_is_asked_for(files: Any) -> None:
@@ -197,10 +232,14 @@ def test_a_lane_to_which_no_record_leads_does_not_count(
     assert stretches._starts_in_lanes(file, 0, FILE_BYTES).tolist() == [0]
 
 
-@pytest.fixture(params=[False, True])
+@pytest.fixture(params=["at once", "in lanes", "packed"])
 def in_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small stores have few records: once as they are, once looked at as if there were many."""
-    if request.param:
+    """Small stores have few records: they are looked at as they are, as if there were many, and
+    with the walk of a kernel.
+    """
+    packed = PACKED if request.param == "packed" else None
+    monkeypatch.setattr(stretches, "compiled_walk", lambda: packed)
+    if request.param == "in lanes":
         monkeypatch.setattr(stretches, "_RECORDS_AT_ONCE", 64)
         monkeypatch.setattr(stretches, "_LANE_BYTES", 700)
 

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.broker.store.queues.test_consume_queue import FILE_UNITS, NOW_MS, SIZE, offsets, put
+from txrocketmq.broker.kernel.run import packed_units
 from txrocketmq.broker.store.disk.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.queues.consume_queue import UNIT, UNIT_BYTES, ConsumeQueue
-from txrocketmq.broker.store.queues.packed_queue import PackedQueue, packed_units
+from txrocketmq.broker.store.queues.packed_queue import PackedQueue, append_all, reserved
 
 
 def new_queue(files: Any, name: str) -> ConsumeQueue:
@@ -40,11 +41,11 @@ def test_they_are_the_same_bytes(files: Any, counts: list[int]) -> None:
         places = [*range(place, place + SIZE * count, SIZE)]
         place += SIZE * count
         put(plain, *places)
-        assert queue.reserve(count) == other.max_offset
-        queue.append(packed_units(packed(places)), NOW_MS)
+        assert reserved([(queue, count, 0)]) == [other.max_offset]
+        append_all([(queue, other.max_offset, packed_units(packed(places)))], NOW_MS)
         assert (other.max_offset, other.next_offset) == (plain.max_offset, plain.next_offset)
         assert queue.max_offset == plain.max_offset
-        assert queue.max_physical_offset == plain.max_physical_offset
+        assert other.max_physical_offset == plain.max_physical_offset
     assert bytes_of(other) == bytes_of(plain)
     for each in (plain, other):
         each.destroy()
@@ -52,16 +53,18 @@ def test_they_are_the_same_bytes(files: Any, counts: list[int]) -> None:
 
 def test_room_is_reserved_behind_what_waits(files: Any) -> None:
     queue = PackedQueue(new_queue(files, "queue"))
-    assert queue.reserve(2) == 0
+    assert reserved([(queue, 2, 0)]) == [0]
     queue.queue.next_offset = 2  # it waits to be confirmed
-    assert queue.reserve(1) == 2
+    assert reserved([(queue, 1, 0)]) == [2]
     assert queue.max_offset == 0
 
 
 def test_only_what_is_missing_is_dispatched(files: Any) -> None:
     queue = PackedQueue(new_queue(files, "queue"))
     put(queue.queue, 0, 10)
-    assert queue.dispatch_all(0, packed_units(packed([0, 10, 20])), NOW_MS)
+    append_all([(queue, 0, packed_units(packed([0, 10, 20])))], NOW_MS)
+    assert offsets(queue.queue) == [0, 10, 20]
+    append_all([(queue, 1, packed_units(packed([10, 20])))], NOW_MS)
     assert offsets(queue.queue) == [0, 10, 20]
     assert not queue.dispatch_all(0, packed_units(packed([0, 10, 20])), NOW_MS)
 
@@ -74,9 +77,4 @@ def test_a_disk_without_room_says_so(files: Any, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(MappedFileQueue, "prepare", full)
     with pytest.raises(OSError, match="no room"):
-        queue.reserve(1)
-
-
-def test_units_say_between_which_places_their_messages_lie() -> None:
-    data = packed([50, 60, 90])
-    assert packed_units(data) == (50, data, 90 + SIZE)
+        reserved([(queue, 1, 0)])

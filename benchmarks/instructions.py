@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions of the processor for a send, from the bytes of a read to the answers.
+
+    .venv/bin/python -m benchmarks.instructions [--load "JSON, 3 properties"]...
+
+What `benchmarks.sends` measures in time is counted here, by valgrind: the interpreter, the compiled
+kernel and the C library, but not the operating system. The number is the same each time, however
+busy the machine is, so a test can hold it below a limit. It is another one with another
+interpreter, and with `TXROCKETMQ_KERNEL=off`.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from benchmarks.sends import LOADS, Bench
+
+WARM_MESSAGES: Final = 2_048
+COUNTED_MESSAGES: Final = 4_096
+IN_A_READ: Final = (1, 32)
+_REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
+_TIMEOUT_S: Final = 900
+_ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+class NoValgrind(Exception):
+    """There is no valgrind, or it does not run here."""
+
+
+def instructions(loads: Iterable[tuple[str, int]]) -> dict[tuple[str, int], float]:
+    """Returns the instructions a message of loads with so many sends in a read.
+
+    Raises NoValgrind.
+    """
+    wanted = list(loads)
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise NoValgrind("there is no valgrind")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            valgrind, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={os.devnull}",
+            f"--log-file={folder}/%p.log", sys.executable, "-m", "benchmarks.instructions",
+            "--within", folder, json.dumps(wanted),
+        ]  # fmt: skip
+        # With another seed, dictionaries of texts would be laid out differently each time.
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        try:
+            done = subprocess.run(
+                command, cwd=_ROOT, env=environment, capture_output=True, text=True,
+                timeout=_TIMEOUT_S, check=True,
+            )  # fmt: skip
+        except subprocess.CalledProcessError as error:
+            raise NoValgrind(f"it fails: {error.stderr[-500:]}") from None
+        before, *counts = (_counted(Path(folder), pid) for pid in json.loads(done.stdout))
+    messages = [_shape(*each)[1] for each in wanted]
+    return {
+        each: (count - before) / number
+        for each, count, number in zip(wanted, counts, messages, strict=True)
+    }
+
+
+def _counted(folder: Path, pid: int) -> int:
+    found = _REFERENCES.search((folder / f"{pid}.log").read_text())
+    if found is None:
+        raise NoValgrind("it does not count instructions")
+    return int(found[1].replace(",", ""))
+
+
+def _shape(name: str, sends: int) -> tuple[int, int]:
+    """How many reads are counted, and how many messages these have."""
+    weight = LOADS[name][1]
+    reads = max(COUNTED_MESSAGES // 8 // sends, 16)
+    return reads, reads * sends * weight
+
+
+def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
+    """Serves each load in a process of its own, all of which begin at the same place.
+
+    So what the first of them counts, which serves nothing, is what all others count besides.
+    """
+    bench = Bench(folder / "store")
+    for name, sends in loads:
+        for data in _reads(name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
+            bench.peer.dataReceived(data)
+    first = 1 << 20
+    counted = [_reads(name, sends, _shape(name, sends)[0], first) for name, sends in loads]
+    pids = []
+    for reads in [[], *counted]:
+        pid = os.fork()
+        if not pid:
+            for data in reads:
+                bench.peer.dataReceived(data)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        pids.append(pid)
+    print(json.dumps(pids))
+
+
+def _reads(name: str, sends: int, count: int, first: int) -> list[bytes]:
+    make: Callable[[int], bytes] = LOADS[name][0]
+    return [b"".join(make(first + read * sends + n) for n in range(sends)) for read in range(count)]
+
+
+def main() -> None:
+    """Reads the arguments, and prints a table."""
+    parser = argparse.ArgumentParser(description="Counts the instructions of a send in process.")
+    parser.add_argument("--load", action="append", choices=LOADS, help="only this one")
+    parser.add_argument("--within", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.within:
+        folder, loads = options.within
+        _within(Path(folder), json.loads(loads))
+        return
+    names = options.load or list(LOADS)
+    try:
+        counts = instructions([(name, sends) for name in names for sends in IN_A_READ])
+    except NoValgrind as error:
+        raise SystemExit(f"benchmarks.instructions: {error}") from None
+    print(f"{'instructions a message':<32}  1 in a read / 32")
+    for name in names:
+        one, many = (counts[name, sends] for sends in IN_A_READ)
+        print(f"{name:<32}  {one:>10,.0f} / {many:>7,.0f}")
+
+
+if __name__ == "__main__":
+    main()

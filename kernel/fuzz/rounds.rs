@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Feeds the kernel with frames and logs that were changed, and holds that nothing panics, that no
+//! more is taken than there is, and that each record that is written is found by a walk over it.
+//!
+//! `examples/fuzz.rs` draws the changes at random; the targets beside this file are for cargo-fuzz,
+//! which draws them by what they reach.
+
+use txrocketmq_kernel::answers::Pieces;
+use txrocketmq_kernel::header::{JSON, Layout, ROCKETMQ, key_of};
+use txrocketmq_kernel::record::{MAGIC_V1, follow, walk};
+use txrocketmq_kernel::rows::Rows;
+use txrocketmq_kernel::run::Target;
+use txrocketmq_kernel::table::{Table, Teaching};
+
+/// A source of chance: first the bytes of an input, then xorshift. Both can be repeated.
+pub struct Chance<'a> {
+    input: &'a [u8],
+    state: u64,
+}
+
+impl<'a> Chance<'a> {
+    pub fn new(input: &'a [u8], seed: u64) -> Chance<'a> {
+        Chance { input, state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
+    }
+
+    pub fn below(&mut self, most: usize) -> usize {
+        let most = most.max(1);
+        let bytes = if most > 256 { 4 } else { 1 };
+        if let Some((begin, rest)) = self.input.split_at_checked(bytes) {
+            self.input = rest;
+            return begin.iter().fold(0, |value, byte| value << 8 | usize::from(*byte)) % most;
+        }
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state % most as u64) as usize
+    }
+
+    fn of<'b>(&mut self, texts: &[&'b [u8]]) -> &'b [u8] {
+        texts[self.below(texts.len())]
+    }
+
+    fn change(&mut self, data: &mut Vec<u8>) {
+        for _ in 0..self.below(4) {
+            if data.is_empty() {
+                return;
+            }
+            let at = self.below(data.len());
+            match self.below(5) {
+                0 => data[at] = self.below(256) as u8,
+                1 => data[at] ^= 1 << self.below(8),
+                2 => drop(data.drain(at..(at + self.below(9)).min(data.len()))),
+                3 => {
+                    let some =
+                        self.of(&[b"\"", b"\\", b"\\u0002", b"\x01", b"}", b",\"g\":\"1\"", b"\xff\xff"]);
+                    data.splice(at..at, some.iter().copied());
+                }
+                _ => data.truncate(at),
+            }
+        }
+    }
+}
+
+const TEXTS: [&[u8]; 7] = [
+    b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02",
+    b"UNIQ_KEY\x01K1\x02TAGS\x01a\x02KEYS\x01b c",
+    b"UNIQ_KEY\x01K1\x02DELAY\x013\x02",
+    b"",
+    b"TAGS\x01\xc3\xa9\x02UNIQ_KEY\x01K2",
+    b"a\x01b\x02a\x01c\x02UNIQ_KEY\x01K",
+    b"WAIT\x01false\x02UNIQ_KEY\x010A0B",
+];
+
+fn json(chance: &mut Chance, topic: &str) -> Vec<u8> {
+    let text =
+        String::from_utf8_lossy(chance.of(&TEXTS)).replace('\x01', "\\u0001").replace('\x02', "\\u0002");
+    format!(
+        "{{\"code\":310,\"extFields\":{{\"a\":\"P\",\"b\":\"{topic}\",\"g\":\"{}\",\"i\":\"{text}\"}},\
+         \"flag\":0,\"language\":\"JAVA\",\"opaque\":{},\"version\":401}}",
+        chance.below(1 << 40),
+        chance.below(1 << 31)
+    )
+    .into_bytes()
+}
+
+fn binary(chance: &mut Chance, topic: &str) -> Vec<u8> {
+    let mut fields = Vec::new();
+    let born = chance.below(1 << 40).to_string();
+    for (name, value) in [("b", topic.as_bytes()), ("g", born.as_bytes()), ("i", chance.of(&TEXTS))] {
+        fields.extend((name.len() as u16).to_be_bytes());
+        fields.extend(name.as_bytes());
+        fields.extend((value.len() as u32).to_be_bytes());
+        fields.extend(value);
+    }
+    let mut header = vec![1, 54, 0, 1, 145];
+    header.extend((chance.below(1 << 31) as u32).to_be_bytes());
+    header.extend([0; 8]);
+    header.extend((fields.len() as u32).to_be_bytes());
+    header.extend(fields);
+    header
+}
+
+fn body(chance: &mut Chance, topic: &str) -> Vec<u8> {
+    if topic != "batch" {
+        return vec![7; chance.below(300)];
+    }
+    let mut body = Vec::new();
+    for _ in 0..chance.below(5) {
+        let (bytes, text) = (chance.below(40), chance.of(&TEXTS));
+        body.extend([0; 16]);
+        body.extend((bytes as u32).to_be_bytes());
+        body.resize(body.len() + bytes, 5);
+        body.extend((text.len() as u16).to_be_bytes());
+        body.extend(text);
+    }
+    body
+}
+
+fn frames(chance: &mut Chance) -> Vec<u8> {
+    let mut data = Vec::new();
+    for _ in 0..1 + chance.below(6) {
+        let topic = ["T", "U", "batch", "unknown"][chance.below(4)];
+        let kind = [JSON, ROCKETMQ][chance.below(2)];
+        let mut header = if kind == JSON { json(chance, topic) } else { binary(chance, topic) };
+        let mut body = body(chance, topic);
+        if chance.below(3) == 0 {
+            chance.change(&mut header);
+        }
+        if chance.below(3) == 0 {
+            chance.change(&mut body);
+        }
+        data.extend(((4 + header.len() + body.len()) as u32).to_be_bytes());
+        data.extend((u32::from(kind) << 24 | header.len() as u32).to_be_bytes());
+        data.extend(header);
+        data.extend(body);
+    }
+    if chance.below(3) == 0 {
+        chance.change(&mut data);
+    }
+    data
+}
+
+/// What was seen: reads, requests that were taken, and records that were written.
+#[derive(Default)]
+pub struct Seen {
+    pub reads: u64,
+    pub taken: u64,
+    pub written: u64,
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new(vec![b"DELAY".to_vec()], vec![b"DELAY".to_vec()], b"o\x01p\x02".to_vec());
+    for (topic, queue) in [(&b"\x01T"[..], 0), (b"\x01U", 1), (b"\x05batch", 2)] {
+        table.add_queue(topic, MAGIC_V1, queue).expect("a topic");
+    }
+    table
+}
+
+fn teaching(number: usize, oneway: bool) -> Teaching {
+    Teaching {
+        queue: number as u32,
+        is_batch: number == 2,
+        oneway,
+        flag: 0,
+        sys_flag: 0,
+        reconsume: 0,
+        code: 310,
+    }
+}
+
+/// So many reads by one table into one log, which is then damaged and walked over.
+pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
+    let mut table = new_table();
+    let mut log = Vec::new();
+    let mut nexts = [0i64; 3];
+    for _ in 0..reads {
+        seen.reads += 1;
+        let data = frames(chance);
+        if chance.below(2) == 0 {
+            let number = chance.below(3);
+            let topic = ["T", "U", "batch"][number];
+            let mut header = if chance.below(2) == 0 { json(chance, topic) } else { binary(chance, topic) };
+            if chance.below(4) == 0 {
+                chance.change(&mut header);
+            }
+            let teaching = teaching(number, chance.below(3) == 0);
+            for kind in [JSON, ROCKETMQ] {
+                table.learn(kind, &header, teaching);
+            }
+        }
+        write(&mut table, &data, &mut log, &mut nexts, seen);
+    }
+    chance.change(&mut log);
+    let start = chance.below(log.len() + 9);
+    logs(&log, start);
+}
+
+/// Bytes as they are: as a header that is learned, as reads, and as a log.
+#[allow(dead_code)]
+pub fn raw(data: &[u8]) {
+    let mut table = new_table();
+    for kind in [JSON, ROCKETMQ] {
+        let is_known = Layout::of(kind, data).is_some() && key_of(kind, data).is_some();
+        assert_eq!(table.learn(kind, data, teaching(0, false)), is_known);
+        if is_known {
+            let mut frame = ((4 + data.len() + 1) as u32).to_be_bytes().to_vec();
+            frame.extend((u32::from(kind) << 24 | data.len() as u32).to_be_bytes());
+            frame.extend(data);
+            frame.push(b'x');
+            write(&mut table, &frame, &mut Vec::new(), &mut [0; 3], &mut Seen::default());
+        }
+    }
+    write(&mut table, data, &mut Vec::new(), &mut [0; 3], &mut Seen::default());
+    logs(data, 0);
+}
+
+fn write(table: &mut Table, data: &[u8], log: &mut Vec<u8>, nexts: &mut [i64; 3], seen: &mut Seen) {
+    let pieces = [&b"{"[..]; 6];
+    let pieces = Pieces::of(&pieces, &pieces[..5]).expect("six and five");
+    let Some(mut run) = table.take(data) else { return };
+    assert!(run.at <= data.len() && run.size_bytes < 1 << 20);
+    seen.taken += run.commands.len() as u64;
+    let at = log.len();
+    log.resize(at + run.size_bytes as usize, 0);
+    let target = Target { at, offset: at as i64, now_ms: 1, born: [1; 8], host: [2; 8] };
+    let mut rows = Rows::default();
+    let its: Vec<i64> = run.queues.iter().map(|queue| nexts[queue.queue as usize]).collect();
+    for queue in &run.queues {
+        nexts[queue.queue as usize] += i64::from(queue.messages);
+    }
+    let units = run.write(table, data, log, &target, &its, Some(&mut rows)).expect("room");
+    assert_eq!(units.iter().map(|its| its.packed.len()).sum::<usize>(), 20 * run.messages.len());
+    assert_eq!(units.iter().map(|its| its.end_offset).max(), Some(log.len() as i64));
+    run.answers(&pieces, b"host").expect("written");
+    let done = walk(log, 0, at, usize::MAX, true);
+    assert_eq!((done.position, done.count), (log.len(), run.messages.len()));
+    seen.written += done.count as u64;
+    let mut index = vec![0; 40 + 4 * 8 + 20 * 64];
+    rows.put(&mut index, 8, 72, 1, 0).expect("an index");
+}
+
+fn logs(log: &[u8], start: usize) {
+    walk(log, 0, start, usize::MAX, true);
+    follow(log, 0, start, usize::MAX, Some(&mut Rows::default()));
+    let done = follow(log, 0, 0, usize::MAX, None);
+    assert!(done.position <= log.len());
+}

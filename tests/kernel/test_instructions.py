@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a send costs with the compiled kernel, in instructions: the same on a busy machine.
+
+Other interpreters need a few more or fewer than the one with which the limits were found (CPython
+3.11 without optimization by profiles, which needs most), so there is some room below each limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from benchmarks.instructions import NoValgrind, instructions
+from tests.kernel.installed import needs_kernel
+
+pytestmark = needs_kernel
+
+LIMITS: Final = {
+    ("JSON, 3 properties", 32): 13_000,
+    ("binary, 3 properties", 32): 11_000,
+    ("one-way, 3 properties", 32): 12_000,
+    ("batch, 3 properties", 32): 3_200,
+    ("JSON, 3 properties", 1): 90_000,
+    ("batch, 3 properties", 1): 5_600,
+}
+"""By load and sends in a read: instructions a message."""
+
+
+@pytest.mark.timeout(900)
+def test_a_send_needs_no_more_instructions_than_before() -> None:
+    try:
+        counts = instructions(LIMITS)
+    except NoValgrind as reason:
+        pytest.skip(f"instructions cannot be counted: {reason}")
+    assert {each for each, count in counts.items() if count > LIMITS[each]} == set(), counts
+    # What counts nothing would stay below any limit.
+    assert all(count > LIMITS[each] / 3 for each, count in counts.items()), counts

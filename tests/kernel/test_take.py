@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled table takes the same sends as the reference, however their texts are written."""
+
+from __future__ import annotations
+
+from mmap import mmap
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.kernel.installed import kernel, needs_kernel
+from txrocketmq.broker.kernel.rows import ReferenceRows
+from txrocketmq.broker.kernel.table import ReferenceTable
+from txrocketmq.remoting.message.record import MAGIC_V1
+
+pytestmark = needs_kernel
+
+HOST = bytes([127, 0, 0, 1, 0, 0, 0, 9])
+_HEADER = (
+    b'{"code":310,"extFields":{"a":"P","b":"T","g":"%d","i":"%b","j":"0"},"flag":0,'
+    b'"language":"JAVA","opaque":%d,"version":407}'
+)
+_CHARACTERS = st.sampled_from([*"aZ09 =/%^", "\u007f", "\u00e9", "\u20ac", "\U0001f600"])
+_ESCAPES = st.sampled_from([
+    rb"\u0001", rb"\u0002", rb"\u0009", rb"\u000A", rb"\u0000", rb"\u00e9", rb"\ud83d",
+    rb"\uD83D\uDE00",
+    rb"\n", rb"\t", rb"\"", rb"\\", rb"\/", rb"\b", rb"\x", rb"\u00", b"\x01", b"\x1f", b"\xff",
+])  # fmt: skip
+_PIECES = st.lists(st.text(_CHARACTERS, max_size=20).map(str.encode) | _ESCAPES, max_size=6)
+_PLAIN = st.lists(
+    st.tuples(
+        st.sampled_from([b"UNIQ_KEY", b"WAIT", b"TAGS", b"KEYS", b"DELAY", b"other", b"n" * 30]),
+        st.text(_CHARACTERS, min_size=1, max_size=60).map(str.encode) | st.sampled_from([b"true"]),
+    ),
+    max_size=5,
+).map(lambda pairs: [rb"UNIQ_KEY\u0001K1\u0002", *(rb"%b\u0001%b\u0002" % pair for pair in pairs)])
+_SENDS = st.lists(
+    st.tuples(_PLAIN | _PLAIN | _PIECES, st.binary(max_size=40), st.integers(0, 2**31 + 9)),
+    min_size=1, max_size=5,
+)  # fmt: skip
+
+
+def _frame(text: list[bytes], body: bytes, opaque: int) -> bytes:
+    header = _HEADER % (1_700_000_000_000 + opaque, b"".join(text), opaque)
+    lengths = (4 + len(header) + len(body)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
+    return lengths + header + body
+
+
+def _results(new_table: Any, new_rows: Any, data: bytes) -> Any:
+    """All that a table makes of a read: what it takes, records, units, index, answers."""
+    table = new_table([b"DELAY"], [b"DELAY"], b"OWN\x01x\x02")
+    queue = table.add_queue("queue", b"\x01T", MAGIC_V1, 3)
+    assert table.learn(0, _HEADER % (1, b"", 1), queue, False, False, 5, 0, 0, 310)
+    run = table.take(data)
+    if run is None:
+        return None
+    rows, mapped = new_rows(), mmap(-1, 8192)
+    units = run.write(table, mapped, 9, 5_000, [7], 1_000, HOST, HOST, rows)
+    items = mmap(-1, 40 + 4 * 8 + 20 * 100)
+    put = rows.put(items, 8, 72, 1, 0)
+    said = run.answers(table, [b"1", b"2", b"3", b"4", b"5", b"6"], [b"1"] * 5, HOST)
+    facts = run.at, run.commands, run.messages, run.size_bytes, run.most_bytes, run.waits
+    return facts, units, mapped[:], put, items[:], said, run.kinds(), run.answered
+
+
+@given(_SENDS, st.integers(0, 200))
+@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5)], 0)
+def test_both_make_the_same_of_a_read(
+    sends: list[tuple[list[bytes], bytes, int]], missing: int
+) -> None:
+    data = b"".join([_frame(*send) for send in sends])
+    data = data[: len(data) - missing]
+    expected = _results(ReferenceTable, ReferenceRows, data)
+    assert _results(kernel.Table, kernel.Rows, data) == expected
+
+
+def test_usual_sends_are_taken() -> None:
+    data = _frame([rb"UNIQ_KEY\u0001K1\u0002TAGS\u0001", "\u00e9".encode()], b"body", 5)
+    assert _results(kernel.Table, kernel.Rows, data)[0][:3] == (len(data), 1, 1)

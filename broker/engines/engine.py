@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.store.message_store import MessageStore
@@ -23,11 +24,16 @@ def _never() -> bool:
     return False
 
 
+def _writes(role: Role) -> bool:
+    return role.writes
+
+
 class Engine(ABC):
     """Work on waiting messages; `tick` is to be called again and again."""
 
     def __init__(self, store: MessageStore, patience: Patience) -> None:
-        self._role = Role(store.config)
+        self.may_work: Callable[[], bool] = partial(_writes, Role(store.config))
+        """Whether this broker does such work now."""
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -35,12 +41,13 @@ class Engine(ABC):
         """Called when records cannot be read or understood, and are passed over."""
 
     def tick(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = _never) -> None:
-        """Does what is due, until that is done or the time is up; nothing on a slave.
+        """Does what is due, until that is done or the time is up; nothing on a slave, or
+        on a master that is not online yet.
 
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        if self._role.writes:
+        if self.may_work():
             self.work(now_ms, steady_ms, is_time_up)
 
     @abstractmethod

@@ -344,6 +344,35 @@ def not_following(address: str, why: str) -> None:
         )
 
 
+def acts(*, begins: bool) -> None:
+    """As a slave, this broker begins to act as master, or a master is back."""
+    if _more_of_slaves("acts") is not None:
+        log.info(
+            "there is no master: this slave acts as one, for readers"
+            if begins
+            else "there is a master, or a slave with a smaller id: this slave acts as one no more"
+        )
+
+
+def not_online(why: str) -> None:
+    """What has to be done before this broker is online is not done yet."""
+    log.warn("this broker is not online yet: {why}; it is tried again every second", why=why)
+
+
+def is_online() -> None:
+    """What has to be done before this broker is online is done, and it registers."""
+    log.info("this broker is online from now on")
+
+
+def took_over(address: str, count: int) -> None:
+    """As a master, this broker has taken over what a slave knew."""
+    log.info(
+        "took {count} offsets from the slave {address}, which were farther than here",
+        count=count,
+        address=address,
+    )
+
+
 def behind_master(count: int, silent_s: int) -> None:
     """As a slave, this broker lacks much of its master's log."""
     log.warn(

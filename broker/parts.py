@@ -225,7 +225,7 @@ class Parts:
             delay_offsets=self.schedule.offsets,
         )
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
-            each.may_work = self.acting.may_work
+            each.rests = self.acting.rests
 
     def _rows(self) -> Callable[[], PackedRows] | None:
         return None if self.kernel is None else self.kernel.new_rows

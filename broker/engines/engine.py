@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
 
 from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.store.message_store import MessageStore
@@ -24,16 +23,13 @@ def _never() -> bool:
     return False
 
 
-def _writes(role: Role) -> bool:
-    return role.writes
-
-
 class Engine(ABC):
     """Work on waiting messages; `tick` is to be called again and again."""
 
     def __init__(self, store: MessageStore, patience: Patience) -> None:
-        self.may_work: Callable[[], bool] = partial(_writes, Role(store.config))
-        """Whether this broker does such work now."""
+        self._role = Role(store.config)
+        self.rests: Callable[[], bool] = _never
+        """Whether a master does nothing yet, since it is not online."""
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -47,7 +43,7 @@ class Engine(ABC):
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        if self.may_work():
+        if self._role.writes and not self.rests():
             self.work(now_ms, steady_ms, is_time_up)
 
     @abstractmethod

@@ -80,9 +80,9 @@ class Acting:
             return self._slave is None or self._slave.is_master_known
         return self.min_id == MASTER_ID
 
-    def may_work(self) -> bool:
-        """Whether waiting messages are delivered: not by a slave, nor before a master is online."""
-        return self._slave is None and not self.is_isolated
+    def rests(self) -> bool:
+        """Whether waiting messages are not delivered, as the broker is not online yet."""
+        return self.is_isolated
 
     def comes_online(self, min_id: int) -> None:
         """Notes that this broker is online, and the smallest id of its name."""

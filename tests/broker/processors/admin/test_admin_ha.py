@@ -24,7 +24,7 @@ from txrocketmq.remoting.protocol.operations.ha import (
 
 @pytest.fixture
 def admin(parts: Parts) -> AdminHaProcessor:
-    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911", None)
+    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911", None, parts.acting)
 
 
 def test_the_state_of_slaves(parts: Parts, admin: AdminHaProcessor) -> None:
@@ -68,7 +68,9 @@ def test_what_matters_to_slaves_only(admin: AdminHaProcessor) -> None:
 
 def of_slave(folder: Path, **settings: object) -> tuple[Parts, AdminHaProcessor]:
     made = Parts(folder, store_settings={"broker_role": "SLAVE", **settings})
-    return made, AdminHaProcessor(made.master, lambda: "127.0.0.1:10921", made.slave)
+    return made, AdminHaProcessor(
+        made.master, lambda: "127.0.0.1:10921", made.slave, made.acting
+    )
 
 
 def test_a_slave_shows_how_far_it_is(tmp_path: Path) -> None:

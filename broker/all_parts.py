@@ -55,17 +55,8 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.routes.life(),
         parts.registration.life(),
         *([] if parts.config_copy is None else [parts.config_copy.life()]),
-        *_group(parts),
-        journal.life(),
-    ]
-
-
-def _group(parts: Parts) -> list[Life]:
-    """Those of a broker that shares its name with others, as far as it looks after them."""
-    if not parts.config.enable_slave_acting_master:
-        return []
-    return [
         parts.acting.life(parts.members, parts.polling.resume_held),
         parts.members.life(),
         parts.pre_online.life(),
+        journal.life(),
     ]

@@ -177,7 +177,9 @@ def test_most_brokers_have_to_agree_to_a_strict_lock(
     try:
         group.start()
         poll(lambda: locked(group.master, "one"), "master and slave agree", WAIT_S)
-        assert not locked(group.slave, "two", onlyThisBroker=True), "the slave has locked it as well"
+        assert not locked(group.slave, "two", onlyThisBroker=True), (
+            "the slave has locked it as well"
+        )
         assert locked(group.slave, "one"), "and asks the master"
         group.master.kill()
         poll(group.acts, "the slave acts as master", WAIT_S)

@@ -63,15 +63,13 @@ class Members:
         self._connections, self._identity = connections, identity
 
     def life(self) -> Life:
-        """Heartbeats, and questions for the members."""
+        """Heartbeats, and questions for the members, if they matter."""
         config = self._config
-        return Life(
-            "brokers of the name",
-            beats=(
-                Beat(config.broker_heartbeat_interval, self.beat),
-                Beat(config.sync_broker_member_group_period, self._look),
-            ),
+        beats = (
+            Beat(config.broker_heartbeat_interval, self.beat),
+            Beat(config.sync_broker_member_group_period, self._look),
         )
+        return Life("brokers of the name", beats=beats if config.enable_slave_acting_master else ())
 
     def others(self) -> Addresses:
         """The members but this broker."""

@@ -96,6 +96,8 @@ class PreOnline:
 
     def life(self) -> Life:
         """It is tried every second until it is done."""
+        if not self.acting.is_isolated:
+            return Life("coming online")
         beat = WalkBeat(SECOND_MS, "coming online", lambda _, steady_ms: self._attempt(steady_ms))
         return Life("coming online", beats=(beat,))
 

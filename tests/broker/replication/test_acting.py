@@ -161,8 +161,9 @@ def test_nothing_happens_unless_it_is_enabled(tmp_path: Path) -> None:
     assert not scene.acting.has_master, "no name server has named one"
     scene.slave.found_master(HA_ADDRESS, ADDRESS)
     assert scene.acting.has_master
-    names = {each.name for each in scene.parts.lives()}
-    assert not {"acting master", "brokers of the name", "coming online"} & names
+    beats = {each.name: each.beats for each in scene.parts.lives()}
+    assert not beats["brokers of the name"]
+    assert not beats["coming online"]
     scene.parts.store.stop(scene.parts.now_ms)
 
 

@@ -130,7 +130,7 @@ class Members:
         ask_next()
 
     def _look(self) -> None:
-        """Asks, unless the question before has no answer yet, or another part asks (pre_online.py)."""
+        """Asks, unless the question before is open, or another part asks (pre_online.py)."""
         if self._is_asking or self._identity is None or self._registration.is_held:
             return
         self._is_asking = True

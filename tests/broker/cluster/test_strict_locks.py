@@ -51,6 +51,13 @@ def strict(replicas: int, others: Others) -> StrictLocks:
     return made
 
 
+def goes_on(step: Any) -> bool:
+    """Whether what a step waits for is there."""
+    called: list[bool] = []
+    step(None, lambda: called.append(True))
+    return bool(called)
+
+
 def taken(steps: Steps[Any]) -> Any:
     """The result of steps that nothing keeps waiting."""
     while True:
@@ -59,9 +66,7 @@ def taken(steps: Steps[Any]) -> Any:
         except StopIteration as end:
             return end.value
         if step is not None:
-            called: list[bool] = []
-            step(None, lambda: called.append(True))
-            assert called, "it waits for an answer"
+            assert goes_on(step), "it waits for an answer"
 
 
 def test_the_others_are_asked_for_the_same_and_only_for_themselves() -> None:

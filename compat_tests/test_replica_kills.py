@@ -2,8 +2,8 @@
 """Pairs of all origins whose brokers are killed in turn while messages are sent.
 
 One rule is the judge. What a SYNC_MASTER has acknowledged is in the log of the other broker at the
-moment of a kill; both logs consist of whole messages with right checksums; and when both brokers run
-again, their logs are the same, with all that was ever acknowledged.
+moment of a kill; both logs consist of whole messages with right checksums; and when both brokers
+run again, their logs are the same, with all that was ever acknowledged.
 
 Each side is killed five times, or as often as REPLICA_KILLS says; with --all-releases a hundred
 times, and pairs of the original are among them, which show that the judge is fair.

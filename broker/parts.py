@@ -31,6 +31,7 @@ from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.replication.acting import Acting
 from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
 from txrocketmq.broker.replication.master import Master
+from txrocketmq.broker.replication.new_topics import NewTopics
 from txrocketmq.broker.replication.pre_online import PreOnline
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -136,6 +137,7 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    new_topics: NewTopics = field(init=False)
     config_copy: ConfigCopy | None = field(init=False)
     """What copies the tables of the master, if this broker is a slave."""
     slave: Slave | None = field(init=False, default=None)
@@ -204,6 +206,7 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
+        self.new_topics = NewTopics(self.topics, self.store)
         self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
@@ -226,6 +229,10 @@ class Parts:
         )
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests
+
+    def create_new_topics(self) -> None:
+        """Creates topics that a slave that begins to act as master does not know yet."""
+        self.walks.run(self.new_topics.create(), _raise)
 
     def _rows(self) -> Callable[[], PackedRows] | None:
         return None if self.kernel is None else self.kernel.new_rows
@@ -274,7 +281,13 @@ class Parts:
         if slave is None:
             return None
         tables = Tables(
-            self.topics, self.groups, self.offsets, self.schedule.offsets, self.modes, self.timers
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.schedule.offsets,
+            self.modes,
+            self.timers,
+            self.new_topics,
         )
         acting = self.acting
         return ConfigCopy(

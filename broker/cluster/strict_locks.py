@@ -36,7 +36,7 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body
 
 _QUEUES_A_STEP: Final = 16
 
-Invoke = Callable[[str, Any, Any, bytes], PendingReply]
+AskLocks = Callable[[str, Any, Any, bytes], PendingReply]
 """Sends a request to an address: the call, its header and its body."""
 
 
@@ -46,9 +46,9 @@ class StrictLocks:
     def __init__(self, replicas: int, others: Callable[[], Addresses]) -> None:
         self._quorum = replicas // 2 + 1
         self._others = others
-        self._invoke: Invoke | None = None
+        self._invoke: AskLocks | None = None
 
-    def begin(self, invoke: Invoke) -> None:
+    def begin(self, invoke: AskLocks) -> None:
         """Sends requests by this from now on."""
         self._invoke = invoke
 

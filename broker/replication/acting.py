@@ -49,6 +49,8 @@ class Acting:
         """Whether this broker is not online yet (pre_online.py)."""
         self.min_id = MASTER_ID
         """The smallest id of all brokers of the name that are online."""
+        self.on_begin: list[Callable[[], None]] = []
+        """Called when this slave begins to act."""
         self.on_master: list[Callable[[], None]] = []
         """Called when a master has come, while this is a slave."""
 
@@ -56,11 +58,22 @@ class Acting:
         """Asks masters where they serve slaves by this, from now on."""
         self._ask_ha = ask_ha
 
-    def life(self, members: Members, resume_held: Callable[[], object]) -> Life:
-        """It hears of the members; held pulls are resumed when a master has come."""
+    def life(
+        self,
+        members: Members,
+        resume_held: Callable[[], object],
+        create_new: Callable[[], object],
+    ) -> Life:
+        """It hears of the members. New topics are created when it begins to act, and held pulls
+        resumed when a master has come.
+        """
         return Life(
             "acting master",
-            hears=(Hears(members.on_known, self.knows), Hears(self.on_master, resume_held)),
+            hears=(
+                Hears(members.on_known, self.knows),
+                Hears(self.on_master, resume_held),
+                Hears(self.on_begin, create_new),
+            ),
         )
 
     @property
@@ -116,6 +129,8 @@ class Acting:
     def _note(self, *, before: bool) -> None:
         if self.acts != before:
             notices.acts(begins=self.acts)
+        if self.acts and not before:
+            tell_all(self.on_begin)
 
     def _master_came(self, slave: Slave, address: str, ha_address: str | None) -> None:
         if ha_address and is_host_and_port(ha_address):

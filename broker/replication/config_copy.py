@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
@@ -41,6 +42,7 @@ from txrocketmq.broker.replication.copied_table import (
     CopyError,
     update,
 )
+from txrocketmq.broker.replication.new_topics import NewTopics
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.tables.message_request_mode import MessageRequestModes
@@ -94,6 +96,7 @@ class Tables:
     delay_offsets: DelayOffsets
     modes: MessageRequestModes
     timers: Timers
+    new_topics: NewTopics
 
 
 class _NotServed(Exception):
@@ -155,7 +158,7 @@ class ConfigCopy:
         topics, groups, modes, counts = self._copied()
         self._all = _Rounds(
             [
-                _Task(topics.what, topics.copy),
+                _Task(topics.what, partial(self._copy_topics, topics)),
                 _Task("offsets", self._copy_offsets),
                 _Task("progress of delay levels", self._copy_delay_offsets),
                 _Task(groups.what, groups.copy),
@@ -270,6 +273,12 @@ class ConfigCopy:
         tell_all(task.on_end, error)
 
     # ----------------------------------------------------------- what is not simply replaced
+
+    def _copy_topics(self, topics: CopiedTable[Any], ask: Ask) -> Steps[int | None]:
+        self._tables.new_topics.asked()
+        count = yield from topics.copy(ask)
+        self._tables.new_topics.copied()
+        return count
 
     def _copy_offsets(self, ask: Ask) -> Steps[int | None]:
         reply = yield from ask(offset_calls.GET_ALL_CONSUMER_OFFSET, NoHeader())

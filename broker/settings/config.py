@@ -181,8 +181,8 @@ class BrokerConfig(AuthConfig):
     broker_not_active_timeout_millis: int = setting(10_000, least=1)
     """With enableSlaveActingMaster: after which silence name servers take a broker to be gone."""
     sync_broker_member_group_period: int = setting(1_000, least=1)
-    """With enableSlaveActingMaster: how often name servers are asked which brokers of the name are
-    there."""
+    """With enableSlaveActingMaster: how often name servers are asked for the brokers of the name.
+    """
     compatible_with_old_name_srv: bool = setting(True)
     """With enableSlaveActingMaster: whether heartbeats and the brokers of a name go by requests
     that name servers of 4.x serve as well."""

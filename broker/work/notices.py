@@ -346,12 +346,12 @@ def not_following(address: str, why: str) -> None:
 
 def acts(*, begins: bool) -> None:
     """As a slave, this broker begins to act as master, or a master is back."""
-    if _more_of_slaves("acts") is not None:
-        log.info(
-            "there is no master: this slave acts as one, for readers"
-            if begins
-            else "there is a master, or a slave with a smaller id: this slave acts as one no more"
-        )
+    if _more_of_slaves("acts") is None:
+        return
+    if begins:
+        log.info("there is no master: this slave acts as one, for readers")
+    else:
+        log.info("there is a master, or a slave with a smaller id: this slave acts as one no more")
 
 
 def not_online(why: str) -> None:
@@ -362,6 +362,14 @@ def not_online(why: str) -> None:
 def is_online() -> None:
     """What has to be done before this broker is online is done, and it registers."""
     log.info("this broker is online from now on")
+
+
+def created_new_topics(count: int) -> None:
+    """As a slave, this broker has topics that its master made after they were copied last."""
+    log.info(
+        "created {count} topics that have messages and were not copied from the master yet",
+        count=count,
+    )
 
 
 def took_over(address: str, count: int) -> None:

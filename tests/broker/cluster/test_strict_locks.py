@@ -97,7 +97,12 @@ def test_nobody_is_asked_for_nothing() -> None:
 
 
 def test_answers_that_are_none_grant_nothing() -> None:
-    for answer in (Reply(body=b"["), Reply(code=ResponseCode.SYSTEM_ERROR), ConnectError("no")):
+    answers: list[Reply[Any] | Exception] = [
+        Reply(body=b"["),
+        Reply(code=ResponseCode.SYSTEM_ERROR),
+        ConnectError("no"),
+    ]
+    for answer in answers:
         assert taken(strict(2, Others(answer)).agreed("g", "c", SOME)) == frozenset()
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.broker.replication.wire import ADDRESS, HA_ADDRESS, said
 from tests.broker.test_service import Client, Scene
 from tests.fakes import Asked
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.remoting.call import Reply
@@ -254,9 +255,12 @@ def test_a_slave_asks_its_master_and_follows_it(
 
 def test_a_slave_without_a_master_is_online_at_once_and_acts(slave: Group) -> None:
     slave.answers[ROUTE] = members({2: OTHER})
+    message = InnerMessage("New", 0, b"", 0, bytes(8), bytes(8), {})
+    slave.parts.store.put([message.to_put()], slave.clock.now_ms())
     asked = slave.second()
     assert (NAME_SERVER, RequestCode.REGISTER_BROKER) in asked
     assert slave.parts.acting.acts
+    assert slave.parts.topics.get("New") is not None, "its readers are served"
     slave.answers[ROUTE] = members({0: ADDRESS, 1: slave.broker.address})
     slave.second(2)
     assert not slave.parts.acting.acts

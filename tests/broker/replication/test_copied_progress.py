@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How answers about progress are read; what is done with it: test_config_copy.py, test_pre_online.py."""
+"""How answers about progress are read; see also test_config_copy.py and test_pre_online.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(**content: Any) -> Reply[Any]:
 
 def test_offsets_and_their_version(parts: Parts) -> None:
     version = {"counter": 3, "stateVersion": 0, "timestamp": 9}
-    told = answer(dataVersion=version, offsetTable={"T@g": {0: 5}}, lmqOffsetTable={"U@h": {0: 1}})
+    told = answer(dataVersion=version, offsetTable={"T@g": {0: 5}}, lmqOffsetTable={"U@h": 1})
     held, found = finished(read_offsets(told, parts.offsets))
     assert held == {"T@g": {0: 5}, "U@h": {0: 1}}
     assert found == DataVersion(timestamp=9, counter=3)

@@ -30,6 +30,7 @@ from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
 from txrocketmq.broker.replication.acting import Acting
 from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
+from txrocketmq.broker.replication.escape import Escape
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.new_topics import NewTopics
 from txrocketmq.broker.replication.pre_online import PreOnline
@@ -146,6 +147,7 @@ class Parts:
     acting: Acting = field(init=False)
     pre_online: PreOnline = field(init=False)
     strict_locks: StrictLocks = field(init=False)
+    escape: Escape = field(init=False)
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -216,6 +218,7 @@ class Parts:
         """Makes what this broker needs among others of its name."""
         config, store_config = self.config, self.store.config
         self.members = Members(config, self.registration)
+        self.escape = Escape(config, self.registration.ask_route, self.steady_clock or self.clock)
         self.strict_locks = StrictLocks(store_config.total_replicas, self.members.others)
         self.pre_online = PreOnline(
             config=config,
@@ -227,6 +230,9 @@ class Parts:
             offsets=self.offsets,
             delay_offsets=self.schedule.offsets,
         )
+        if self.slave is not None and config.enable_remote_escape:
+            self.schedule.escape = self.escape
+            self.schedule.escapes = lambda: self.acting.acts
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests
 

@@ -16,7 +16,13 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.cluster.outer_api import Identity, ask_ha_info, ask_locks, ask_log_end
+from txrocketmq.broker.cluster.outer_api import (
+    Identity,
+    ask_ha_info,
+    ask_locks,
+    ask_log_end,
+    ask_to_store,
+)
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.kernel.chosen import Kernel, chosen_kernel
 from txrocketmq.broker.parts import KnownAs, Parts
@@ -177,6 +183,7 @@ class Broker:
         parts.members.begin(connections, identity)
         parts.acting.begin(partial(ask_ha_info, connections))
         parts.strict_locks.begin(partial(ask_locks, connections))
+        parts.escape.begin(partial(ask_to_store, connections))
         parts.pre_online.begin(connections.invoke, identity)
 
     def _follow(self, connections: Connections) -> None:

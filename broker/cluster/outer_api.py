@@ -410,6 +410,13 @@ def ask_locks(
     return connections.invoke(address, call, header, body, timeout_ms=LOCK_TIMEOUT_MS)
 
 
+def ask_to_store(
+    connections: Connections, address: str, call: Call[Any, Any], header: Header, body: bytes
+) -> PendingReply:
+    """Asks another master to store a message."""
+    return connections.invoke(address, call, header, body, timeout_ms=QUERY_TIMEOUT_MS)
+
+
 class _RegistrationText:
     """Makes the text of registrations, in any thread; texts of topics are kept for the next one."""
 

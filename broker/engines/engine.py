@@ -30,6 +30,8 @@ class Engine(ABC):
         self._role = Role(store.config)
         self.rests: Callable[[], bool] = _never
         """Whether a master does nothing yet, since it is not online."""
+        self.escapes: Callable[[], bool] = _never
+        """Whether a slave delivers by way of other masters (escape.py)."""
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -43,7 +45,7 @@ class Engine(ABC):
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        if self._role.writes and not self.rests():
+        if (self._role.writes or self.escapes()) and not self.rests():
             self.work(now_ms, steady_ms, is_time_up)
 
     @abstractmethod

@@ -174,6 +174,10 @@ class BrokerConfig(AuthConfig):
     """Whether, as in 5.x, the slave with the smallest id acts as master while there is none, and a
     broker that comes back is not online before it has what the others of its name know. It is to be
     the same at all brokers of a name, with supportActingMaster at the name servers."""
+    enable_remote_escape: bool = setting(False)
+    """Whether a slave that acts as master delivers delayed messages that are due, also those that
+    consumers get again, by way of other masters of the cluster. Other than in 5.x, timers, half
+    messages and popped messages wait for the master all the same."""
     skip_pre_online: bool = setting(False)
     """Whether a broker with enableSlaveActingMaster and totalReplicas above 1 is online at once."""
     broker_heartbeat_interval: int = setting(1_000, least=1)

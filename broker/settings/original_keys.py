@@ -54,7 +54,7 @@ BROKER_KEYS: Final = original_keys(
      enableNotifyBeforePopCalculateLag=true
       enablePopLog=false
      enablePopMetrics=true enableReconnectForGoAway=true
-    enableRegisterProducer=true enableRemoteEscape=false enableRemotingMetrics=true
+    enableRegisterProducer=true enableRemotingMetrics=true
     enableRequestMetrics=true
     enableSingleTopicRegister=false enableSkipLongAwaitingAck=false
     enableStatsMetrics=true
@@ -109,12 +109,6 @@ BROKER_KEYS: Final = original_keys(
 _TRUE: Final = ("true",)
 BROKER_UNSERVED: Final = (
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
-    Unserved(
-        "enableRemoteEscape",
-        _TRUE,
-        "delivering what waits at an acting master by way of other masters",
-        "false",
-    ),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
     Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),
     Unserved("messageStorePlugIn", (), "a plug-in of the store"),

@@ -102,7 +102,6 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
             "lockInStrictMode=true\ntotalReplicas=2",
             "lockInStrictMode=true with totalReplicas=2 needs enableSlaveActingMaster=true",
         ),
-        ("enableRemoteEscape=true", "by way of other masters is not served"),
         ("haMasterAddress=a", "haMasterAddress must be an address like 192.168.0.1:10912, not 'a'"),
         ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),
         ("tls.test.mode.enable=false", "needs tls.server.certPath and tls.server.keyPath"),

@@ -43,13 +43,14 @@ class Scene:
             **settings,
         )
         self.parts = Parts(folder, config, store_settings={"broker_role": "SLAVE"})
-        self.connections: Any = FakeConnections()
+        connections: Any = FakeConnections()
+        self.connections = connections
         self.members = self.parts.members
         self.known: list[Addresses] = []
         self.members.on_known.append(self.known.append)
-        self.parts.registration.begin(self.connections, IDENTITY, at_once, lambda: 0)
+        self.parts.registration.begin(connections, IDENTITY, at_once, lambda: 0)
         self.connections.take()
-        self.members.begin(self.connections, IDENTITY)
+        self.members.begin(connections, IDENTITY)
         self.beats = [each for each in self.members.life().beats if hasattr(each, "work")]
 
     def answer(self, outcome: Reply[Any] | Exception) -> str:

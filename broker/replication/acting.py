@@ -89,9 +89,10 @@ class Acting:
     @property
     def has_master(self) -> bool:
         """Whether there is a master, so that clients of this slave can go there."""
-        if self._slave is None or not self._config.enable_slave_acting_master:
-            return self._slave is None or self._slave.is_master_known
-        return self.min_id == MASTER_ID
+        slave = self._slave
+        if slave is None or not slave.is_master_known:
+            return slave is None
+        return self.min_id == MASTER_ID or not self._config.enable_slave_acting_master
 
     def rests(self) -> bool:
         """Whether waiting messages are not delivered, as the broker is not online yet."""

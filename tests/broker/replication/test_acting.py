@@ -60,6 +60,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def test_it_acts_while_its_id_is_the_smallest(scene: Scene) -> None:
     assert not scene.acting.acts
+    assert not scene.acting.has_master, "nobody has named one"
+    scene.slave.found_master(HA_ADDRESS, ADDRESS)
     assert scene.acting.has_master
     begins = said(lambda: scene.acting.knows({1: OWN, 2: "10.0.0.3:10911"}))
     assert begins == ["there is no master: this slave acts as one, for readers"]

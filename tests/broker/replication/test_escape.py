@@ -31,10 +31,11 @@ class Scene:
     def __init__(self) -> None:
         self.now_ms = 0
         self.asked: list[tuple[str, PendingReply]] = []
-        self.connections: Any = FakeConnections()
+        connections: Any = FakeConnections()
+        self.connections = connections
         config = BrokerConfig(broker_name="own", broker_id=1)
         self.escape = Escape(config, self._ask_route, lambda: self.now_ms)
-        self.escape.begin(partial(ask_to_store, self.connections))
+        self.escape.begin(partial(ask_to_store, connections))
         self.has: list[list[bool]] = []
 
     def _ask_route(self, topic: str) -> PendingReply:

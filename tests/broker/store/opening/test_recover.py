@@ -280,26 +280,6 @@ def test_a_queue_whose_directory_is_empty_is_built_though_the_log_has_a_gap(
         reopened(disk, config)
 
 
-@pytest.mark.parametrize("was_closed", [True, False])
-def test_where_files_are_missing_is_known_when_the_loss_was_accepted(
-    open_store: OpenStore,
-    files: Any,
-    config: Callable[..., StoreConfig],
-    message: Build,
-    was_closed: bool,
-) -> None:
-    store, model = open_store(), Model()
-    model.put(store, mixed(message, 100), NOW_MS)
-    if was_closed:
-        store.stop(NOW_MS)
-    disk = files.after_kill()
-    disk.remove(LOG + f"{8192:020}")
-    disk.write("/store/accept_loss", b"")
-    again, done = reopened(disk, config)
-    assert again.damaged_from == done.damaged_from == 8192
-    assert done.min_offset == 0
-
-
 def test_an_index_ahead_of_the_log_is_dropped(
     open_store: OpenStore, files: Any, config: Callable[..., StoreConfig], message: Build
 ) -> None:

@@ -208,7 +208,6 @@ class Parts:
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
         )
-        self.new_topics = NewTopics(self.topics, self.store)
         self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
@@ -283,6 +282,7 @@ class Parts:
         )
 
     def _copy(self, steady_clock: Callable[[], int]) -> ConfigCopy | None:
+        self.new_topics = NewTopics(self.topics, self.store)
         slave = self.slave
         if slave is None:
             return None

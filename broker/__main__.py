@@ -108,6 +108,7 @@ def configure(
         changes["broker_id"] = MASTER_ID
         if config.broker_id != MASTER_ID:
             _check_id(path or "", config.broker_id, given)
+    _check_strict(path or "", config, store_config)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
@@ -120,6 +121,17 @@ def _check_slave(path: str, broker_id: int) -> None:
         raise ConfigError(
             f"{path}: Slave's brokerId must be > 0, not {broker_id}: write brokerId=1, or a number"
             " that no other slave of this brokerName has"
+        )
+
+
+def _check_strict(path: str, config: BrokerConfig, store_config: StoreConfig) -> None:
+    """Raises ConfigError if no queue could ever be locked."""
+    is_alone = not config.enable_slave_acting_master
+    if config.lock_in_strict_mode and is_alone and store_config.total_replicas > 1:
+        raise ConfigError(
+            f"{path}: lockInStrictMode=true with totalReplicas={store_config.total_replicas} needs"
+            " enableSlaveActingMaster=true: otherwise this broker does not look for the others,"
+            " and no queue would ever be locked"
         )
 
 

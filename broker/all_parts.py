@@ -55,5 +55,9 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.routes.life(),
         parts.registration.life(),
         *([] if parts.config_copy is None else [parts.config_copy.life()]),
+        *([] if slave is None else [parts.new_topics.life()]),
+        parts.acting.life(parts.members, parts.polling.resume_held, parts.create_new_topics),
+        parts.members.life(),
+        parts.pre_online.life(),
         journal.life(),
     ]

@@ -64,7 +64,9 @@ def all_processors(
             parts.walks,
             parts.in_order,
         ),
-        QueueLockProcessor(parts.locks, parts.walks),
+        QueueLockProcessor(
+            parts.locks, parts.walks, parts.strict_locks if config.lock_in_strict_mode else None
+        ),
         AssignmentProcessor(
             parts.config,
             parts.topics,
@@ -102,9 +104,8 @@ def _reading_processors(parts: Parts) -> list[object]:
         parts.patience,
         parts.broadcast_offsets,
     )
-    slave = parts.slave
-    if slave is not None:
-        pulls.on_slave(lambda: slave.is_master_known)
+    if parts.slave is not None:
+        pulls.on_slave(lambda: parts.acting.has_master)
     return [
         pulls,
         OffsetProcessor(
@@ -259,19 +260,26 @@ def _admin_processors(parts: Parts) -> list[object]:
             parts.known_as.address,
             parts.walks,
         ),
-        AdminStatsProcessor(
-            parts.config,
-            parts.consumers,
-            parts.producers,
-            parts.store,
-            parts.schedule,
-            parts.timers,
-            parts.stats,
-            parts.walks,
-            parts.clock,
-        ),
+        _admin_stats(parts),
         *_other_admin_processors(parts),
     ]
+
+
+def _admin_stats(parts: Parts) -> AdminStatsProcessor:
+    stats = AdminStatsProcessor(
+        parts.config,
+        parts.consumers,
+        parts.producers,
+        parts.store,
+        parts.schedule,
+        parts.timers,
+        parts.stats,
+        parts.walks,
+        parts.clock,
+    )
+    if parts.slave is not None:
+        stats.on_slave(lambda: parts.acting.acts)
+    return stats
 
 
 def _other_admin_processors(parts: Parts) -> list[object]:
@@ -286,5 +294,5 @@ def _other_admin_processors(parts: Parts) -> list[object]:
             parts.clock(),
         ),
         AdminTimerProcessor(parts.configuration, parts.timers),
-        AdminHaProcessor(parts.master, lambda: parts.known_as.address, parts.slave),
+        AdminHaProcessor(parts.master, lambda: parts.known_as.address, parts.slave, parts.acting),
     ]

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from txrocketmq.broker.accounts.access import Access
+from txrocketmq.broker.cluster.members import Members
 from txrocketmq.broker.cluster.registration import Registration
+from txrocketmq.broker.cluster.strict_locks import StrictLocks
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.delays.schedule import Schedule
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
@@ -26,8 +28,12 @@ from txrocketmq.broker.kernel.chosen import Kernel
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import LongPolling
+from txrocketmq.broker.replication.acting import Acting
 from txrocketmq.broker.replication.config_copy import ConfigCopy, Tables
+from txrocketmq.broker.replication.escape import Escape
 from txrocketmq.broker.replication.master import Master
+from txrocketmq.broker.replication.new_topics import NewTopics
+from txrocketmq.broker.replication.pre_online import PreOnline
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.files import OsFiles
@@ -132,10 +138,16 @@ class Parts:
     pop: Pop = field(init=False)
     patience: Patience = field(init=False)
     master: Master = field(init=False)
+    new_topics: NewTopics = field(init=False)
     config_copy: ConfigCopy | None = field(init=False)
     """What copies the tables of the master, if this broker is a slave."""
     slave: Slave | None = field(init=False, default=None)
     """What follows the master, if this broker is a slave."""
+    members: Members = field(init=False)
+    acting: Acting = field(init=False)
+    pre_online: PreOnline = field(init=False)
+    strict_locks: StrictLocks = field(init=False)
+    escape: Escape = field(init=False)
     in_order: InOrder = field(init=False)
     files: list[JsonFile] = field(init=False, default_factory=list)
     """The files of `config/` that hold tables."""
@@ -160,6 +172,7 @@ class Parts:
         self.master = Master(self.store, self.patience, steady_clock, self.later)
         if store_config.is_slave:
             self.slave = Slave(self.store, self.store_services.sync, steady_clock, self.call_soon)
+        self.acting = Acting(config, self.slave)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
         self.groups = SubscriptionGroups(
@@ -198,6 +211,33 @@ class Parts:
         self.config_copy = self._copy(steady_clock)
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
+        self._join_group()
+
+    def _join_group(self) -> None:
+        """Makes what this broker needs among others of its name."""
+        config, store_config = self.config, self.store.config
+        self.members = Members(config, self.registration)
+        self.escape = Escape(config, self.registration.ask_route, self.steady_clock or self.clock)
+        self.strict_locks = StrictLocks(store_config.total_replicas, self.members.others)
+        self.pre_online = PreOnline(
+            config=config,
+            acting=self.acting,
+            registration=self.registration,
+            members=self.members,
+            master=self.master,
+            slave=self.slave,
+            offsets=self.offsets,
+            delay_offsets=self.schedule.offsets,
+        )
+        if self.slave is not None and config.enable_remote_escape:
+            self.schedule.escape = self.escape
+            self.schedule.escapes = lambda: self.acting.acts
+        for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
+            each.rests = self.acting.rests
+
+    def create_new_topics(self) -> None:
+        """Creates topics that a slave that begins to act as master does not know yet."""
+        self.walks.run(self.new_topics.create(), _raise)
 
     def _rows(self) -> Callable[[], PackedRows] | None:
         return None if self.kernel is None else self.kernel.new_rows
@@ -242,13 +282,23 @@ class Parts:
         )
 
     def _copy(self, steady_clock: Callable[[], int]) -> ConfigCopy | None:
+        self.new_topics = NewTopics(self.topics, self.store)
         slave = self.slave
         if slave is None:
             return None
         tables = Tables(
-            self.topics, self.groups, self.offsets, self.schedule.offsets, self.modes, self.timers
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.schedule.offsets,
+            self.modes,
+            self.timers,
+            self.new_topics,
         )
-        return ConfigCopy(tables, lambda: slave.followed_address, steady_clock)
+        acting = self.acting
+        return ConfigCopy(
+            tables, lambda: None if acting.acts else slave.followed_address, steady_clock
+        )
 
     def _pop(self, order_file: JsonFile) -> Pop:
         return Pop(

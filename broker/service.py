@@ -16,7 +16,13 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.cluster.outer_api import Identity, ask_log_end
+from txrocketmq.broker.cluster.outer_api import (
+    Identity,
+    ask_ha_info,
+    ask_locks,
+    ask_log_end,
+    ask_to_store,
+)
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.kernel.chosen import Kernel, chosen_kernel
 from txrocketmq.broker.parts import KnownAs, Parts
@@ -165,9 +171,20 @@ class Broker:
         kernel = parts.kernel.name if parts.kernel is not None else "no kernel"
         log.info("sends are read with {kernel} (see docs/kernel.md)", kernel=kernel)
         self._follow(self._connections)
+        identity = self._identity(ip)
         parts.registration.begin(
-            self._connections, self._identity(ip), self._threads.run_or_do, self.clock.steady_ms
+            self._connections, identity, self._threads.run_or_do, self.clock.steady_ms
         )
+        self._join_group(self._connections, identity)
+
+    def _join_group(self, connections: Connections, identity: Identity) -> None:
+        """Has the broker look after the others of its name."""
+        parts = self.parts
+        parts.members.begin(connections, identity)
+        parts.acting.begin(partial(ask_ha_info, connections))
+        parts.strict_locks.begin(partial(ask_locks, connections))
+        parts.escape.begin(partial(ask_to_store, connections))
+        parts.pre_online.begin(connections.invoke, identity)
 
     def _follow(self, connections: Connections) -> None:
         """Has a slave follow its master."""
@@ -213,6 +230,7 @@ class Broker:
             config.broker_id,
             self.address,
             master.address,
+            config.broker_not_active_timeout_millis if config.enable_slave_acting_master else None,
         )
 
     def _work_of(self, beat: Periodic) -> Callable[[], object] | None:

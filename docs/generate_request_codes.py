@@ -80,7 +80,6 @@ RECEIVERS = {
 
 PARTLY: dict[int, str] = {
     12: "not `lastKey`, which pages through an index in RocksDB",
-    41: "not `lockInStrictMode`, which asks replicas",
 }
 """Codes that are served with something missing, and what."""
 

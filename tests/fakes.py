@@ -92,7 +92,14 @@ class FakeConnections:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.timeouts_ms: list[int] = []
+        self.told: list[Asked] = []
         self.is_closed = False
+
+    def invoke_oneway(
+        self, address: str, call: Call[Any, Any], header: Header, body: bytes = b""
+    ) -> bool:
+        self.told.append(Asked(address, call, header, body))
+        return True
 
     def invoke(
         self,

@@ -22,11 +22,11 @@ from twisted.logger import Logger
 
 from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.work.in_thread import InThread, at_once
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError
 from txrocketmq.remoting.formats import MAX_BODY_BYTES
-from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
@@ -41,6 +41,10 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicRouteData,
 )
 from txrocketmq.remoting.protocol.operations.admin import GET_BROKER_RUNTIME_INFO
+from txrocketmq.remoting.protocol.operations.ha import (
+    EXCHANGE_BROKER_HA_INFO,
+    ExchangeHAInfoRequestHeader,
+)
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
@@ -54,6 +58,7 @@ from txrocketmq.remoting.transport.client import Connections
 
 UNREGISTER_TIMEOUT_MS = 3_000
 QUERY_TIMEOUT_MS = 3_000
+LOCK_TIMEOUT_MS = 1_000
 FIRST_PAUSE_MS = 1_000
 MAX_PAUSE_MS = 60_000
 """The longest pause between two attempts to register, in ms; not below the longest period."""
@@ -72,6 +77,8 @@ class Identity:
     broker_id: int
     address: str
     ha_address: str
+    silent_ms: int | None = None
+    """After which silence the broker is gone, with enableSlaveActingMaster; None without it."""
 
 
 class TopicTable(NamedTuple):
@@ -318,7 +325,8 @@ class NameServers:
             cluster_name=it.cluster,
             ha_server_addr=it.ha_address,
             broker_id=it.broker_id,
-            enable_acting_master=False,
+            enable_acting_master=it.silent_ms is not None,
+            heartbeat_timeout_millis=it.silent_ms,
             body_crc32=body_crc(body),
         )
         self._connections.invoke(
@@ -386,6 +394,27 @@ def ask_log_end(connections: Connections, address: str, then: Callable[[int], No
     connections.invoke(
         address, GET_BROKER_RUNTIME_INFO, NoHeader(), timeout_ms=QUERY_TIMEOUT_MS
     ).then(answered)
+
+
+def ask_ha_info(
+    connections: Connections, address: str, header: ExchangeHAInfoRequestHeader
+) -> PendingReply:
+    """Exchanges with another broker where slaves are served."""
+    return connections.invoke(address, EXCHANGE_BROKER_HA_INFO, header, timeout_ms=QUERY_TIMEOUT_MS)
+
+
+def ask_locks(
+    connections: Connections, address: str, call: Call[Any, Any], header: Header, body: bytes
+) -> PendingReply:
+    """Asks another broker of the name to lock or unlock queues, for which it has a second."""
+    return connections.invoke(address, call, header, body, timeout_ms=LOCK_TIMEOUT_MS)
+
+
+def ask_to_store(
+    connections: Connections, address: str, call: Call[Any, Any], header: Header, body: bytes
+) -> PendingReply:
+    """Asks another master to store a message."""
+    return connections.invoke(address, call, header, body, timeout_ms=QUERY_TIMEOUT_MS)
 
 
 class _RegistrationText:

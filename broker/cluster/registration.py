@@ -52,6 +52,8 @@ class Registration:
         self.on_master: list[Callable[[str | None, str | None], None]] = []
         """On a slave, called with its master's address for replication and that for requests, at
         each answer of a name server; None is not known."""
+        self.is_held = False
+        """Whether the broker is not to be known yet, so that nothing is registered."""
         self._has_master = False
         self.name_servers: NameServers | None = None
         self._is_pausing = False
@@ -108,7 +110,13 @@ class Registration:
         """Registers all topics at the name servers, with the broker's permission applied."""
         if self.name_servers is not None:
             self.name_servers.set_addresses(self._config.namesrv_addr)
-            self.name_servers.register(force=force)
+            if not self.is_held:
+                self.name_servers.register(force=force)
+
+    def release(self) -> None:
+        """Lets the broker be known from now on, and registers it."""
+        self.is_held = False
+        self.register(force=True)
 
     def table(self) -> TopicTable:
         """What is registered, as it is now."""
@@ -143,7 +151,7 @@ class Registration:
             self.register(force=True)
 
     def _tick(self) -> None:
-        if self.name_servers is not None:
+        if self.name_servers is not None and not self.is_held:
             self.name_servers.tick()
 
     def _reconfigured(self, keys: Collection[str]) -> None:
@@ -172,6 +180,6 @@ class Registration:
         changed = [topic for topic in found if topic is not None]
         if len(changed) < len(names) or len(changed) > MAX_SINGLE_TOPICS:
             self.register(force=True)
-        elif self.name_servers is not None:
+        elif self.name_servers is not None and not self.is_held:
             self.name_servers.set_addresses(self._config.namesrv_addr)
             self.name_servers.register_topics(changed)

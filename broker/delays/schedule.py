@@ -17,15 +17,17 @@ ScheduleMessageService.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
-from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessages, put_due
+from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessage, DueMessages, put_due
 from txrocketmq.broker.engines.clock_steps import ClockSteps
 from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
 from txrocketmq.broker.store.formats.opening_report import messages
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.store.queues.consume_queue import Unit
 from txrocketmq.broker.tables.topic import Topics
@@ -48,8 +50,16 @@ MAX_BATCH = 128
 """How many messages of a level are delivered at once, so that none holds up the broker for long."""
 MAX_BATCH_BYTES = 512 * 1024
 """How many bytes of records are delivered at once; a single larger message is delivered alone."""
+NEVER_MS = 1 << 62
 RETRY_MS = 10_000
 """How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
+
+
+class Escapes(Protocol):
+    """Where messages are delivered that cannot be written here (escape.py)."""
+
+    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
+        """Delivers messages; `then` gets which of them have arrived."""
 
 
 class Schedule(DeliveryEngine):
@@ -73,8 +83,12 @@ class Schedule(DeliveryEngine):
         self._done: dict[int, set[int]] = {}
         """By level: offsets beyond its progress that are finished already."""
         self._next_level = 1
+        self._seen_ms = 0
+        """The steady time of the last work."""
         self.delivered = 0
         """How many messages were delivered since the start."""
+        self.escape: Escapes | None = None
+        """Where a slave delivers that acts as master; None on a master."""
         self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
 
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
@@ -82,6 +96,7 @@ class Schedule(DeliveryEngine):
 
         When the time is up, the remaining levels come first in the next call.
         """
+        self._seen_ms = steady_ms
         before, max_level = self.delivered, self.levels.max_level
         for _ in range(max_level):
             level, self._next_level = self._next_level, self._next_level % max_level + 1
@@ -138,6 +153,9 @@ class Schedule(DeliveryEngine):
         self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong
         batch, end = self._due(level, min(start, top), units)
         due, unread = batch.messages, batch.unread
+        if due and self.escape is not None:
+            self._escape(self.escape, level, due)
+            return 0
         refused = put_due(self._intake, due, done, now_ms)
         self.offsets.set(level, end if refused is None else refused[0].offset)
         delivered = sum(each.offset in done and not each.is_dead for each in due)
@@ -160,6 +178,37 @@ class Schedule(DeliveryEngine):
                 Mishap(1, level - 1, first.offset, first.message.topic, status.name),
             )
         return delivered
+
+    def _escape(self, escape: Escapes, level: int, due: list[DueMessage]) -> None:
+        """Has messages delivered elsewhere; the level goes on when that has answered.
+
+        What has arrived there is then among those that are done.
+        """
+        offsets = [each.offset for each in due if not each.is_dead]
+        messages = [
+            each.message if isinstance(each.message, PutMessage) else each.message.to_put()
+            for each in due
+            if not each.is_dead
+        ]
+        self._paused_until_ms[level] = NEVER_MS
+
+        def answered(has: list[bool]) -> None:
+            done = {at for at, is_there in zip(offsets, has, strict=True) if is_there}
+            self._done[level] |= done
+            self.delivered += len(done)
+            self._resume(level, is_whole=len(done) == len(due))
+
+        if messages:
+            escape.put(messages, answered)
+        else:
+            answered([])
+
+    def _resume(self, level: int, *, is_whole: bool) -> None:
+        """Goes on with a level at once, or if something has not arrived, after a pause."""
+        if is_whole:
+            self._paused_until_ms.pop(level, None)
+        else:
+            self._paused_until_ms[level] = self._seen_ms + RETRY_MS
 
     def _units(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> list[Unit]:
         """The units of the messages of a level to deliver at once, from an offset on.

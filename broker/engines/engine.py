@@ -28,6 +28,10 @@ class Engine(ABC):
 
     def __init__(self, store: MessageStore, patience: Patience) -> None:
         self._role = Role(store.config)
+        self.rests: Callable[[], bool] = _never
+        """Whether a master does nothing yet, since it is not online."""
+        self.escapes: Callable[[], bool] = _never
+        """Whether a slave delivers by way of other masters (escape.py)."""
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -35,12 +39,13 @@ class Engine(ABC):
         """Called when records cannot be read or understood, and are passed over."""
 
     def tick(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = _never) -> None:
-        """Does what is due, until that is done or the time is up; nothing on a slave.
+        """Does what is due, until that is done or the time is up; nothing on a slave, or
+        on a master that is not online yet.
 
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        if self._role.writes:
+        if (self._role.writes or self.escapes()) and not self.rests():
             self.work(now_ms, steady_ms, is_time_up)
 
     @abstractmethod

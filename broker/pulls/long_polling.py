@@ -117,6 +117,8 @@ class LongPolling:
         """Requests that are to be looked at, since something arrived in their queues."""
         self._ready: deque[HeldRequest] = deque()
         self._unchecked: list[Key] = []
+        self._to_end: list[Key] = []
+        """Queues whose requests are all to be resumed."""
         self._gone: deque[HeldRequest] = deque()
         """Requests of peers that have gone, which are yet to be forgotten."""
         self._verdicts: dict[tuple[PropertiesFilter, int], bool] = {}
@@ -162,7 +164,7 @@ class LongPolling:
         try:
             self._run_slice()
         finally:  # what raises is over, and the others go on
-            if self._ready or self._looked_at or self._to_look or self._gone:
+            if self._ready or self._looked_at or self._to_look or self._gone or self._to_end:
                 self._wake()
 
     def _run_slice(self) -> None:
@@ -188,6 +190,9 @@ class LongPolling:
                 self._look(key, self._woken.pop(key))
             elif self._gone:
                 self._forget(self._gone.popleft())
+            elif self._to_end:
+                of_queue = self._held.get(self._to_end.pop())
+                self._ready.extend(() if of_queue is None else of_queue.requests)
             else:
                 break
         if not self._looked_at:
@@ -229,6 +234,11 @@ class LongPolling:
         if of_queue is not None:
             self._ready.extend(of_queue.requests)
             self.run_woken()
+
+    def resume_held(self) -> None:
+        """Resumes all requests, a slice of them at once: they are to be sent somewhere else."""
+        self._to_end = list(self._held)
+        self.run_woken()
 
     def _note(self, key: Key, top: int) -> None:
         if key not in self._woken:

@@ -24,22 +24,25 @@ Java: SlaveSynchronize.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
+from txrocketmq.broker.replication.copied_progress import (
+    OFFSETS,
+    read_delay_offsets,
+    read_offsets,
+)
 from txrocketmq.broker.replication.copied_table import (
-    MOST_ENTRIES,
     WRONG,
     Ask,
     CopiedTable,
     CopyError,
-    chunks,
-    text_of,
     update,
-    version_in,
 )
+from txrocketmq.broker.replication.new_topics import NewTopics
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.tables.message_request_mode import MessageRequestModes
@@ -63,8 +66,6 @@ from txrocketmq.remoting.protocol.topic import (
     GetAllSubscriptionGroupRequestHeader,
     GetAllTopicConfigRequestHeader,
 )
-from txrocketmq.remoting.serialize.json import decode_body
-from txrocketmq.remoting.serialize.json_members import place_of, taking
 
 PERIOD_MS: Final = 10_000
 TIMER_PERIOD_MS: Final = 3_000
@@ -74,9 +75,6 @@ ASK_AGAIN_MS: Final = 600_000
 """After how long, in ms, something is asked for again that the master does not serve."""
 PAGE: Final = 2_000
 """How many topics or groups are asked for at once."""
-_MOST_DELAY_BYTES: Final = 64 * 1024
-_OFFSETS: Final = "offsetTable"
-_LIGHT_OFFSETS: Final = "lmqOffsetTable"
 _BECAUSE: Final = "the copy of the configuration of its master"
 
 
@@ -98,6 +96,7 @@ class Tables:
     delay_offsets: DelayOffsets
     modes: MessageRequestModes
     timers: Timers
+    new_topics: NewTopics
 
 
 class _NotServed(Exception):
@@ -159,7 +158,7 @@ class ConfigCopy:
         topics, groups, modes, counts = self._copied()
         self._all = _Rounds(
             [
-                _Task(topics.what, topics.copy),
+                _Task(topics.what, partial(self._copy_topics, topics)),
                 _Task("offsets", self._copy_offsets),
                 _Task("progress of delay levels", self._copy_delay_offsets),
                 _Task(groups.what, groups.copy),
@@ -275,18 +274,16 @@ class ConfigCopy:
 
     # ----------------------------------------------------------- what is not simply replaced
 
+    def _copy_topics(self, topics: CopiedTable[Any], ask: Ask) -> Steps[int | None]:
+        self._tables.new_topics.asked()
+        count = yield from topics.copy(ask)
+        self._tables.new_topics.copied()
+        return count
+
     def _copy_offsets(self, ask: Ask) -> Steps[int | None]:
         reply = yield from ask(offset_calls.GET_ALL_CONSUMER_OFFSET, NoHeader())
-        text, offsets = text_of(reply, _OFFSETS), self._tables.offsets
-        held: dict[str, dict[int, int]] = {}
-        for field in (_OFFSETS, _LIGHT_OFFSETS):
-            if place_of(text, (field,)) is not None:
-                entries: dict[str, Any] = {}
-                text = yield from taking(text, (field,), entries, lambda value: value)
-                for chunk in chunks(entries):
-                    _add_offsets(held, offsets.decode({field: chunk}).offsets)
-                    yield
-        version = yield from version_in(text)
+        offsets = self._tables.offsets
+        held, version = yield from read_offsets(reply, offsets)
         for key, queues in held.items():
             offsets.merge(key, queues)
             yield
@@ -304,14 +301,9 @@ class ConfigCopy:
 
     def _copy_delay_offsets(self, ask: Ask) -> Steps[int | None]:
         reply = yield from ask(offset_calls.GET_ALL_DELAY_OFFSET, NoHeader())
-        content = decode_body(reply.body_bytes, max_bytes=_MOST_DELAY_BYTES)
-        if not isinstance(content, Mapping) or not isinstance(content.get(_OFFSETS), Mapping):
-            raise CopyError(f"its answer, {reply.body_bytes[:60]!r}, has no object {_OFFSETS}")
         table = self._tables.delay_offsets
-        held = table.decode(content)
-        if any(offset < 0 for offset in held.values()):
-            raise CopyError("it has a delay level with an offset below 0")
-        if held != table.table()[_OFFSETS]:
+        held, content = read_delay_offsets(reply, table)
+        if held != table.table()[OFFSETS]:
             yield from table.replace(held, content)
             table.saving.begin()
         return None
@@ -370,12 +362,3 @@ def _add_groups(held: HeldGroups, more: HeldGroups) -> None:
             raise ValueError(f"the group {name!r:.80} is called {group.group_name!r:.80}")
     held.groups.update(more.groups)
     held.forbidden.update(more.forbidden)
-
-
-def _add_offsets(held: dict[str, dict[int, int]], more: dict[str, dict[int, int]]) -> None:
-    for key in more:
-        if "@" not in key:
-            raise ValueError(f"{key!r:.80} does not name a topic and a group, as topic@group")
-    held.update(more)
-    if len(held) > MOST_ENTRIES:
-        raise CopyError(f"it has offsets for more than {MOST_ENTRIES} topics and groups")

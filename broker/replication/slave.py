@@ -214,6 +214,22 @@ class Slave:
         self.master_address = address or self.master_address
         self._found(ha_address)
 
+    def lost_master(self) -> None:
+        """Hears that there is no master any more. A connection that goes on is kept."""
+        self.master_address = None
+
+    def master_is_back(self, ha_address: str | None, address: str) -> None:
+        """Hears that there is a master, which is connected to at once."""
+        self.master_address = address
+        if ha_address and not self.store.config.ha_master_address:
+            self._found(ha_address)
+        self._next_ms = min(self._next_ms, self.steady_ms())
+
+    @property
+    def is_following(self) -> bool:
+        """Whether it has heard of its master on the present connection."""
+        return self._follows
+
     def _found(self, ha_address: str) -> None:
         if ha_address != self.ha_address:
             self.ha_address, self._next_ms = ha_address, 0

@@ -170,6 +170,29 @@ class BrokerConfig(AuthConfig):
     """How many of 100 messages that do not match a group's filter may pass the bitmap."""
     filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True, most=LONG_MAX)
     """How long a filter is kept after the last consumer of its group has left."""
+    enable_slave_acting_master: bool = setting(False)
+    """Whether, as in 5.x, the slave with the smallest id acts as master while there is none, and a
+    broker that comes back is not online before it has what the others of its name know. It is to be
+    the same at all brokers of a name, with supportActingMaster at the name servers."""
+    enable_remote_escape: bool = setting(False)
+    """Whether a slave that acts as master delivers delayed messages that are due, also those that
+    consumers get again, by way of other masters of the cluster. Other than in 5.x, timers, half
+    messages and popped messages wait for the master all the same."""
+    skip_pre_online: bool = setting(False)
+    """Whether a broker with enableSlaveActingMaster and totalReplicas above 1 is online at once."""
+    broker_heartbeat_interval: int = setting(1_000, least=1)
+    """With enableSlaveActingMaster: the period between two heartbeats to name servers."""
+    broker_not_active_timeout_millis: int = setting(10_000, least=1)
+    """With enableSlaveActingMaster: after which silence name servers take a broker to be gone."""
+    sync_broker_member_group_period: int = setting(1_000, least=1)
+    """With enableSlaveActingMaster: how often name servers are asked for the brokers of the name.
+    """
+    compatible_with_old_name_srv: bool = setting(True)
+    """With enableSlaveActingMaster: whether heartbeats and the brokers of a name go by requests
+    that name servers of 4.x serve as well."""
+    lock_in_strict_mode: bool = setting(False)
+    """Whether a queue is locked for an orderly consumer only if most of totalReplicas brokers lock
+    it; this needs enableSlaveActingMaster unless totalReplicas is 1."""
     disable_consume_if_consumer_read_slowly: bool = setting(False, effect=False)
     """Whether groups that lag far behind are shut out."""
     enable_split_metadata: bool = setting(True, live=True)

@@ -33,7 +33,7 @@ BROKER_KEYS: Final = original_keys(
     appendAckAsync=false appendCkAsync=false asyncSendEnable=true authConfigPath
     autoDeleteUnusedStats=true
     brokerElectionPriority=2147483647
-    brokerFastFailureEnable=true brokerHeartbeatInterval=1000 brokerNotActiveTimeoutMillis=10000
+    brokerFastFailureEnable=true
     cgColdReadThreshold=3145728 channelNotActiveInterval=60000 checkSyncStateSetPeriod=5000
     cleanOfflineBrokerInterval=30000 clientAsyncSemaphoreValue=65535
     clientChannelMaxIdleTimeSeconds=120 clientCloseSocketIfTimeout=true
@@ -42,7 +42,7 @@ BROKER_KEYS: Final = original_keys(
     clientSocketRcvBufSize=0 clientSocketSndBufSize=0 clientWorkerThreads=4 clusterName
     coldCtrStrategyEnable=false commercialBaseCount=1 commercialBigCount=1 commercialEnable=true
     commercialSizePerMsg=4096 commercialTimerCount=1 commercialTransCount=1
-    compatibleWithOldNameSrv=true compressedRegister=false configManagerVersion=v1 configName
+    compressedRegister=false configManagerVersion=v1 configName
     connectTimeoutMillis=3000 consumerFallbehindThreshold=17179869184
     consumerManagerThreadPoolQueueCapacity=1000000 consumerManageThreadPoolNums=32
     consumerOffsetUpdateVersionStep=500 controllerAddr= controllerHeartBeatTimeoutMills=10000
@@ -54,10 +54,10 @@ BROKER_KEYS: Final = original_keys(
      enableNotifyBeforePopCalculateLag=true
       enablePopLog=false
      enablePopMetrics=true enableReconnectForGoAway=true
-    enableRegisterProducer=true enableRemoteEscape=false enableRemotingMetrics=true
+    enableRegisterProducer=true enableRemotingMetrics=true
     enableRequestMetrics=true
     enableSingleTopicRegister=false enableSkipLongAwaitingAck=false
-    enableSlaveActingMaster=false enableStatsMetrics=true
+    enableStatsMetrics=true
     enableTransactionMetrics=true endTransactionPoolQueueCapacity=100000
     estimateAccumulation=true fetchControllerAddrByDnsLookup=false
     fetchNamesrvAddrByAddressServer=false fetchNameSrvAddrByDnsLookup=false
@@ -67,7 +67,7 @@ BROKER_KEYS: Final = original_keys(
     isBrokerContainer=false isInBrokerContainer=false
     isolateLogEnable=false isScanAvailableNameSrv=true litePullThreadPoolQueueCapacity=100000
     loadBalancePollNameServerInterval=30000 loadBalanceProcessorThreadPoolNums=32
-    loadBalanceThreadPoolQueueCapacity=100000 lockInStrictMode=false maxDelayTime=40
+    loadBalanceThreadPoolQueueCapacity=100000 maxDelayTime=40
      maxReconnectIntervalTimeSeconds=60 maxStatsIdleTimeInMinutes=-1
     messageStorePlugIn= metricGrpcExporterIntervalInMills=60000
     metricGrpcExporterTimeOutInMills=3000 metricLoggingExporterIntervalInMills=10000
@@ -89,11 +89,11 @@ BROKER_KEYS: Final = original_keys(
     serverOnewaySemaphoreValue=256 serverPooledByteBufAllocatorEnable=true
     serverSelectorThreads=3 serverSocketBacklog=1024 serverSocketRcvBufSize=0
     serverSocketSndBufSize=0 serverWorkerThreads=8
-    skipPreOnline=false socksProxyConfig={}
+    socksProxyConfig={}
     statefulAuthenticationCacheExpiredSecond=60
     statefulAuthenticationCacheMaxNum=10000 statefulAuthorizationCacheExpiredSecond=60
     statefulAuthorizationCacheMaxNum=10000 subscriptionExpiredTimeout=600000
-    syncBrokerMemberGroupPeriod=1000 syncBrokerMetadataPeriod=5000
+    syncBrokerMetadataPeriod=5000
     syncControllerMetadataPeriod=10000 transactionOpBatchInterval=3000
     transactionOpMsgMaxSize=4096 transferMsgByHeap=true updateNameServerAddrPeriod=120000
     useEpollNativeSelector=false usePIDColdCtrStrategy=true userCacheExpiredSecond=600
@@ -109,8 +109,6 @@ BROKER_KEYS: Final = original_keys(
 _TRUE: Final = ("true",)
 BROKER_UNSERVED: Final = (
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
-    Unserved("lockInStrictMode", _TRUE, "locks that most replicas agree to", "false"),
-    Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
     Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),
     Unserved("messageStorePlugIn", (), "a plug-in of the store"),

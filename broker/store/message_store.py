@@ -401,6 +401,11 @@ class MessageStore(PackedPuts):
         """The ids of the topic's queues."""
         return sorted(self._queues.table.get(topic, ()))
 
+    def end_of(self, topic: str) -> int:
+        """The log offset after the newest message of a topic; -1 if its queues have none."""
+        queues = self._queues.table.get(topic, {}).values()
+        return max((each.max_physical_offset for each in queues), default=-1)
+
     def has_queue(self, topic: str, queue_id: int) -> bool:
         """Whether the queue has ever had a message."""
         return self._queues.find(topic, queue_id) is not None

@@ -108,6 +108,14 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         self._changed.add(key)
         self._file.is_stale = True
 
+    def advance(self, key: str, queues: Mapping[int, int]) -> int:
+        """Takes the offsets of a key "topic@group" that are larger than here; returns how many."""
+        known = self._offsets.get(key, {})
+        ahead = {each: at for each, at in queues.items() if at > known.get(each, NOT_FOUND)}
+        if ahead:
+            self.merge(key, {**known, **ahead})
+        return len(ahead)
+
     def merged(self, version: DataVersion | None) -> None:
         """Takes the version of that broker's table, if it has one, now that all is merged."""
         self.data_version = version or self.data_version

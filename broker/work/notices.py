@@ -344,6 +344,43 @@ def not_following(address: str, why: str) -> None:
         )
 
 
+def acts(*, begins: bool) -> None:
+    """As a slave, this broker begins to act as master, or a master is back."""
+    if _more_of_slaves("acts") is None:
+        return
+    if begins:
+        log.info("there is no master: this slave acts as one, for readers")
+    else:
+        log.info("there is a master, or a slave with a smaller id: this slave acts as one no more")
+
+
+def not_online(why: str) -> None:
+    """What has to be done before this broker is online is not done yet."""
+    log.warn("this broker is not online yet: {why}; it is tried again every second", why=why)
+
+
+def is_online() -> None:
+    """What has to be done before this broker is online is done, and it registers."""
+    log.info("this broker is online from now on")
+
+
+def created_new_topics(count: int) -> None:
+    """As a slave, this broker has topics that its master made after they were copied last."""
+    log.info(
+        "created {count} topics that have messages and were not copied from the master yet",
+        count=count,
+    )
+
+
+def took_over(address: str, count: int) -> None:
+    """As a master, this broker has taken over what a slave knew."""
+    log.info(
+        "took {count} offsets from the slave {address}, which were farther than here",
+        count=count,
+        address=address,
+    )
+
+
 def behind_master(count: int, silent_s: int) -> None:
     """As a slave, this broker lacks much of its master's log."""
     log.warn(

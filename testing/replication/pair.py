@@ -109,6 +109,8 @@ class Pair:
             "bindAddress": "127.0.0.1",
             "listenPort": str(port),
             "kvConfigPath": str(folder / "kv.json"),
+            "supportActingMaster": settings.get("enableSlaveActingMaster", "false"),
+            "notifyMinBrokerIdChanged": "true",
         }
         names.write_text(write_properties(settings_of_names), "utf-8")
         self._names = _run("txrocketmq.namesrv", names, folder / "names.log")

@@ -90,13 +90,17 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
         ("brokerId=1", "brokerId=1 without brokerRole would be a second master of its name"),
         ("inSyncReplicas=2", "inSyncReplicas=2 has an effect only with brokerRole=SYNC_MASTER"),
         ("allAckInSyncStateSet=true", "waiting for all replicas in sync is not served"),
-        ("lockInStrictMode=true", "locks that most replicas agree to is not served"),
+        ("enableControllerMode=true", "a controller that chooses masters is not served"),
         ("namesrvAddr=localhost", "namesrvAddr must be addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),
         (
             "brokerRole=SLAVE",
             "Slave's brokerId must be > 0, not 0: write brokerId=1, or a number that no other",
+        ),
+        (
+            "lockInStrictMode=true\ntotalReplicas=2",
+            "lockInStrictMode=true with totalReplicas=2 needs enableSlaveActingMaster=true",
         ),
         ("haMasterAddress=a", "haMasterAddress must be an address like 192.168.0.1:10912, not 'a'"),
         ("tls.server.mode=strict", "tls.server.mode must be one of disabled, permissive, enforc"),

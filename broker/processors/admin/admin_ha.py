@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replication for administrators, slaves and name servers.
 
-905 to 908, 1007. 905, by which a name server says which broker of its name has the smallest id, and
-908 change nothing, and are answered with SUCCESS. 906 asks a master where slaves connect, and its
+905 to 908, 1007. By 905 a name server says which broker of its name has the smallest id, which a
+slave with enableSlaveActingMaster acts upon (acting.py). 908 changes nothing, and is answered with
+SUCCESS. 906 asks a master where slaves connect, and its
 fields are absent while none are served; or it tells a slave where its master is, which counts until
 a name server says something else. 1007 is SYSTEM_ERROR (1), as without a controller.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from txrocketmq.broker.replication.acting import Acting
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.remoting.call import Reply, Request
@@ -38,10 +40,17 @@ from txrocketmq.remoting.protocol.operations.ha import (
 class AdminHaProcessor:
     """Shows the slaves of a master, and tells slaves about it. `address` is that of the broker."""
 
-    def __init__(self, master: Master, address: Callable[[], str], slave: Slave | None) -> None:
+    def __init__(
+        self,
+        master: Master,
+        address: Callable[[], str],
+        slave: Slave | None,
+        acting: Acting,
+    ) -> None:
         self._master = master
         self._address = address
         self._slave = slave
+        self._acting = acting
 
     @serves(ha.GET_BROKER_HA_STATUS)
     def ha_status(self, request: Request[NoHeader]) -> Reply[NoHeader]:
@@ -95,7 +104,10 @@ class AdminHaProcessor:
     def min_id_changed(
         self, request: Request[NotifyMinBrokerIdChangeRequestHeader]
     ) -> Reply[NoHeader]:
-        """Hears which broker of the name has the smallest id, which changes nothing here."""
+        """Hears which broker of the name has the smallest id."""
+        header = request.header
+        if header.min_broker_id is not None:
+            self._acting.told(header.min_broker_id, header.min_broker_addr, header.ha_broker_addr)
         return Reply()
 
     @serves(ha.RESET_MASTER_FLUSH_OFFSET)

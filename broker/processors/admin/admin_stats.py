@@ -92,8 +92,13 @@ class AdminStatsProcessor:
         self._schedule = schedule
         self._timers = timers
         self._now_ms = now_ms
+        self._acts: Callable[[], bool] = lambda: not store.config.is_slave
         self._stats = stats
         self._walks = walks
+
+    def on_slave(self, acts: Callable[[], bool]) -> None:
+        """Shows a slave as active when it acts as master."""
+        self._acts = acts
 
     # ---------------------------------------------------------------- figures
 
@@ -118,7 +123,7 @@ class AdminStatsProcessor:
             },
             **_IDLE,
             **self._timers.runtime_info(self._now_ms()),
-            "brokerActive": "false" if store.config.is_slave else "true",
+            "brokerActive": "true" if self._acts() else "false",
             "brokerVersion": str(OWN_VERSION),
             "brokerVersionDesc": MQVersion(OWN_VERSION).name,
             "msgPutTotalYesterdayMorning": str(stats.put_mornings[0]),

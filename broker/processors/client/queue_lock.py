@@ -2,7 +2,8 @@
 """LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: reserves queues for one orderly consumer.
 
 What another client of the group holds is left out of the answer; that is no error. Thousands of
-queues are locked in turns with everything else. Not done: lockInStrictMode, which asks replicas.
+queues are locked in turns with everything else. With lockInStrictMode the other brokers of the name
+are asked, unless one of them asks (strict_locks.py).
 Java: AdminBrokerProcessor, RebalanceLockManager.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from txrocketmq.broker.cluster.strict_locks import StrictLocks
 from txrocketmq.broker.tables.queue_locks import QueueLocks
 from txrocketmq.broker.work.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -33,9 +35,10 @@ _QUEUES_A_STEP = 16
 class QueueLockProcessor:
     """Serves locks."""
 
-    def __init__(self, locks: QueueLocks, walks: Walks) -> None:
+    def __init__(self, locks: QueueLocks, walks: Walks, strict: StrictLocks | None = None) -> None:
         self._locks = locks
         self._walks = walks
+        self._strict = strict
 
     @serves(calls.LOCK_BATCH_MQ)
     def lock(self, request: Request[LockBatchMqRequestHeader]) -> Reply[NoHeader] | PendingReply:
@@ -44,12 +47,20 @@ class QueueLockProcessor:
 
     def _lock(self, body: bytes, steady_ms: int) -> Walk:
         wanted = yield from LockBatchRequestBody.reading(body)
-        granted = BodyPieces({"lockOKMQSet": HOLE}, "[]")
+        group, client_id = wanted.consumer_group, wanted.client_id
+        own: list[MessageQueue] = []
         for some in _parts(wanted.mq_set):
-            for each in self._locks.lock(wanted.consumer_group, wanted.client_id, some, steady_ms):
-                granted.add(encode_body(each))
+            own += self._locks.lock(group, client_id, some, steady_ms)
             yield
-        return Reply(body=granted.end())
+        granted: Iterable[MessageQueue] = own
+        if self._strict is not None and not wanted.only_this_broker:
+            granted = yield from self._strict.agreed(group, client_id, own)
+        pieces = BodyPieces({"lockOKMQSet": HOLE}, "[]")
+        for some in _parts(granted):
+            for each in some:
+                pieces.add(encode_body(each))
+            yield
+        return Reply(body=pieces.end())
 
     @serves(calls.UNLOCK_BATCH_MQ)
     def unlock(
@@ -63,6 +74,8 @@ class QueueLockProcessor:
         for some in _parts(given.mq_set):
             self._locks.unlock(given.consumer_group, given.client_id, some)
             yield
+        if self._strict is not None and not given.only_this_broker:
+            yield from self._strict.unlock(given.consumer_group, given.client_id, given.mq_set)
         return Reply()
 
 

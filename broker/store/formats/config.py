@@ -184,6 +184,9 @@ class StoreConfig:
     """How many brokers, counting the master, must have a message before its sender is told that it
     is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
     the original and means the same as in 4.9: one slave is waited for if there is any."""
+    total_replicas: int = setting(1, least=1)
+    """How many brokers have this name, counting the master. With more than one, a broker with
+    enableSlaveActingMaster registers only when master and slaves have found each other."""
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
     slave_timeout: int = setting(3_000, live=True, least=1)

@@ -68,7 +68,7 @@ STORE_KEYS: Final = original_keys(
     timerRocksDBStopScan=false timerRocksDBTimeExpiredMaxTps=200000.0
     timerSkipUnknownError=false timerWarmEnable=false
     timerWheelSnapshotFlush=false timerWheelSnapshotIntervalMs=10000
-    topicQueueLockNum=32 totalReplicas=1 transientStorePoolEnable=false transientStorePoolSize=5
+    topicQueueLockNum=32 transientStorePoolEnable=false transientStorePoolSize=5
     transRocksDBEnable=false transWriteOriginTransHalfEnable=true useABSLock=false
     useReentrantLockWhenPutMessage=true wakeCommitWhenPutMessage=true wakeFlushWhenPutMessage=false
     warmMapedFileEnable=false writeWithoutMmap=false

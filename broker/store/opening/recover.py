@@ -84,6 +84,8 @@ class Recovery:
         """Where the log began for its last user; what is before that has expired."""
         self._expired: list[MappedFile] = []
         """Expired files that are separated from the others by a gap."""
+        self._gap_from: int | None = None
+        """Where the first files of the log are missing without which the start went on."""
         self._told: set[Range] = set()
         """The damaged parts of the log for which there were warnings already."""
 
@@ -195,6 +197,8 @@ class Recovery:
                     self._expired += row.take_first(1)
                 continue
             count = (end - start) // row.file_bytes
+            if self._gap_from is None:
+                self._gap_from = start
             self._loss.weigh(
                 f"{row.directory} lacks {count} {'file' if count == 1 else 'files'} of the log,"
                 f" from {start:020d} on, {end - start} bytes, before {end:020d}; queues refer to"
@@ -237,6 +241,7 @@ class Recovery:
             drop_unfinished(self._log.files, walk)
         done.max_offset, done.last_store_timestamp_ms = walk.position, walk.last_ms
         self._durable = start
+        done.damaged_from = self._gap_from
         self._tell(done, walk.damages)
         return walk
 

@@ -82,6 +82,10 @@ class Replicas:
         offsets = [each.acknowledged for each in self._feeds if each.acknowledged >= 0]
         self._commit.acknowledged = sorted(offsets, reverse=True)
 
+    def hosts(self) -> list[str]:
+        """The hosts of the slaves that have reported something, one for each connection."""
+        return [host for feed, host in self._feeds.items() if feed.acknowledged >= 0]
+
     @property
     def needed_from(self) -> int | None:
         """The offset from which on some slave still needs the log; None if none needs any."""

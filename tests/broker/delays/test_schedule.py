@@ -15,7 +15,7 @@ from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.delays.schedule import RETRY_MS, Schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.new_queues import ENOUGH
-from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.message.message import MessageExt, decode_message
@@ -433,3 +433,57 @@ def test_the_original_s_file_is_read(
     )
     schedule.offsets.load()
     assert schedule.offsets.table()["offsetTable"][1] == 3
+
+
+class Elsewhere:
+    """Another master, which says later what it has taken."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[bytes], Callable[[list[bool]], None]]] = []
+
+    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
+        self.asked.append(([each.body for each in messages], then))
+
+
+def test_a_slave_that_acts_delivers_elsewhere(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
+    schedule, other, acts = parts.schedule, Elsewhere(), [True]
+    schedule.escape, schedule.escapes = other, lambda: acts[0]
+    for number in range(3):
+        delayed(parts, 1, b"%d" % number)
+    now_ms = parts.now_ms + 1_000
+    end = parts.store.max_physical_offset
+    assert deliver(schedule, now_ms) == 0
+    assert deliver(schedule, now_ms + RETRY_MS) == 0
+    ((bodies, then),) = other.asked
+    assert bodies == [b"0", b"1", b"2"]
+    then([True, False, True])
+    assert schedule.offsets.get(1) is None, "the second has not arrived"
+    now_ms += RETRY_MS
+    deliver(schedule, now_ms)
+    assert len(other.asked) == 1, "it pauses"
+    now_ms += RETRY_MS
+    deliver(schedule, now_ms)
+    assert other.asked[-1][0] == [b"1"], "and only the second is sent again"
+    other.asked[-1][1]([True])
+    deliver(schedule, now_ms)
+    assert schedule.offsets.get(1) == 3
+    assert schedule.delivered == 3
+    assert parts.store.max_physical_offset == end, "nothing is written here"
+    delayed(parts, 1)
+    acts[0] = False
+    deliver(schedule, now_ms + 60_000)
+    assert len(other.asked) == 2, "it acts no more"
+    parts.store.stop(parts.now_ms)
+
+
+def test_what_cannot_be_delivered_anywhere_waits_for_the_master(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
+    schedule, other = parts.schedule, Elsewhere()
+    schedule.escape, schedule.escapes = other, lambda: True
+    parts.put(SCHEDULE_TOPIC, 0, DELAY="1")
+    for later_ms in (60_000, 120_000):
+        deliver(schedule, parts.now_ms + later_ms)
+    assert other.asked == []
+    assert not schedule.offsets.get(1)
+    parts.store.stop(parts.now_ms)

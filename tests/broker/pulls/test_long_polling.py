@@ -167,6 +167,18 @@ def test_resume_all_takes_a_queue_whole(scene: Scene) -> None:
     assert scene.resumed == ["a", "b"]
 
 
+def test_all_are_resumed_a_slice_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_polling, "SLICE", 2)
+    for name in "abc":
+        scene.hold(name)
+    scene.polling.resume_held()
+    assert scene.resumed == ["a"], "the first of two steps has found them"
+    scene.polling.run_woken()
+    assert scene.resumed == ["a", "b", "c"]
+    assert len(scene.polling) == 0
+    scene.polling.resume_held()
+
+
 def test_there_is_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_polling, "MAX_HELD", 1)
     assert scene.hold("a")

@@ -275,3 +275,14 @@ def test_offsets_of_another_broker_take_the_place_of_those_of_their_keys(tmp_pat
     offsets.commit("g", "T", 1, 9)
     offsets.saving.begin()
     assert offsets.data_version.counter > 9, "what is committed here counts"
+
+
+def test_of_another_table_only_what_is_farther_may_be_taken(tmp_path: Path) -> None:
+    offsets = offsets_of(tmp_path)
+    offsets.commit("g", "T", 0, 5)
+    offsets.commit("g", "T", 1, 5)
+    assert offsets.advance("T@g", {0: 4, 1: 6, 2: 0}) == 2
+    assert offsets.of("g", "T") == {0: 5, 1: 6, 2: 0}
+    assert offsets.advance("T@g", {0: 4, 1: 6}) == 0
+    assert offsets.advance("U@h", {0: 1}) == 1
+    assert offsets.groups_of("U") == {"h"}

@@ -24,7 +24,7 @@ from txrocketmq.remoting.protocol.operations.ha import (
 
 @pytest.fixture
 def admin(parts: Parts) -> AdminHaProcessor:
-    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911", None)
+    return AdminHaProcessor(parts.master, lambda: "127.0.0.1:10911", None, parts.acting)
 
 
 def test_the_state_of_slaves(parts: Parts, admin: AdminHaProcessor) -> None:
@@ -66,9 +66,27 @@ def test_what_matters_to_slaves_only(admin: AdminHaProcessor) -> None:
         admin.epochs(request(NoHeader()))
 
 
+def test_a_name_server_tells_who_has_the_smallest_id(tmp_path: Path) -> None:
+    made, admin = of_slave(tmp_path)
+    made.set(enable_slave_acting_master=True, broker_id=1)
+    header = NotifyMinBrokerIdChangeRequestHeader(
+        min_broker_id=1, min_broker_addr="10.0.0.1:10921", offline_broker_addr="10.0.0.9:10911"
+    )
+    assert admin.min_id_changed(request(header)).code == ResponseCode.SUCCESS
+    assert made.acting.acts
+    header = NotifyMinBrokerIdChangeRequestHeader(
+        min_broker_id=0, min_broker_addr="10.0.0.9:10911", ha_broker_addr="10.0.0.9:10912"
+    )
+    admin.min_id_changed(request(header))
+    admin.min_id_changed(request(NotifyMinBrokerIdChangeRequestHeader()))
+    assert not made.acting.acts
+    assert made.slave is not None
+    assert made.slave.ha_address == "10.0.0.9:10912"
+
+
 def of_slave(folder: Path, **settings: object) -> tuple[Parts, AdminHaProcessor]:
     made = Parts(folder, store_settings={"broker_role": "SLAVE", **settings})
-    return made, AdminHaProcessor(made.master, lambda: "127.0.0.1:10921", made.slave)
+    return made, AdminHaProcessor(made.master, lambda: "127.0.0.1:10921", made.slave, made.acting)
 
 
 def test_a_slave_shows_how_far_it_is(tmp_path: Path) -> None:

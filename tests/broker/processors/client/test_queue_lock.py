@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.fakes import NOW_MS, request
+from tests.fakes import NOW_MS, reply_of, request
+from txrocketmq.broker.cluster.strict_locks import StrictLocks
 from txrocketmq.broker.processors.client.queue_lock import QueueLockProcessor
 from txrocketmq.broker.tables.queue_locks import LOCK_LIVE_MS, QueueLocks
 from txrocketmq.broker.work.walks import Walks
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.body.heartbeat import (
@@ -38,8 +42,9 @@ def lock(
     now_ms: int = NOW_MS,
 ) -> frozenset[MessageQueue]:
     body = LockBatchRequestBody(consumer_group=group, client_id=client, mq_set=queues)
-    reply = processor.lock(request(LockBatchMqRequestHeader(), body.encode(), now_ms=now_ms))
-    assert isinstance(reply, Reply)
+    reply = reply_of(
+        processor.lock(request(LockBatchMqRequestHeader(), body.encode(), now_ms=now_ms))
+    )
     return LockBatchResponseBody.decode(reply.body_bytes).lock_ok_mq_set
 
 
@@ -65,3 +70,39 @@ def test_a_body_that_is_none(processor: QueueLockProcessor) -> None:
         processor.lock(request(LockBatchMqRequestHeader(), b"{"))
     with pytest.raises(HeaderError):
         processor.unlock(request(UnlockBatchMqRequestHeader(), b""))
+
+
+class Others:
+    """Another broker of the name, which grants the first queue and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def addresses(self) -> dict[int, str]:
+        return {1: "10.0.0.2:10911"}
+
+    def invoke(self, address: str, call: Any, header: Any, body: bytes) -> PendingReply:
+        self.asked.append(call.code)
+        pending = PendingReply()
+        granted = LockBatchResponseBody(lock_ok_mq_set=frozenset(sorted(QUEUES)[:1]))
+        pending.resolve(Reply(body=granted.encode()))
+        return pending
+
+
+def test_in_strict_mode_other_brokers_have_to_agree_unless_one_of_them_asks() -> None:
+    others = Others()
+    strict = StrictLocks(2, others.addresses)
+    strict.begin(others.invoke)
+    processor = QueueLockProcessor(QueueLocks(), AT_ONCE, strict)
+    assert lock(processor, "a") == {min(QUEUES)}
+    body = LockBatchRequestBody(
+        consumer_group="g", client_id="a", mq_set=QUEUES, only_this_broker=True
+    )
+    reply = reply_of(processor.lock(request(LockBatchMqRequestHeader(), body.encode())))
+    assert LockBatchResponseBody.decode(reply.body_bytes).lock_ok_mq_set == QUEUES
+    for only_this in (True, False):
+        given = UnlockBatchRequestBody(
+            consumer_group="g", client_id="a", mq_set=QUEUES, only_this_broker=only_this
+        )
+        reply_of(processor.unlock(request(UnlockBatchMqRequestHeader(), given.encode())))
+    assert others.asked == [RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ]

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.broker.store.opening.test_recover import Model, mixed, reopened
+from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import StoreLoss
 from txrocketmq.broker.store.index.index_file import index_file_name
+from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 from txrocketmq.broker.store.opening.loss import Loss
 
 NOW_MS = 1_700_000_000_000
@@ -66,3 +70,23 @@ def test_a_log_elsewhere_is_moved_beside_itself(files: Any) -> None:
     target = Loss(files, "/store", NOW_MS).move_aside("/disk2/log/7")
     assert target == f"/disk2/lost/{index_file_name(NOW_MS)}/log/7"
     assert files.small == {target: b"log"}
+
+
+@pytest.mark.parametrize("was_closed", [True, False])
+def test_where_files_are_missing_is_known_when_the_loss_was_accepted(
+    open_store: Callable[..., MessageStore],
+    files: Any,
+    config: Callable[..., StoreConfig],
+    message: Callable[..., PutMessage],
+    was_closed: bool,
+) -> None:
+    store, model = open_store(), Model()
+    model.put(store, mixed(message, 100), NOW_MS)
+    if was_closed:
+        store.stop(NOW_MS)
+    disk = files.after_kill()
+    disk.remove(f"/store/commitlog/{8192:020}")
+    disk.write(WORD, b"")
+    again, done = reopened(disk, config)
+    assert again.damaged_from == done.damaged_from == 8192
+    assert done.min_offset == 0

@@ -93,6 +93,7 @@ def test_states_are_those_of_slaves_that_have_reported(
     replicas.reported(near, report(end - 9), 0)
     replicas.reported(far, report(end - 10), 0)
     far.sent(len(b"".join(far.pieces(100, 0))), 0)
+    assert replicas.hosts() == ["::1", "10.0.0.1"]
     assert replicas.states(1_000) == [
         ("[::1]:7", end - 9, 9, True, 0, end - 9),
         ("10.0.0.1:8", end - 10, 10, False, 22, end),

@@ -53,14 +53,14 @@ class NewTopics:
         self._known_to = self._asked_at
 
     def create(self) -> Steps[None]:
-        """Creates those that are not known yet, one in each step."""
+        """Creates those that are not known yet, and looks at one topic in each step."""
         created = 0
         for name in self._store.topics():
+            yield
             if self._topics.get(name) is None and self._store.end_of(name) > self._known_to:
                 queues = {name: max(self._store.queue_ids(name), default=0) + 1}
                 created += self._topics.restore(
                     queues, after_crash=True, has_batches=self._store.has_batches
                 )
-                yield
         if created:
             notices.created_new_topics(created)

@@ -78,6 +78,8 @@ class Peer(Protocol):
     """"ip:port" of this end, under which the other end reached us."""
     local_host: bytes
     """The same address as records hold it."""
+    allowed: dict[int, Any]
+    """By code, what the guard knows requests by that it lets pass like others of this peer."""
 
     @property
     def connected(self) -> bool: ...

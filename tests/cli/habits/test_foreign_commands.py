@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+import pytest
 
-from txrocketmq.cli.__main__ import COMMANDS, module_of
-from txrocketmq.cli.habits.foreign_commands import FOREIGN_COMMANDS
+from txrocketmq.cli.__main__ import ALIASES, COMMANDS, main, module_of
+from txrocketmq.cli.habits.foreign_commands import FOREIGN_COMMANDS, FOREIGN_PROGRAMS
 
 
 def commands() -> Iterator[click.Command]:
@@ -24,3 +25,27 @@ def test_each_word_stands_for_a_command_that_there_is() -> None:
     assert known >= FOREIGN_COMMANDS.keys()
     for ours, words in FOREIGN_COMMANDS.items():
         assert ours not in words
+
+
+def test_each_first_word_stands_for_one_command() -> None:
+    assert FOREIGN_PROGRAMS.keys() <= COMMANDS.keys()
+    words = [word for words in FOREIGN_PROGRAMS.values() for word in words]
+    assert len(words) == len(set(words))
+    assert not {*COMMANDS, *ALIASES} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [("publish", "send"), ("kcat", "tail"), ("cluster", "status"), ("topic", "topics")],
+)
+def test_the_command_that_is_meant(
+    word: str, ours: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word, "x"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"txrocketmq: there is no command {word!r}; did you mean {ours!r}?\n"
+
+
+def test_the_members_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["groups", "members", "g"]) == 2
+    assert "did you mean 'consumers'?" in capsys.readouterr().err

@@ -79,7 +79,7 @@ class Peer(Protocol):
     local_host: bytes
     """The same address as records hold it."""
     allowed: dict[int, Any]
-    """By code, what the guard knows requests by that it lets pass like others of this peer."""
+    """By code, how the guard recognizes requests like those of this peer that it let pass."""
 
     @property
     def connected(self) -> bool: ...

@@ -302,8 +302,9 @@ class LitePullConsumer:
 
     def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
         """Names the topics as the program uses them, and calls the hooks."""
-        for message in messages:
-            message.topic = self._instance.without_namespace(message.topic)
+        if self._instance.config.namespace:
+            for message in messages:
+                message.topic = self._instance.without_namespace(message.topic)
         if self._hooks:
             consuming = self._hooks.begin(messages, queue)
             self._hooks.end(consuming, ConsumeStatus.CONSUME_SUCCESS)

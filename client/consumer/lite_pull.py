@@ -302,9 +302,8 @@ class LitePullConsumer:
 
     def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
         """Names the topics as the program uses them, and calls the hooks."""
-        if self._instance.config.namespace:
-            for message in messages:
-                message.topic = self._instance.without_namespace(message.topic)
+        for message in messages if self._instance.config.namespace else ():
+            message.topic = self._instance.without_namespace(message.topic)
         if self._hooks:
             consuming = self._hooks.begin(messages, queue)
             self._hooks.end(consuming, ConsumeStatus.CONSUME_SUCCESS)

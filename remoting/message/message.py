@@ -38,7 +38,6 @@ MAX_TOPIC_BYTES_V1: Final = 0x7F
 MAX_TOPIC_BYTES_V2: Final = 0x7FFF
 NO_HOST: Final = Host("0.0.0.0", 0)
 
-_COMPRESSED: Final = MessageSysFlag.COMPRESSED
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _FIXED: Final = fixed(record.RECORD_FIXED).struct
 _FIXED_BY_IPV6_HOSTS: Final = {
@@ -253,9 +252,9 @@ def decode_message(
             offset, f"{properties_length} bytes of properties do not end a record of {total_size}"
         )
     body = bytes(buffer[body_at:topic_length_at])
-    if sys_flag & _COMPRESSED and decompress_body and body:
+    if sys_flag & MessageSysFlag.COMPRESSED and decompress_body and body:
         body = _decompressed(body, sys_flag, max_body_bytes, offset)
-        sys_flag &= ~_COMPRESSED
+        sys_flag &= ~MessageSysFlag.COMPRESSED
     message = MessageExt(
         str(buffer[topic_at:topic_end], "utf-8", "replace"), body, flag,
         str(buffer[properties_at:end], "utf-8", "replace"), None,  # type: ignore[arg-type]

@@ -88,8 +88,7 @@ class QueuePull:
 
         Raises MQBrokerError, BrokerNotExist, MessageDecodeError and errors of the connection.
         """
-        queue = self.queue
-        life = self._life
+        queue, life = self.queue, self._life
         start = await life.begins_anew(offset) if life.is_to_be_looked_at(offset) else None
         if start is not None:
             return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)

@@ -27,8 +27,8 @@ class AccessGuard:
 
     def __init__(self, authority: Authority, audit: Audit) -> None:
         self._refusal = authority.refusal
-        self.passed = authority.known.passed
-        """Returns how far requests are like those that were allowed; see `Guard`."""
+        self.knows, self.passed = authority.known.knows, authority.known.passed
+        """Return whether, and how far, requests are like those that were allowed; see `Guard`."""
         self._authority = authority
         self._audit = audit
 

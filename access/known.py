@@ -16,7 +16,7 @@ names. A header with as many fields, and all of these names among them, has the 
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hmac import compare_digest
 from operator import itemgetter
 from typing import Any, Final
@@ -32,9 +32,9 @@ MOST_KNOWN: Final = 4_096
 _LONGEST: Final = 1_024
 """What names longer texts than this, in characters, is not kept, and neither are such names."""
 _MOST_NAMES: Final = 64
-
-_MOST_PLACES: Final = 4_096
-_NO_WAY: Final[tuple[int, Any, Any, Any]] = (-1, None, None, None)
+_UNLIKE: Final = (KeyError, TypeError, AttributeError, UnicodeEncodeError)
+"""What comes of a request with other names, with none, with values that are no texts, or with half
+a surrogate pair in one."""
 
 
 def host_of(address: str) -> str:
@@ -60,18 +60,21 @@ class _Way:
 class KnownRequests:
     """What an authority has learned about requests that it allows. It has to `clear` all of it
     whenever accounts change.
+
+    By which way a peer came last with each code is kept at the peer, which asks again in the same
+    way. So a peer must be one that no other authority sees.
     """
 
     def __init__(self) -> None:
         self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
-        self._last: dict[tuple[str, int], tuple[int, Any, Any, Any]] = {}
-        """By the address of a peer, with its port, and code: the parts of its last way."""
         self._count = 0
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets everything, also of ways that peers have kept."""
+        for way in self._ways.values():
+            *_, known = way.parts
+            known.clear()
         self._ways.clear()
-        self._last.clear()
         self._count = 0
 
     def learn(
@@ -98,51 +101,69 @@ class KnownRequests:
         self._count += 1
         known[who(fields)] = signer.inner, signer.outer
 
-    # Every signed message passes here, so no call is made that can be avoided.
-    def passed(self, peer: Peer, commands: Sequence[RemotingCommand], at: int, end: int) -> int:
-        """Returns how far these commands, from `at` on and before `end`, are known and signed as
-        they should be: the index of the first that is not.
-        """
-        address, code = peer.remote_address, commands[at].code
-        size, pick, who, known = self._last.get((address, code), _NO_WAY)
-        join: Callable[[Iterable[str]], str] = "".join
-        for each in range(at, end):
-            command = commands[each]
-            fields: Any = command.ext_fields
-            try:
-                if len(fields) != size or command.code != code:
-                    raise KeyError  # noqa: TRY301 - as if a name were missing
-                signed = pick(fields)
+    # Every signed message passes here or below, so no call is made that can be avoided.
+    def knows(self, peer: Peer, command: RemotingCommand) -> bool:
+        """Returns whether a request is known and signed as it should be, as `passed` does."""
+        fields: Any = command.ext_fields
+        try:
+            size, pick, who, known = peer.allowed[command.code]
+            if len(fields) == size:
                 begins_inner, begins_outer = known[who(fields)]
-                signature = fields[SIGNATURE]
-            except (KeyError, TypeError):
-                is_other = self._is_other(address, command)
-                return self.passed(peer, commands, each, end) if is_other else each
-            try:
-                # One value is a text, several are a tuple of texts; joined, both are the same.
                 inner = begins_inner()
-                inner.update(join(signed).encode())
+                inner.update("".join(pick(fields)).encode())
                 if command.body:
                     inner.update(command.body)
                 outer = begins_outer()
                 outer.update(inner.digest())
                 expected = b2a_base64(outer.digest(), newline=False)
-                if not compare_digest(expected, signature.encode()):
-                    return each
-            except UnicodeEncodeError:  # half a surrogate pair
-                return each
-        return end
+                return compare_digest(expected, fields[SIGNATURE].encode())
+        except _UNLIKE:
+            pass
+        return self.passed(peer, (command,), 0, 1) == 1
 
-    def _is_other(self, address: str, command: RemotingCommand) -> bool:
+    # The names of a read may take turns; then each is looked up, and nothing is called within.
+    def passed(self, peer: Peer, commands: Sequence[RemotingCommand], at: int, end: int) -> int:
+        """Returns how far these commands, from `at` on and before `end`, are known and signed as
+        they should be: the index of the first that is not.
+        """
+        allowed, join = peer.allowed, "".join
+        code = tried = -1
+        while True:
+            try:
+                for command in commands[at:end]:
+                    fields: Any = command.ext_fields
+                    if command.code != code:
+                        code = command.code
+                        size, pick, who, known = allowed[code]
+                    if len(fields) != size:
+                        raise KeyError
+                    begins_inner, begins_outer = known[who(fields)]
+                    inner = begins_inner()
+                    # One value is a text, several are a tuple of texts; joined, both are the same.
+                    inner.update(join(pick(fields)).encode())
+                    if command.body:
+                        inner.update(command.body)
+                    outer = begins_outer()
+                    outer.update(inner.digest())
+                    expected = b2a_base64(outer.digest(), newline=False)
+                    if not compare_digest(expected, fields[SIGNATURE].encode()):
+                        return commands.index(command, at)
+            except _UNLIKE:
+                at, code = commands.index(command, at), -1
+                if at == tried or not self._is_other(peer, command):
+                    return at
+                tried = at
+            else:
+                return end
+
+    def _is_other(self, peer: Peer, command: RemotingCommand) -> bool:
         """Returns whether a request that is not like the one before is known, and like which."""
         fields: Mapping[str, str] = command.ext_fields or {}
-        way = self._ways.get((host_of(address), command.code, tuple(fields)))
+        way = self._ways.get((host_of(peer.remote_address), command.code, tuple(fields)))
         if way is None:
             return False
         _, _, who, known = way.parts
         if who(fields) not in known:
             return False
-        if len(self._last) >= _MOST_PLACES:
-            self._last.clear()
-        self._last[address, command.code] = way.parts
+        peer.allowed[command.code] = way.parts
         return True

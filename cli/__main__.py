@@ -93,9 +93,13 @@ def module_of(name: str) -> Any:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches  # only a misspelt command needs it
+    # Only a misspelt command needs these.
+    from difflib import get_close_matches
 
-    near = get_close_matches(name, [*COMMANDS, *ALIASES], 1)
+    from txrocketmq.cli.habits.foreign_commands import FOREIGN_PROGRAMS
+
+    near = [ours for ours, words in FOREIGN_PROGRAMS.items() if name in words]
+    near = near or get_close_matches(name, [*COMMANDS, *ALIASES], 1)
     if near:
         return f"txrocketmq: there is no command {name!r}; did you mean {near[0]!r}?"
     return f"txrocketmq: there is no command {name!r}\n\n{usage()}"

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from txrocketmq.cli.context_file import Context, ContextError, ContextFile, chosen_context
+from txrocketmq.cli.habits.foreign_commands import FOREIGN_COMMANDS
+from txrocketmq.cli.habits.foreign_options import option_for
 
 if TYPE_CHECKING:
     from txrocketmq.client.base.config import ClientConfig
@@ -42,6 +44,18 @@ _JAVA_TIME: Final = "%Y%m%d%H%M%S"
 class Command(click.Command):
     """A command whose help has a section of its own for the options that say where servers are."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments; answers an option of another program by what it is called here."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
+            answer = option_for(error.option_name, known)
+            if not answer:
+                raise
+            text = f"No such option '{error.option_name}': {answer}."
+            raise click.UsageError(text, ctx) from None
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options, those of `servers_options` last."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], SERVERS: []}
@@ -60,23 +74,6 @@ class _ServersOption(click.Option):
     """One of the options that all commands of the client have."""
 
 
-_OF_OTHERS: Final = {
-    "add": ("create", "new", "make"),
-    "create": ("add", "new", "make"),
-    "remove": ("delete", "rm", "del", "drop"),
-    "delete": ("remove", "rm", "del", "drop"),
-    "list": ("ls", "all"),
-    "show": ("describe", "get", "info", "inspect", "view", "cat"),
-    "view": ("show", "get", "describe", "cat"),
-    "update": ("alter", "change", "edit", "set", "modify"),
-    "change": ("alter", "update", "edit", "set", "modify"),
-    "config": ("settings", "configs", "set", "get"),
-    "query": ("find", "search", "list"),
-    "use": ("select", "switch"),
-}
-"""Words that other programs have for commands of ours."""
-
-
 class _Group(click.Group):
     command_class = Command
 
@@ -87,7 +84,7 @@ class _Group(click.Group):
         name, known = args[0], self.commands
         if name in known or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        near = [each for each in known if name in _OF_OTHERS.get(each, ())]
+        near = [each for each in known if name in FOREIGN_COMMANDS.get(each, ())]
         near = near or difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"its commands are {', '.join(known)}"
         raise click.UsageError(f"{ctx.command_path} has no command {name!r}; {hint}", ctx)
@@ -207,11 +204,21 @@ def context_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     return sorted(name for name in known if name.startswith(incomplete))
 
 
+def _no_number(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """Refuses the number of messages that rpk takes as -n."""
+    if value is not None and value.isdigit():
+        counts = "--count" in {name for each in ctx.command.params for name in each.opts}
+        hint = "; the number of messages is --count" if counts else ""
+        raise click.BadParameter(f"{value} is no address such as {DEFAULT_NAMESRV}{hint}")
+    return value
+
+
 _SERVERS_OPTIONS: Final = (
     _option(
         "-n",
         "--namesrv",
         metavar="ADDR",
+        callback=_no_number,
         help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
         f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
     ),

@@ -78,6 +78,8 @@ class Peer(Protocol):
     """"ip:port" of this end, under which the other end reached us."""
     local_host: bytes
     """The same address as records hold it."""
+    allowed: dict[int, Any]
+    """By code, how the guard recognizes requests like those of this peer that it let pass."""
 
     @property
     def connected(self) -> bool: ...

@@ -28,7 +28,7 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
-from txrocketmq.remoting.guards import Guard, ask, recognized
+from txrocketmq.remoting.guards import Guard, Knows, ask, knows_of, recognized
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.primitives.plain_text import shortened
 from txrocketmq.remoting.rpc_times import RpcTimes
@@ -224,6 +224,9 @@ class Dispatcher:
         """Counts how long requests take; None if this is not wanted."""
         self.served: tuple[Peer, RemotingCommand] | None = None
         """The peer and its request that is served now, or the first of a run; or None."""
+        self._guarded: list[Guard] = []
+        """The guards of which `_knows` is, which recognizes a request that comes alone."""
+        self._knows = knows_of(self._guarded)
         self.use(registry)
         self._now_ms = now_ms
         self._steady_ms = steady_ms
@@ -252,13 +255,17 @@ class Dispatcher:
         and after each request that is no part of one, never before the first. Whoever calls keeps
         the rest, and passes it to another call.
         """
+        count = len(commands)
         if self.guards:
-            passed = recognized(self.guards, peer, commands)
-            if passed < len(commands):
+            knows = self._knows if self.guards == self._guarded else self._look_at_guards()
+            passed = (
+                knows(peer, commands[0]) if count == 1 else recognized(self.guards, peer, commands)
+            )
+            if passed < count:
                 return self._serve_guarded(peer, commands, goes_on, passed)
         out: list[Buffer] = []
         out_bytes = at = 0
-        runs, count = self._runs, len(commands)
+        runs = self._runs
         now_ms = self._now_ms()
         if count == 1:  # it needs nothing of what follows
             only = runs.get(commands[0].code)
@@ -291,6 +298,10 @@ class Dispatcher:
         if out:
             peer.write(out)
         return at
+
+    def _look_at_guards(self) -> Knows:
+        self._guarded, self._knows = list(self.guards), knows_of(self.guards)
+        return self._knows
 
     def _serve_guarded(
         self,

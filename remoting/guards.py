@@ -18,14 +18,28 @@ Guard = Callable[[Peer, RemotingCommand], None]
 
 The first guard may have a method `passed(peer, commands, at, end)`, which returns how far requests,
 from one index on and before another, are such that it lets them pass, whatever is served of them in
-between; so it recognizes none that changes what it goes by. It is not called for these.
+between; so it recognizes none that changes what it goes by. It is not called for these. With a
+method `knows(peer, command)` besides, which never fails, it says the same of one request at less
+cost.
 """
+Knows = Callable[[Peer, RemotingCommand], bool]
+"""Says whether a request that comes alone passes."""
 Asked = tuple[int, Exception | None]
 """How many requests of a read have passed, and why the next has not, if one is refused."""
 
 AHEAD: Final = 32
 """How many requests a guard may recognize before the first of them is served; those that have to
 wait for another turn are looked at again."""
+
+
+def knows_of(guards: Sequence[Guard]) -> Knows:
+    """Returns the way in which the only guard recognizes a request that comes alone."""
+    knows: Knows | None = getattr(guards[0], "knows", None) if len(guards) == 1 else None
+    return _none if knows is None else knows
+
+
+def _none(_: Peer, __: RemotingCommand) -> bool:
+    return False
 
 
 def recognized(guards: Sequence[Guard], peer: Peer, commands: Sequence[RemotingCommand]) -> int:

@@ -31,6 +31,7 @@ class FakePeer:
         self.remote_host = bytes([127, 0, 0, 1]) + port.to_bytes(4, "big")
         self.local_address = "127.0.0.1:10911"
         self.local_host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
+        self.allowed: dict[int, Any] = {}
         self.connected = True
         self.reads = True
         self.works = 0

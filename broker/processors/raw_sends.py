@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends that a kernel takes from the bytes of a read, before commands are made of them.
 
-The kernel knows places: headers that were decoded and checked here, with all rules for topics,
+The kernel has places: headers that were decoded and checked here, with all rules for topics,
 permissions and flags, which it then finds again by their bytes. What depends on more than that is
 never learned: topics and flags on which a transform acts, signed requests, queues of batches, light
 queues, and those with ext units. When topics, permissions, settings or the set of queues change,

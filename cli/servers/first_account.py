@@ -45,7 +45,7 @@ def has_accounts(settings: Mapping[str, str]) -> bool:
 
 
 def has_plain_accounts(settings: Mapping[str, str]) -> bool:
-    """Returns whether these are accounts of RocketMQ 4, which the proxy does not know."""
+    """Returns whether these are accounts of RocketMQ 4, which the proxy does not serve."""
     return _is_true(settings, "aclEnable")
 
 

@@ -92,7 +92,7 @@ class Accounts:
     async def account(
         self, name: str, *, cluster: str | None = None, broker: str | None = None
     ) -> dict[BrokerInfo, Account]:
-        """Returns an account as each broker has it that knows it.
+        """Returns the account of this name of each broker that has one.
 
         Raises AccountNotFound, AdminRefused, PartlyFailed, BrokerNotExist and NoNameServer.
         """

@@ -302,7 +302,7 @@ class LitePullConsumer:
 
     def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
         """Names the topics as the program uses them, and calls the hooks."""
-        for message in messages:
+        for message in messages if self._instance.config.namespace else ():
             message.topic = self._instance.without_namespace(message.topic)
         if self._hooks:
             consuming = self._hooks.begin(messages, queue)

@@ -16,7 +16,7 @@ import difflib
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +36,8 @@ from txrocketmq.client.faces.descriptions import (
     method_signature,
     plain_signature,
 )
+from txrocketmq.client.faces.foreign_methods import missing
+from txrocketmq.client.faces.foreign_settings import answer_for
 from txrocketmq.client.thread import leftovers as forgotten
 from txrocketmq.client.thread.instances import ClientInstances
 from txrocketmq.client.thread.pending_calls import Started, WayToBegin, way_to_begin
@@ -137,21 +139,28 @@ def _arguments_of(core: type) -> Arguments:
     return Arguments(constructor, core.__name__, hidden=HIDDEN)
 
 
-def _sorted_settings(core: type, settings: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    config = config_class(core)
-    tables: tuple[dict[str, Any], ...] = ({}, {}, {})
-    known = (
+def _known_settings(core: type) -> tuple[set[str], set[str], set[str]]:
+    """The settings of every client, those of a class, and the arguments of its constructor."""
+    return (
         {field.name for field in dataclasses.fields(ClientConfig)},
-        {field.name for field in dataclasses.fields(config)},
-        set(inspect.signature(core).parameters) - {"instance", "config"},
+        {field.name for field in dataclasses.fields(config_class(core))},
+        set(inspect.signature(core).parameters) - HIDDEN,
     )
+
+
+def _sorted_settings(core: type, settings: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    tables: tuple[dict[str, Any], ...] = ({}, {}, {})
+    known = _known_settings(core)
     for name, value in settings.items():
         for table, names in zip(tables, known, strict=True):
             if name in names:
                 table[name] = value
                 break
         else:
-            near = difflib.get_close_matches(name, set().union(*known), 1)
+            names = set().union(*known)
+            if answer := answer_for(name, names):
+                raise TypeError(f"{core.__name__} has no setting {name!r}: {answer}")
+            near = difflib.get_close_matches(name, names, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"{core.__name__} has no setting {name!r}{hint}")
     return tables
@@ -168,6 +177,11 @@ class Life:
         settings: dict[str, Any],
         adapt: Adapt,
     ) -> None:
+        if arguments and isinstance(arguments[0], Mapping):
+            raise TypeError(
+                f"{core.__name__} takes its settings by name, not in a dict, as in"
+                f" {core.__name__}('group', namesrv_addr='127.0.0.1:9876')"
+            )
         client, own, rest = _sorted_settings(core, settings)
         arguments, rest = _arguments_of(core).taken(arguments, rest)
         config = config_class(core)(**own)
@@ -245,6 +259,7 @@ def make_face(core: type, base: type, wrap: Callable[[Member], Any], form: Form)
         "__doc__": ClassDoc(core, base),
         "__signature__": ClassSignature(core, base),
         "__module__": form.module,
+        "__getattr__": missing(lambda: set().union(*_known_settings(core))),
         "start": _of_life(core, base, "start", _STARTS),
         "shutdown": _of_life(core, base, "shutdown", _ENDS),
     }

@@ -133,7 +133,18 @@ def topic_and_body(function: F) -> F:
     either = message.replace(annotation="Message | str")
     made: Any = function
     made.__signature__ = signature.replace(parameters=[own, either, body, *others])
-    return converted_by(_with_message, message=(str,), body=(bytes, str))(function)
+    conversion = _with_message_and_key if "selector" in signature.parameters else _with_message
+    return converted_by(conversion, message=(str,), body=(bytes, str))(function)
+
+
+def _with_message_and_key(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
+    """Does the same for a method with a selector, for which a key without one is of no effect."""
+    if named.get("key") is not None and named.get("selector") is None:
+        raise TypeError(
+            "key is what a selector chooses the queue by: give selector=by_hash as well, or give"
+            " the message keys by which it is found"
+        )
+    return _with_message(arguments, named)
 
 
 def _with_message(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
@@ -144,6 +155,8 @@ def _with_message(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
     if misplaced := sorted(rest.keys() & _OF_MESSAGES):
         name = misplaced[0]
         raise TypeError(f"{name} is a part of the message: give new_message(..., {name}=...)")
+    if foreign := sorted(rest.keys() & _FOREIGN.keys()):
+        raise TypeError(f"there is no argument {foreign[0]!r}: {_FOREIGN[foreign[0]]}")
     if not isinstance(first, str):
         if body is not None:
             raise TypeError("body must be left out beside a message: give a topic and a body")
@@ -156,4 +169,24 @@ def _with_message(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
     return (new_message(first, body), *others), rest
 
 
+_PROPERTIES = "a message has properties: give new_message(topic, body, properties={'a': 'b'})"
+_RESULT = "send returns the result or raises an error, and send_async returns a future"
+_FOREIGN: Final = {
+    "value": "the body follows the topic: give send(topic, body)",
+    "data": "the body follows the topic: give send(topic, body)",
+    "headers": _PROPERTIES,
+    "header": _PROPERTIES,
+    "tag": "a message has tags: give new_message(topic, body, tags='paid')",
+    "partition": "give queue, a MessageQueue, or a selector and its key",
+    "partition_key": "give selector=by_hash and key, for messages that belong together",
+    "sharding_key": "give selector=by_hash and key, for messages that belong together",
+    "message_group": "give selector=by_hash and key, for messages that belong together",
+    "routing_key": "a message has tags: give new_message(topic, body, tags='paid')",
+    "timeout": "give timeout_ms, in milliseconds",
+    "timestamp_ms": "brokers note when a message was sent; properties may have other times",
+    "delay": "a message has delay_ms: give new_message(topic, body, delay_ms=5000)",
+    "callback": _RESULT,
+    "on_delivery": _RESULT,
+}
+"""What other clients give with a message."""
 _OF_MESSAGES: Final = frozenset(inspect.signature(new_message).parameters) - {"topic", "body"}

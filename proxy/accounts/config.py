@@ -54,7 +54,7 @@ class AccountsConfig:
     """The class that checks signatures in the original; its DefaultAuthenticationProvider is the
     only one that may be named."""
     authentication_metadata_provider: str = setting("")
-    """The class that knows users in the original; its ProxyAuthenticationMetadataProvider, which
+    """The class for users in the original; its ProxyAuthenticationMetadataProvider, which
     asks brokers for them, is the only one that may be named, and need not be."""
     authentication_strategy: str = setting("")
     """The class that decides in the original which calls are checked. Either of its two may be
@@ -78,7 +78,7 @@ class AccountsConfig:
     """The class that looks at policies in the original; its DefaultAuthorizationProvider is the
     only one that may be named."""
     authorization_metadata_provider: str = setting("")
-    """The class that knows policies in the original; its ProxyAuthorizationMetadataProvider, which
+    """The class for policies in the original; its ProxyAuthorizationMetadataProvider, which
     asks brokers for them, is the only one that may be named, and need not be."""
     authorization_strategy: str = setting("")
     """The class that decides in the original which calls are looked at. Either of its two may be

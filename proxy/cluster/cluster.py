@@ -2,7 +2,7 @@
 """The cluster behind the proxy: routes of topics, addresses of brokers, requests to them.
 
 The connections, the requests and the name servers are those of the client. Its instance is not
-used, since it asks for the routes of all topics at once every 30 seconds, and a proxy knows many.
+used, since it asks for the routes of all topics at once every 30 seconds, and a proxy uses many.
 
 Java: TopicRouteService, MQClientAPIFactory.
 """

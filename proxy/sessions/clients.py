@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients that the proxy knows: by settings over telemetry, heartbeats, or what they ask for.
+"""The clients of the proxy: known by settings over telemetry, heartbeats, or what they ask for.
 
 What is kept of a client is little, and bounded for each address and for all. A client lives as long
 as it has a stream of telemetry, and for some time after it was last heard of; whoever keeps

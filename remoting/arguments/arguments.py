@@ -84,6 +84,8 @@ class Arguments:
         self._takes_more = False
         self._exact_positional: list[frozenset[type]] = []
         self._exact_named: dict[str, frozenset[type]] = {}
+        self._optional: list[str] = []
+        """Those of the positional ones that have defaults."""
         self._least = self._most = 0
         self._is_examined = False
 
@@ -112,7 +114,9 @@ class Arguments:
         for name, of in converted.items():
             exact[name] -= frozenset(of)
         self._exact_positional = [exact[name] for name in self._positional]
-        self._exact_named = {name: exact[name] for name in exact.keys() - set(self._positional)}
+        needed = [name for name in self._positional if name in self._required]
+        self._exact_named = {name: exact[name] for name in exact.keys() - set(needed)}
+        self._optional = self._positional[len(needed) :]
         self._least, self._most = len(self._required), len(self._positional)
 
     @property
@@ -134,6 +138,9 @@ class Arguments:
             for name, value in named.items():
                 if name not in self._exact_named or type(value) not in self._exact_named[name]:
                     return self._examined(arguments, named)
+            more = len(arguments) + len(self._optional) - self._most
+            if named and more > 0 and not named.keys().isdisjoint(self._optional[:more]):
+                return self._examined(arguments, named)  # one of them is given twice
             return arguments, named
         return self._examined(arguments, named)
 

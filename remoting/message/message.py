@@ -252,7 +252,7 @@ def decode_message(
             offset, f"{properties_length} bytes of properties do not end a record of {total_size}"
         )
     body = bytes(buffer[body_at:topic_length_at])
-    if decompress_body and body and sys_flag & MessageSysFlag.COMPRESSED:
+    if sys_flag & MessageSysFlag.COMPRESSED and decompress_body and body:
         body = _decompressed(body, sys_flag, max_body_bytes, offset)
         sys_flag &= ~MessageSysFlag.COMPRESSED
     message = MessageExt(

@@ -137,6 +137,7 @@ class TcpPeer(Protocol):
         self._last_active_ms = 0
         self.remote_address = self.local_address = ""
         self.remote_host = self.local_host = b""
+        self.allowed: dict[int, Any] = {}
 
     # ------------------------------------------------------------------ Peer
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.access.acl.test_plain_acl import acl_of, files_of
 from tests.access.auth.test_authority import Scene, remark
+from tests.counted import work_of
 from tests.fakes import FakePeer
 from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.authority import UserAuthority
@@ -107,7 +108,9 @@ def outcomes(
     guard = AccessGuard(authority, Audit(lambda _: None, lambda _: None, lambda: 0))
     found: list[str | None] = []
     while (at := len(found)) < len(commands):
+        alone = guard.knows(peer, commands[at])
         passed = guard.passed(peer, commands, at, len(commands))
+        assert alone is (passed > at)
         if passed > at:
             found += [None] * (passed - at)
             continue
@@ -223,14 +226,14 @@ def test_only_from_the_same_address() -> None:
 def test_what_recurs_never_does_not_fill_the_memory(
     make: Callable[[int], RemotingCommand], most: int
 ) -> None:
-    known = KnownRequests()
+    known, peer = KnownRequests(), FakePeer()
     for number in range(most + 10):
         command = make(number)
         known.learn(command, HOST, ("b", "topic"), SIGNERS["alice-key"])
-        assert known.passed(FakePeer(number), [command], 0, 1) == 1
+        assert known.passed(peer, [command], 0, 1) == 1
+    assert list(peer.allowed) == [310], "a peer keeps one way for each code"
     assert len(known._ways) <= MOST_WAYS
     assert sum(len(way.parts[3]) for way in known._ways.values()) <= most
-    assert len(known._last) <= MOST_KNOWN
     known.clear()
     long = {f"x{number}": "" for number in range(100)}
     for command in (
@@ -240,6 +243,57 @@ def test_what_recurs_never_does_not_fill_the_memory(
     ):
         known.learn(command, HOST, ("b",), SIGNERS["alice-key"])
     assert not known._ways
+
+
+ALTERNATING = {
+    "codes": (signed(310, b"m", b="T", e="1"), signed(11, topic="T", consumerGroup="g")),
+    "names": (signed(310, b"m", b="T", e="1"), signed(310, b"m", b="T")),
+    "accounts": (signed(310, b="T"), signed(310, user="root", key="root-key", b="T")),
+}
+
+
+@pytest.mark.parametrize("kind", ALTERNATING)
+def test_kinds_may_take_turns_as_often_as_they_like(kind: str) -> None:
+    """A read has as many requests as fit; to each of them the one before is another."""
+    scene = Scene(authorization_enabled=True)
+    scene.allow(("Topic:T", "All", "Allow"), ("Group:g", "Sub", "Allow"))
+    pair = ALTERNATING[kind]
+    assert outcomes(scene.authority, FakePeer(), pair) == [None, None]
+    known, commands, peer = scene.authority.known, pair * 2_500, FakePeer()
+    assert known.passed(peer, commands, 0, len(commands)) == len(commands)
+    refused = [*commands[:-1], spoiled(RemotingCommand(310, pair[0].ext_fields), "body")]
+    assert known.passed(peer, refused, 0, len(refused)) == len(refused) - 1
+
+    def passes(commands: Sequence[RemotingCommand]) -> Callable[[], object]:
+        return lambda: known.passed(peer, commands, 0, len(commands))
+
+    once = work_of([passes(pair[:1] * 64)], 64)
+    turns = work_of([passes(pair * 32)], 64)
+    most = 10 if kind != "names" else 140
+    assert turns.operations < once.operations + most, "what recurs is not looked up each time"
+
+
+@pytest.mark.parametrize("value", [None, 5, "\ud800"])
+@pytest.mark.parametrize("name", ["AccessKey", "b", "x", "Signature"])
+def test_values_that_are_no_texts_are_not_known(name: str, value: Any) -> None:
+    known, peer = KnownRequests(), FakePeer()
+    command = signed(310, b="T", x="")
+    known.learn(command, HOST, ("b",), SIGNERS["alice-key"])
+    assert known.knows(peer, command)
+    other = RemotingCommand(310, {**(command.ext_fields or {}), name: value})
+    assert not known.knows(peer, other)
+    assert known.passed(peer, [command, other, command], 0, 3) == 1
+
+
+def test_what_a_peer_has_kept_ends_with_the_accounts() -> None:
+    known, peer, command = KnownRequests(), FakePeer(), signed(310, b="T")
+    for _ in range(2):
+        known.learn(command, HOST, ("b",), SIGNERS["alice-key"])
+        assert known.knows(peer, command)
+        known.clear()
+        assert peer.allowed
+        assert not known.knows(peer, command)
+        assert known.passed(peer, [command], 0, 1) == 0
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def work(
 
 @pytest.mark.parametrize(
     ("make", "in_a_read", "operations", "calls"),
-    [(sends, 1, 205, 19), (sends, 32, 108, 14), (pulls, 1, 200, 18), (pulls, 32, 110, 13)],
+    [(sends, 1, 138, 14), (sends, 32, 94, 14), (pulls, 1, 126, 13), (pulls, 32, 96, 13)],
 )
 def test_what_an_account_costs(
     tmp_path: Path,

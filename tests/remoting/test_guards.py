@@ -117,3 +117,27 @@ def test_a_guard_that_cannot_recognize_lets_nobody_in() -> None:
     scene.dispatcher.guards.append(Broken("A"))
     answers = scene.ask(*(request(MAX.code, at, topic="A") for at in range(2)))
     assert [each.remark for each in answers] == ["ValueError: broken"] * 2
+
+
+def test_a_request_that_comes_alone_is_recognized_by_the_only_guard() -> None:
+    class Quick(Knowing):
+        def knows(self, _: Peer, command: RemotingCommand) -> bool:
+            self.looked.append((0, 0))
+            return (command.ext_fields or {}).get("topic") in self.topics
+
+    scene, quick = Scene(), Quick("A")
+    scene.dispatcher.guards.append(quick)
+    topics = "AABXA"
+    for at, topic in enumerate(topics):
+        scene.ask(request(MAX.code, at, topic=topic))
+    assert quick.looked == [(0, 0), (0, 0), (0, 0), (0, 1), (0, 0), (0, 1), (0, 0)]
+    assert quick.asked == [2, 3]
+    seen: list[int] = []
+    scene.dispatcher.guards.append(lambda _, command: seen.append(command.opaque))
+    quick.looked.clear()
+    (answer,) = scene.ask(request(MAX.code, 9, topic="A"))
+    assert (answer.code, seen, quick.looked) == (0, [9], [(0, 1)]), "another guard is asked too"
+    scene.dispatcher.guards.remove(quick)
+    scene.ask(request(MAX.code, 10, topic="X"))
+    assert seen == [9, 10]
+    assert quick.asked == [2, 3], "which is none of the guards any more"

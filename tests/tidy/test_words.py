@@ -15,7 +15,8 @@ from pathlib import Path
 
 PARTS = (
     "brokers?|servers?|clients?|consumers?|producers?|stores?|programs?|tasks?|machines?|queues?|"
-    "readers?|listeners?|workers?|processe?s?|sources?|Spark|types|nobody"
+    "readers?|listeners?|workers?|processe?s?|sources?|Spark|types|nobody|kernels?|class(?:es)?|"
+    "originals?|senders?|receivers?|members?|prox(?:y|ies)|tables?"
 )
 PERSONS_ONLY = re.compile(
     rf"\b(?i:{PARTS})(?: that| which| must| may| can| cannot| does not| do not| did not)?"

@@ -214,8 +214,8 @@ class StoreConfig:
     """
     ha_report_durable: bool = setting(False, live=True)
     """Not in the original: whether a slave reports messages only when they are on its disk. Then a
-    sender that was told so by a SYNC_MASTER knows that its message is on two disks, or on the disk
-    of the slave if the master has ASYNC_FLUSH."""
+    message that a SYNC_MASTER has confirmed is on two disks, or on the disk of the slave if the
+    master has ASYNC_FLUSH."""
     ha_truncate: bool = setting(False)
     """Not in the original: whether a slave whose last messages its master lacks cuts them off,
     keeps them in lost/ in its store, and starts again. If not, it does not follow, and says why."""

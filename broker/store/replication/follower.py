@@ -6,8 +6,8 @@ a continuation of this log, and nothing is ever cut off here. A new connection b
 of where the log ends, and the master goes on from there.
 
 A slave reports what is appended, as the original does, or with haReportDurable what is durable:
-then a sender that was told so by a SYNC_MASTER knows that its message is on two disks. Reports
-leave before the records are dispatched, since senders wait for them.
+then a message that a SYNC_MASTER has confirmed is on two disks. Reports leave before
+the records are dispatched, since senders wait for them.
 
 Java: HAClient, DefaultHAClient.
 """

@@ -88,8 +88,8 @@ class QueuePull:
 
         Raises MQBrokerError, BrokerNotExist, MessageDecodeError and errors of the connection.
         """
-        queue = self.queue
-        start = await self._life.begins_anew(offset)
+        queue, life = self.queue, self._life
+        start = await life.begins_anew(offset) if life.is_to_be_looked_at(offset) else None
         if start is not None:
             return Pulled(ResponseCode.PULL_OFFSET_MOVED, start, [], is_anew=True)
         address = await self._instance.address_to_subscribe(queue, self._broker_id)

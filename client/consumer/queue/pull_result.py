@@ -30,7 +30,8 @@ from txrocketmq.remoting.message.message import (
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
-_INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+_BATCH: Final = MessageSysFlag.INNER_BATCH
+_INNER_BATCH: Final = _BATCH | MessageSysFlag.NEED_UNWRAP
 
 log = Logger()
 
@@ -49,16 +50,15 @@ def wanted_messages(
     """
     found: list[MessageExt] = []
     offset, end = 0, len(body)
+    decode = decode_message if decompress_bodies else _with_its_body
+    broker_name = queue.broker_name
     while offset < end:
-        begin = offset
         try:
-            message, offset = decode_message(body, begin, decompress_body=decompress_bodies)
-            if not decompress_bodies and message.sys_flag & _INNER_BATCH == _INNER_BATCH:
-                message, offset = decode_message(body, begin)
+            message, offset = decode(body, offset)
         except MessageDecodeError as error:
-            message, offset = _with_damaged_body(body, begin, error)
-        message.broker_name = queue.broker_name
-        if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
+            message, offset = _with_damaged_body(body, offset, error)
+        message.broker_name = broker_name
+        if message.sys_flag & _BATCH and message.sys_flag & _INNER_BATCH == _INNER_BATCH:
             found += unwrap_inner_batch(message)
         else:
             found.append(message)
@@ -68,6 +68,14 @@ def wanted_messages(
     if subscription.accepts_all:
         return found
     return [message for message in found if subscription.accepts_tags(message.tags)]
+
+
+def _with_its_body(body: RecordBytes, offset: int) -> tuple[MessageExt, int]:
+    """Decodes a message with the body that it was sent with, unless it is an inner batch."""
+    message, end = decode_message(body, offset, decompress_body=False)
+    if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
+        return decode_message(body, offset)
+    return message, end
 
 
 def _put_in_light_queue(message: MessageExt, queue: MessageQueue) -> None:

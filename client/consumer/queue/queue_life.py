@@ -88,19 +88,27 @@ class QueueLife:
         self._is_doubted = True
         self._was_missing |= code == ResponseCode.TOPIC_NOT_EXIST
 
+    def is_to_be_looked_at(self, offset: int) -> bool:
+        """Returns whether `begins_anew` has to be asked before the queue is read at this offset."""
+        if offset == 0:
+            self._forget()  # what comes now may be of any life
+            return False
+        if self._proven is None and not self._was_missing:
+            return False
+        if self._is_doubted:
+            return True
+        return self._clock.steady_ms() >= self._due_ms and (
+            self._marks.get(self._queue) is not self._proven
+        )
+
     async def begins_anew(self, offset: int) -> int | None:
         """Returns where the queue begins if `offset` counts another one than there is now.
 
         Raises BrokerNotExist and errors of the connection.
         """
-        if offset == 0:
-            self._forget()  # what comes now may be of any life
+        if not self.is_to_be_looked_at(offset):
             return None
         newest, now_ms = self._marks.get(self._queue), self._clock.steady_ms()
-        is_due = newest is not self._proven and now_ms >= self._due_ms
-        is_known = self._proven is not None or self._was_missing
-        if not (is_known and (self._is_doubted or is_due)):
-            return None
         address = await self._instance.address_to_subscribe(self._queue)
         try:
             is_another, first = await self._is_another(address)

@@ -110,6 +110,9 @@ def test_a_topic_and_a_body_make_a_message() -> None:
         (("T", 5), {}, "body must be bytes or str, not 5 (int)"),
         ((Message("T"), "x"), {}, "body must be left out beside a message"),
         (("T", "x"), {"tags": "t"}, "tags is a part of the message: give new_message(..., tags="),
+        (("T", "x"), {"headers": {}}, "there is no argument 'headers': a message has properties"),
+        (("T",), {"value": "x"}, "there is no argument 'value': the body follows the topic"),
+        (("T", "x"), {"on_delivery": print}, "there is no argument 'on_delivery': send returns"),
         ((5,), {}, "message must be Message or str, not 5 (int)"),
         ((), {}, "Sender.send() needs the argument message"),
     ],
@@ -117,3 +120,20 @@ def test_a_topic_and_a_body_make_a_message() -> None:
 def test_what_makes_no_message(arguments: Any, named: Any, why: str) -> None:
     with pytest.raises(TypeError, match=re.escape(why)):
         Arguments(Sender.send, "Sender.send", is_hot=True).taken(arguments, named)
+
+
+class Selecting:
+    """What also takes a selector."""
+
+    @topic_and_body
+    async def send(self, message: Message, *, selector: Any = None, key: Any = None) -> Any:
+        """Sends."""
+
+
+def test_a_key_without_a_selector_is_refused() -> None:
+    takes = Arguments(Selecting.send, "Selecting.send", is_hot=True)
+    message, both = Message("T", b"x"), {"selector": print, "key": 5}
+    assert takes.taken(("T", "x"), both) == ((message,), both)
+    assert takes.taken(("T", "x"), {"key": None}) == ((message,), {"key": None})
+    with pytest.raises(TypeError, match="^key is what a selector chooses the queue by: give "):
+        takes.taken(("T", "x"), {"key": 5})

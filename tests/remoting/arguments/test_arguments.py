@@ -33,6 +33,8 @@ def test_good_arguments_are_passed_on_as_they_are(monkeypatch: pytest.MonkeyPatc
     taken = takes.taken(given, named)
     assert taken[0] is given
     assert taken[1] is named
+    by_name = {"count": 2}
+    assert takes.taken(("T",), by_name)[1] is by_name, "what may be left out may be given by name"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,9 @@ def test_good_arguments_are_passed_on_as_they_are(monkeypatch: pytest.MonkeyPatc
         ((), {}, "send() needs the argument topic"),
         (("T", 1, None), {}, "send() takes 2 arguments (topic, count) by position, not 3: give"),
         (("T",), {"topic": "T"}, "send() is given topic twice"),
+        (("T", 1), {"count": 2}, "send() is given count twice"),
+        (("T", 1), {"topic": "T", "choose": None}, "send() is given topic twice"),
+        (("T",), {"count": "2"}, "count must be int, not '2' (str)"),
         (("T",), {"cuont": 2}, "send() has no argument 'cuont'; did you mean count?"),
         (("T",), {"xyz": 2}, "send() has no argument 'xyz'"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.counted import work_of
 from txrocketmq.client.consumer.queue.pull_result import restore_topic, wanted_messages
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import (
@@ -30,6 +31,17 @@ def test_messages_know_their_broker() -> None:
     first, second = wanted_messages(record(b"1") + record(b"2"), QUEUE, ALL)
     assert (first.body, first.broker_name) == (b"1", "a")
     assert (second.body, second.broker_name) == (b"2", "a")
+
+
+def test_what_a_message_of_a_pull_costs() -> None:
+    """Operations of the interpreter, those of the record's decoder included."""
+    one = record(b"x" * 100, "A")
+
+    def pulled(count: int) -> float:
+        body = one * count
+        return work_of([lambda: wanted_messages(body, QUEUE, ALL)], 1).operations
+
+    assert (pulled(200) - pulled(100)) / 100 <= 262
 
 
 def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:

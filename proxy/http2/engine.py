@@ -173,7 +173,7 @@ class Http2Connection:
 
     def _decoded(self, frames: bytes) -> list[Any]:
         try:
-            events: list[Any] = self._h2.receive_data(frames)
+            events: list[Any] = self._h2.receive_frames(frames, self.decoder.heads)
         except (H2Error, HPACKError, HyperframeError, ValueError, LookupError) as error:
             self.decoder.error = FrameError(f"it breaks the rules of HTTP/2: {_why(error)}")
             events = []

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from tests.proxy.http2.frames_of import frame
 from txrocketmq.proxy.http2.floods import SETTINGS
 from txrocketmq.proxy.http2.frames import PREFACE
-from txrocketmq.proxy.http2.shortcuts import HeaderDecoder, ServerConnection
+from txrocketmq.proxy.http2.header_decoder import HeaderDecoder
+from txrocketmq.proxy.http2.shortcuts import ServerConnection
 
 REQUEST = [(":method", "POST"), (":scheme", "http"), (":path", "/s/M"), (":authority", "here")]
 _NAMES = st.sampled_from((":path", "content-type", "grpc-timeout", "x-mq-client-id", "cookie"))

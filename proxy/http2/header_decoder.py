@@ -35,6 +35,9 @@ _FIRST_ADDED: Final = HeaderTable.STATIC_TABLE_LENGTH + 1
 _INDEXED, _ADDED, _TABLE_SIZE = 0x80, 0x40, 0x20
 _LOOK_BYTES: Final = 512
 """After how many bytes of a block it is looked at how many its headers have."""
+_MOST_RESIZES: Final = 16
+"""How often a block may change the size of the table; RFC 7541 gives no reason for more than two,
+but hpack would take as many as there are bytes."""
 _LONG_TEXT: Final = 0x7F
 """The length of a text whose length goes on."""
 _NUMBER_BYTES: Final = 12
@@ -183,8 +186,8 @@ class HeaderDecoder(Decoder):
         Each byte is one header at most, so how many bytes they have together is looked at after
         some bytes; and before the table changes, since nothing may be behind the one too many.
         """
-        at, end, size, seen = 0, len(data), 0, 0
-        changes = False
+        at, end, size, seen, until = 0, len(data), 0, 0, _LOOK_BYTES
+        changes, resizes = False, 0
         table = self.header_table
         row = table.row
         while at < end:
@@ -200,7 +203,8 @@ class HeaderDecoder(Decoder):
                     except IndexError:
                         raise InvalidTableIndex("there is no such header") from None
                     at = run.end()
-                if at >= _LOOK_BYTES:
+                if at >= until:
+                    until = at + _LOOK_BYTES
                     size, seen = self._size(headers, size, seen), len(headers)
             elif first & _ADDED:
                 size, seen = self._size(headers, size, seen), len(headers)
@@ -213,20 +217,22 @@ class HeaderDecoder(Decoder):
                 if begin:
                     places.append((len(headers), begin, at))
                 headers.append((name, value))
-                if at >= _LOOK_BYTES:
+                if at >= until:
+                    until = at + _LOOK_BYTES
                     size, seen = self._size(headers, size, seen), len(headers)
             else:
-                at = self._resized(data, at, headers)
+                resizes += 1
+                at = self._resized(data, at, headers, resizes)
                 changes = True
         self._size(headers, size, seen)
         return changes
 
-    def _resized(self, data: bytes, at: int, headers: list[Pair]) -> int:
+    def _resized(self, data: bytes, at: int, headers: list[Pair], times: int) -> int:
         """Gives the table the size at a place, and returns where it ends. Raises HPACKError."""
         if data[at] == _INDEXED:
             raise InvalidTableIndex("a header has the number 0")
-        if headers:
-            raise HPACKDecodingError("the size of the table changes amid headers")
+        if headers or times > _MOST_RESIZES:
+            raise HPACKDecodingError("the size of the table changes amid headers, or too often")
         used = self._update_encoding_context(data[at : at + _NUMBER_BYTES])
         self.header_table.was_resized()
         return at + used

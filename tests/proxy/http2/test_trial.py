@@ -11,7 +11,8 @@ from hpack.table import HeaderTable
 from twisted.logger import capturedLogs, formatEvent
 
 from txrocketmq.proxy.http2.plain_connection import PlainConnection
-from txrocketmq.proxy.http2.shortcuts import HeaderDecoder, ServerConnection
+from txrocketmq.proxy.http2.header_decoder import HeaderDecoder
+from txrocketmq.proxy.http2.shortcuts import ServerConnection
 from txrocketmq.proxy.http2.trial import connection_class
 
 

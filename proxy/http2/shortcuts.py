@@ -60,6 +60,8 @@ _LOOK_STREAMS: Final = 64
 """After how many new streams, and as many as there are, those that have ended are forgotten."""
 _LARGEST_WINDOW: Final = 0x7FFF_FFFF
 _PING_BYTES: Final = 8
+_SENDING: Final = (StreamState.HALF_CLOSED_REMOTE, StreamState.OPEN)
+"""The states of streams whose answers are not over."""
 # Literals that are not added to the table of the peer, so that they are always the same.
 _RESPONSE: Final = b"\x88\x0f\x10\x10application/grpc"
 _TRAILERS: Final = b"\x00\x0bgrpc-status\x010"
@@ -285,6 +287,26 @@ class ServerConnection(PlainConnection):
         if stream_id in self._whole:
             self.streams[stream_id] = self.stream_of_whole(stream_id)
         super().send_headers(stream_id, *arguments, **named)
+
+    def send_data(self, stream_id: int, data: Any, *arguments: Any, **named: Any) -> None:
+        """Does what h2 does, with no object of a frame, for data that ends nothing."""
+        stream, size = self.streams.get(stream_id), len(data)
+        if (
+            stream is None
+            or arguments
+            or named
+            or stream.state_machine.state not in _SENDING
+            or self.state_machine.state is not ConnectionState.SERVER_OPEN
+            or size > self.max_outbound_frame_size
+            or size > self.outbound_flow_control_window
+            or size > stream.outbound_flow_control_window
+        ):
+            super().send_data(stream_id, data, *arguments, **named)
+            return
+        its = stream_id.to_bytes(4, "big")
+        self._data_to_send += b"".join((size.to_bytes(3, "big"), _DATA_HEAD, its, data))
+        self.outbound_flow_control_window -= size
+        stream.outbound_flow_control_window -= size
 
     def answer(self, number: int, data: bytes) -> bool:
         """Answers a whole request with a message, and ends its stream with OK.

@@ -273,6 +273,10 @@ class Side:
             elif what == "begin":
                 connection.send_headers(number, [(":status", "200")])
                 return connection.local_flow_control_window(number)
+            elif what in ("data", "end"):
+                connection.send_data(number, b"some", end_stream=what == "end")
+            elif what == "more":
+                connection.send_data(number, b"some")
             elif what == "reset":
                 connection.reset_stream(number)
         except (H2Error, KeyError):
@@ -322,7 +326,9 @@ _SAID = st.one_of(
         )
     ),
 )
-_DONE = st.tuples(st.sampled_from(("answer", "refuse", "begin", "reset")), _NUMBERS)
+_DONE = st.tuples(
+    st.sampled_from(("answer", "refuse", "begin", "more", "more", "data", "end", "reset")), _NUMBERS
+)
 
 
 @given(st.lists(st.one_of(st.lists(_SAID, min_size=1, max_size=4), _DONE), max_size=8))

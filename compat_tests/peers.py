@@ -19,7 +19,7 @@ from typing import Protocol, Self
 
 from compat_tests import probe
 from compat_tests.engine import Engine, JavaProcess, LocalProcess
-from compat_tests.jars import RELEASES, resolve
+from compat_tests.jars import RELEASES, SERVERS, resolve
 from compat_tests.logback import logging_configuration
 
 READY_TIMEOUT_S = 60.0
@@ -122,7 +122,7 @@ class Original:
         self, release: str, engine: Engine, properties: Mapping[str, str] | None = None
     ) -> None:
         self.release = release
-        self.behaves_as = release
+        self.behaves_as = SERVERS[release]
         self.name = f"original-{release}"
         self._engine = engine
         self._options = _options(properties)

@@ -175,7 +175,7 @@ class Http2Connection:
         try:
             events: list[Any] = self._h2.receive_frames(frames, self.decoder.heads)
         except (H2Error, HPACKError, HyperframeError, ValueError, LookupError) as error:
-            self.decoder.error = FrameError(f"it breaks the rules of HTTP/2: {_why(error)}")
+            self.decoder.fail(FrameError(f"it breaks the rules of HTTP/2: {_why(error)}"))
             events = []
         else:
             if events and isinstance(events[-1], ConnectionTerminated):

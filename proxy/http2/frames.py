@@ -36,6 +36,8 @@ may be allowed)."""
 PORTION_FRAMES: Final = 16
 PORTION_BYTES: Final = 128 * 1024
 """How many frames and bytes are decoded together at most."""
+_MORE_FRAMES: Final = 2
+"""How many more there may be, so that a request in a few frames stays whole."""
 _ACK_OR_END: Final = 0x1
 _HTTP_METHODS: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ")
 _FRAME_OF_REMOTING: Final = b"\0\0"
@@ -87,8 +89,16 @@ class Frames:
             self._keep(data, 0, is_behind=False)
             return b""
         at = self._last_end(data, at)
-        self._keep(data, at, is_behind=self._has_frame(data, at))
+        if self.error is not None:
+            self.fail(self.error)
+        else:
+            self._keep(data, at, is_behind=self._has_frame(data, at))
         return data[start:at]
+
+    def fail(self, error: RemotingError) -> None:
+        """Takes no more frames, because the peer has broken the rules; forgets what is held."""
+        self.error = error
+        self._keep(b"", 0, is_behind=False)
 
     def keep(self, data: bytes) -> None:
         """Keeps bytes that are not to be looked at yet."""
@@ -142,8 +152,11 @@ class Frames:
         start, until, last = at, at + PORTION_BYTES, len(data) - HEAD_BYTES
         self.heads = heads = []
         overflows, size = self._floods.overflows, len(data)
-        for _ in range(PORTION_FRAMES):
+        kind = HEADERS
+        for index in range(PORTION_FRAMES + _MORE_FRAMES):
             if at > last or at > until:
+                break
+            if index >= PORTION_FRAMES and kind not in (HEADERS, WINDOW_UPDATE):
                 break
             high, low, kind, flags, number = _HEAD.unpack_from(data, at)
             length = high << 8 | low
@@ -190,7 +203,7 @@ class Frames:
         )
 
     def _has_frame(self, data: bytes, at: int) -> bool:
-        if self.error is not None or len(data) - at < HEAD_BYTES:
+        if len(data) - at < HEAD_BYTES:
             return False
         return len(data) - at >= HEAD_BYTES + int.from_bytes(data[at : at + 3], "big")
 

@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that mean harm, or behave as if: what they can hold is limited, and others are served.
+
+Each of them does the worst of its kind on connections without a network, on which a read brings
+what fits into one, and is not read from while it is paused. While it is measured how soon others
+are served, the clock of turns counts operations of the interpreter, ten nanoseconds each, so that
+the machine does not matter. What counts are our own accounts: the bytes that are held, what calls
+ended with, and those operations. They are those of the table in docs/grpc.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import DataReceived, StreamReset
+from hpack import Encoder
+from twisted.internet.testing import MemoryReactorClock
+
+from tests.proxy.accounts.signing import some_accounts
+from tests.proxy.grpc.clients import Methods
+from tests.proxy.grpc.texts import Text
+from tests.proxy.http2.frames_of import frame
+from tests.proxy.scene import ProxyScene, a_message
+from tests.remoting.transport.wires import FarEnd
+from txrocketmq.proxy.accounts.config import AccountsConfig
+from txrocketmq.proxy.accounts.sources import AccountsHere
+from txrocketmq.proxy.config import ProxyConfig
+from txrocketmq.proxy.grpc.framing import framed
+from txrocketmq.proxy.grpc.server import GrpcServer
+from txrocketmq.proxy.grpc.service import Rpcs
+from txrocketmq.proxy.grpc.stream import CALL_BYTES
+from txrocketmq.proxy.http2.floods import (
+    CONTINUATION,
+    DATA,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+)
+from txrocketmq.proxy.http2.frames import PREFACE, heads_of
+from txrocketmq.proxy.schema.codes import Code
+from txrocketmq.proxy.schema.messages import SERVICE, message_type
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.protocol import pop, send
+from txrocketmq.remoting.transport.peer import READ_BYTES
+
+MIB = 1 << 20
+GOAWAY = 7
+MOST_OPERATIONS = 2_500_000
+"""How much is done, for all clients together, until one that asks for little has its answer: four
+turns of five milliseconds, and what is begun in them."""
+OPERATIONS_S = 100_000_000
+"""How many operations a second has."""
+BEGIN = PREFACE + frame(SETTINGS)
+
+
+class Port:
+    """A port for gRPC, with methods of a test or of the proxy behind it."""
+
+    def __init__(self, rpcs: Any = None, reactor: Any = None, **settings: Any) -> None:
+        self.reactor: Any = reactor or MemoryReactorClock()
+        self.methods = Methods()
+        self.server = GrpcServer(
+            Clock(self.reactor),
+            ProxyConfig(**settings),
+            rpcs or Rpcs("s", lambda _: Text, self.methods),
+        )
+        self._looks = count()
+        self._now_s = 0.0
+        turns = self.server.shared.turns
+        turns.timer = turns._cpu_timer = self._look
+        self.guests: list[Guest] = []
+
+    def _look(self) -> float:
+        self._now_s += 0.000_1  # which is less than is done between two looks
+        return self._now_s
+
+    @property
+    def held_bytes(self) -> int:
+        """How much is held for all connections."""
+        return self.server.shared.held.total
+
+    def guest(self, data: bytes = BEGIN) -> Guest:
+        """Somebody connects, and says something."""
+        self.guests.append(Guest(self, data))
+        return self.guests[-1]
+
+    def turn(self) -> None:
+        """One turn of the reactor: one read of each connection that is read from."""
+        for guest in self.guests:
+            guest.deliver()
+        now_s = self.reactor.seconds()
+        for call in [each for each in self.reactor.getDelayedCalls() if each.getTime() <= now_s]:
+            if call.active():  # what they have called is for the next turn, as with a real reactor
+                self.reactor.calls.remove(call)
+                call.called = 1
+                call.func(*call.args, **call.kw)
+
+    def turns(self, most: int = 2_000) -> None:
+        """Turns until everything has arrived that is read, or some more for answers."""
+        for _ in range(most):
+            if not any(guest.is_busy for guest in self.guests):
+                break
+            self.turn()
+        for _ in range(5):
+            self.turn()
+
+    def serves(self) -> int:
+        """Has a well-behaved client make a call; returns how much is done until it is answered."""
+        neighbour = Neighbour(self)
+        asked = neighbour.ask()
+        turns, done = self.server.shared.turns, 0
+
+        def seen(frame: Any, event: str, _: object) -> Any:
+            nonlocal done
+            done += event == "opcode"
+            return seen
+
+        def called(frame: Any, _: str, __: object) -> Any:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            return seen
+
+        begun_s, before = self._now_s, sys.gettrace()
+        turns.timer = turns._cpu_timer = lambda: begun_s + done / OPERATIONS_S
+        sys.settrace(called)
+        try:
+            for _ in range(100):
+                self.turn()
+                if neighbour.is_answered(asked):
+                    break
+        finally:
+            sys.settrace(before)
+        self._now_s = turns.timer()
+        turns.timer = turns._cpu_timer = self._look
+        assert neighbour.is_answered(asked)
+        neighbour.leave()
+        return done
+
+
+class Guest:
+    """A connection, whose bytes wait in its socket until they are read."""
+
+    def __init__(self, port: Port, data: bytes = b"") -> None:
+        self.peer: Any = port.server.new_peer(None)
+        port.server.peers.add(self.peer)
+        self.end = FarEnd(self.peer)
+        self.unread = data
+        self.heard = b""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is read from now."""
+        return self.end.wire.producerState == "producing" and self.peer.connected
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is to be read from it, or was read and not served."""
+        return bool(self.unread and self.is_read) or self.peer.decoder.is_behind
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether we have closed the connection."""
+        return bool(self.end.wire.disconnecting or self.end.wire.disconnected)
+
+    def say(self, data: bytes) -> None:
+        """Sends something."""
+        self.unread += data
+
+    def deliver(self) -> None:
+        """Brings what one read takes."""
+        if self.unread and self.is_read:
+            data, self.unread = self.unread[:READ_BYTES], self.unread[READ_BYTES:]
+            self.peer.dataReceived(data)
+        self.heard += self.end.wire.value()
+        self.end.wire.clear()
+
+    def goodbye(self) -> int | None:
+        """The code of the GOAWAY that it was sent."""
+        heads, _ = heads_of(self.heard, 1 << 24)
+        for kind, _, _, begin, _ in heads:
+            if kind == GOAWAY:
+                return int.from_bytes(self.heard[begin + 4 : begin + 8], "big")
+        return None
+
+    def leave(self) -> None:
+        """Goes away without a word."""
+        self.end.leave()
+
+
+class Neighbour(Guest):
+    """A well-behaved client, with h2 at its end."""
+
+    numbers = count()
+
+    def __init__(self, port: Port, **headers: str) -> None:
+        super().__init__(port)
+        port.guests.append(self)
+        self._port = port
+        self.headers = headers
+        self.h2: Any = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self.h2.initiate_connection()
+        self.answers: dict[int, bytes] = {}
+        self.statuses: dict[int, dict[str, str]] = {}
+        self.left: dict[int, bytes] = {}
+        self.takes = True
+
+    def ask(self, method: str = "/s/Echo", message: bytes = b"hello", **headers: str) -> int:
+        """Begins a call with a whole request, and returns its number."""
+        number: int = self.h2.get_next_available_stream_id()
+        given = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "here"}
+        given["content-type"] = "application/grpc"
+        given |= {name.replace("_", "-"): text for name, text in (self.headers | headers).items()}
+        self.h2.send_headers(number, list(given.items()))
+        self.left[number] = framed(message) if "grpc_encoding" not in headers else message
+        self._say_on()
+        return number
+
+    def _say_on(self) -> None:
+        """Sends of its requests what there is room for."""
+        for number, data in list(self.left.items()):
+            at, room = 0, self.h2.local_flow_control_window(number)
+            while at < len(data) and at < room:
+                part = data[at : min(room, at + 16_384)]
+                at += len(part)
+                self.h2.send_data(number, part, end_stream=at == len(data))
+            self.left[number] = data[at:]
+            if at == len(data):
+                del self.left[number]
+        self.unread += self.h2.data_to_send()
+
+    def deliver(self) -> None:
+        super().deliver()
+        heard, self.heard = self.heard, b""
+        for event in self.h2.receive_data(heard):
+            if isinstance(event, DataReceived):
+                self.answers[event.stream_id] = self.answers.get(event.stream_id, b"") + event.data
+                if self.takes:
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            elif "grpc-status" in dict(getattr(event, "headers", None) or ()):
+                self.statuses[event.stream_id] = dict(event.headers)
+            elif isinstance(event, StreamReset):
+                self.statuses.setdefault(event.stream_id, {})
+                self.left.pop(event.stream_id, None)
+        self._say_on()
+
+    def is_answered(self, number: int) -> bool:
+        """Whether a call has ended."""
+        return number in self.statuses
+
+    def leave(self) -> None:
+        super().leave()
+        self._port.guests.remove(self)
+
+
+@pytest.fixture
+def port() -> Port:
+    return Port()
+
+
+def request(number: int, method: str = "Wait", *, ends: bool = True) -> bytes:
+    """A whole request of one byte, or one that goes on."""
+    headers = [
+        (":method", "POST"),
+        (":path", f"/s/{method}"),
+        ("content-type", "application/grpc"),
+    ]
+    block = Encoder().encode([(*each, True) for each in headers])  # which changes no table
+    return frame(HEADERS, block, 4, number) + frame(DATA, framed(b"x"), int(ends), number)
+
+
+def numbers(many: int) -> Iterable[int]:
+    return range(1, 2 * many, 2)
+
+
+RESETS = b"".join(request(n) + frame(RST_STREAM, bytes(4), 0, n) for n in numbers(3_000))
+RESETS_OF_HALVES = b"".join(
+    request(n, ends=False) + frame(RST_STREAM, bytes(4), 0, n) for n in numbers(3_000)
+)
+FLOODS = {
+    "resets": RESETS,
+    "resets of unfinished requests": RESETS_OF_HALVES,
+    "settings": frame(SETTINGS) * 5_000,
+    "settings of windows": request(1)
+    + b"".join(frame(SETTINGS, b"\0\4" + n.to_bytes(4, "big")) for n in range(5_000)),
+    "pings": frame(PING, bytes(8)) * 20_000,
+    "continuations": frame(HEADERS, b"\x82", 0, 1) + frame(CONTINUATION, b"", 0, 1) * 5_000,
+    "long continuations": frame(HEADERS, b"\x82", 0, 1)
+    + frame(CONTINUATION, b"\x82" * 16_000, 0, 1) * 64,
+    "headers of a MiB": frame(HEADERS, b"\x82", 0, 1)
+    + frame(CONTINUATION, (b"\0\x02xx\x7f\x80\x76" + b"y" * 15_000), 0, 1) * 61
+    + frame(CONTINUATION, b"\x82", 4, 1),
+    "sizes of the table": frame(HEADERS, b"\x20" * 16_000, 0, 1)
+    + frame(CONTINUATION, b"\x20" * 16_000, 0, 1) * 60
+    + frame(CONTINUATION, b"\x82", 4, 1),
+    "empty data": request(1, ends=False) + frame(DATA, b"", 0, 1) * 20_000,
+    "room": request(1) + frame(WINDOW_UPDATE, bytes(3) + b"\1") * 20_000,
+    "priorities": frame(2, bytes(5), 0, 1) * 20_000,
+    "unknown frames": frame(99, bytes(100)) * 5_000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_a_flood_ends_its_connection_and_holds_up_nobody(port: Port, flood: bytes) -> None:
+    guests = [port.guest(BEGIN + flood) for _ in range(3)]
+    assert port.serves() < MOST_OPERATIONS
+    port.turns()
+    for guest in guests:
+        assert guest.is_gone
+        assert guest.goodbye() in (
+            ErrorCodes.ENHANCE_YOUR_CALM,
+            ErrorCodes.PROTOCOL_ERROR,
+            ErrorCodes.COMPRESSION_ERROR,
+        )
+        assert guest.peer.connection._h2.streams == {} or not guest.peer.streams
+    assert port.held_bytes == 0
+    assert port.serves() < MOST_OPERATIONS
+
+
+def test_calls_that_are_reset_are_cancelled_and_forgotten(port: Port) -> None:
+    port.guest(BEGIN + RESETS)
+    port.turns()
+    assert port.methods.cancelled == len(port.methods.waiting)
+    assert port.server.service.counts.of("Wait").open == 0
+    assert not port.server.service.deadlines._steps
+
+
+def test_more_calls_than_there_may_be_are_refused(port: Port) -> None:
+    guest = port.guest(BEGIN + b"".join(map(request, numbers(3_000))))
+    port.turns()
+    assert not guest.is_gone
+    assert len(port.methods.waiting) == 1_000
+    heads, _ = heads_of(guest.heard, 1 << 24)
+    refused = [guest.heard[begin:end] for kind, _, _, begin, end in heads if kind == RST_STREAM]
+    assert refused.count(int(ErrorCodes.REFUSED_STREAM).to_bytes(4, "big")) == 2_000
+    assert 1_000 * CALL_BYTES <= port.held_bytes < 1_000 * (CALL_BYTES + 1_024)
+    guest.leave()
+    assert port.held_bytes == 0
+    assert port.methods.cancelled == 1_000
+
+
+# --------------------------------------------------------------------------- slow and small
+
+
+def test_windows_of_one_byte(port: Port) -> None:
+    """Each answer waits whole, and byte by byte leaves no more than floods may."""
+    window = frame(SETTINGS, b"\0\4" + (1).to_bytes(4, "big"))
+    guests = [port.guest(PREFACE + window) for _ in range(20)]
+    message = framed(b"x" * 10_000)
+    block = Encoder().encode(
+        [(":method", "POST"), (":path", "/s/Echo"), ("content-type", "application/grpc")]
+    )
+    for guest in guests:
+        for number in numbers(50):
+            guest.say(frame(HEADERS, block, 4, number) + frame(DATA, message, 1, number))
+    port.turns()
+    assert not any(guest.is_gone for guest in guests)
+    assert 20 * 50 * 10_000 < port.held_bytes < 20 * 50 * 40_000
+    assert port.serves() < MOST_OPERATIONS
+    for guest in guests:
+        guest.say(b"".join(frame(WINDOW_UPDATE, b"\0\0\0\1", 0, n) for n in numbers(50)) * 100)
+    assert port.serves() < MOST_OPERATIONS
+    port.turns()
+    assert all(guest.is_gone for guest in guests)  # 5,000 times room for one byte
+    assert port.held_bytes == 0
+
+
+def test_slow_readers_of_long_messages() -> None:
+    """32 messages of 4 MiB for each: what is held of them counts, and the most greedy go."""
+    scene = ProxyScene()
+    body = b"y" * (4 * MIB - 1_000)
+    scene.on(pop.POP_MESSAGE, scene.popped(*(a_message(body, number) for number in range(32))))
+    port = Port(scene.messaging.rpcs, max_bytes_held_for_peers=256 * MIB)
+    slow = []
+    asks = message_type("ReceiveMessageRequest")(
+        group={"name": "G"},
+        message_queue={"topic": {"name": "T"}, "broker": {"name": "broker-a"}},
+        batch_size=32,
+        invisible_duration={"seconds": 30},
+    ).SerializeToString()
+    for number in range(4):
+        client = Neighbour(port, x_mq_client_id=f"slow-{number}")
+        client.takes = False
+        client.ask(f"/{SERVICE}/ReceiveMessage", asks, grpc_timeout="30S")
+        slow.append(client)
+        for _ in range(60):
+            port.turn()
+            scene.advance(1, 1)
+        assert port.held_bytes < 330 * MIB
+    assert sum(client.is_gone or not client.peer.connected for client in slow) >= 2
+    still = [client for client in slow if client.peer.connected]
+    assert all(client.peer.held_bytes >= 128 * MIB for client in still)
+    quick = Neighbour(port, x_mq_client_id="quick")
+    asked = quick.ask(
+        f"/{SERVICE}/Heartbeat", message_type("HeartbeatRequest")(client_type=1).SerializeToString()
+    )
+    for _ in range(20):
+        port.turn()
+    assert quick.statuses[asked]["grpc-status"] == "0"
+    for client in [*slow, quick]:
+        client.leave()
+    assert port.held_bytes == 0
+    scene.messaging.stop()
+
+
+def test_clients_that_vanish_in_a_receive() -> None:
+    """Their messages are made visible again, and nothing is kept."""
+    scene = ProxyScene()
+    scene.heartbeat(client_id="gone")
+    messages = [a_message(b"z" * 30_000, number) for number in range(10)]
+    scene.on(pop.POP_MESSAGE, scene.popped(*messages))
+    port = Port(scene.messaging.rpcs)
+    client = Neighbour(port, x_mq_client_id="gone")
+    client.takes = False
+    asks = message_type("ReceiveMessageRequest")(
+        group={"name": "G"},
+        message_queue={"topic": {"name": "T"}, "broker": {"name": "broker-a"}},
+        batch_size=32,
+        auto_renew=True,
+    ).SerializeToString()
+    client.ask(f"/{SERVICE}/ReceiveMessage", asks, grpc_timeout="30S")
+    for _ in range(10):
+        port.turn()
+    assert 9 * 30_000 <= port.held_bytes < 2 * MIB
+    client.leave()
+    scene.advance(3_000)
+    assert port.held_bytes == 0
+    hidden = [header.invisible_time for header in scene.asked(pop.CHANGE_MESSAGE_INVISIBLETIME)]
+    assert len(hidden) >= 7
+    assert set(hidden) <= {1_000}
+    scene.messaging.stop()
+
+
+def test_two_thousand_connections(port: Port) -> None:
+    """Silent ones, half requests, calls that wait, and bytes one by one, all at once."""
+    half = request(1, ends=False)
+    kinds = (b"", BEGIN, BEGIN + half, BEGIN + request(1), BEGIN + half[:-1], PREFACE[:9])
+    guests = [port.guest(kinds[number % len(kinds)]) for number in range(2_000)]
+    most = 0.0
+    for _ in range(4):
+        port.guests, others = [], port.guests
+        most = max(most, port.serves())  # all the others are silent
+        port.guests = others
+        for number, guest in enumerate(guests):
+            if number % 50 == 0:
+                guest.deliver()
+    assert most < 50_000
+    port.turns()
+    assert not any(guest.is_gone for guest in guests)
+    assert port.held_bytes < 2_000 * 32 * 1_024
+    for guest in guests:
+        guest.leave()
+    assert port.held_bytes == 0
+    assert not port.server.peers
+
+
+# ------------------------------------------------------------------------- what is in messages
+
+
+def answered(port: Port, method: str, request: Any, **headers: str) -> Any:
+    """The answer of the proxy to a request of one client, or the status of gRPC."""
+    client = Neighbour(port, **{"x_mq_client_id": "me", **headers})
+    asked = client.ask(f"/{SERVICE}/{method}", request.SerializeToString())
+    for _ in range(50):
+        port.turn()
+    client.leave()
+    data = client.answers.get(asked)
+    if not data:
+        return int(client.statuses[asked]["grpc-status"])
+    return message_type(f"{method}Response").FromString(data[5:])
+
+
+def sends(topic: str, body: bytes = b"body", **system: Any) -> Any:
+    its = {"message_id": "01", "message_type": 1, **system}
+    message = {"topic": {"name": topic}, "system_properties": its, "body": body}
+    return message_type("SendMessageRequest")(messages=[message])
+
+
+@pytest.mark.parametrize(
+    "name", ["T" * 100_000, "T\0", "T\n", "T\x7f", "漢字", "../../T", " ", "T%s"]
+)
+def test_hostile_names(name: str) -> None:
+    scene = ProxyScene()
+    port = Port(scene.messaging.rpcs)
+    route = message_type("QueryRouteRequest")(topic={"name": name})
+    for method, asks in (("SendMessage", sends(name)), ("QueryRoute", route)):
+        status = answered(port, method, asks).status
+        if name == "T%s":
+            assert status.code == Code.TOPIC_NOT_FOUND
+        else:
+            assert status.code == Code.ILLEGAL_TOPIC
+        assert len(status.message) < 1_000
+    group = message_type("HeartbeatRequest")(client_type=2, group={"name": name})
+    code = answered(port, "Heartbeat", group).status.code
+    assert code == (Code.OK if name == "T%s" else Code.ILLEGAL_CONSUMER_GROUP)
+    ack = message_type("AckMessageRequest")(
+        group={"name": "G"}, topic={"name": "T"}, entries=[{"receipt_handle": name}]
+    )
+    said = answered(port, "AckMessage", ack)
+    assert said.status.code == Code.INVALID_RECEIPT_HANDLE
+    assert len(said.entries[0].status.message) < 1_000
+    assert port.held_bytes == 0
+    scene.messaging.stop()
+
+
+def test_a_client_id_of_any_length_is_no_more_than_headers_may_have() -> None:
+    scene = ProxyScene()
+    port = Port(scene.messaging.rpcs)
+    for number in range(200):
+        heartbeat = message_type("HeartbeatRequest")(client_type=2, group={"name": "G"})
+        answered(port, "Heartbeat", heartbeat, x_mq_client_id=f"{number}" + "i" * 15_000)
+    assert port.held_bytes == 0
+    scene.messaging.stop()
+
+
+def test_wrong_signatures_are_refused_and_remembered_little() -> None:
+    accounts = AccountsConfig(authentication_enabled=True, authorization_enabled=True)
+    scene = ProxyScene(accounts=accounts, here=AccountsHere(some_accounts()))
+    port = Port(scene.messaging.rpcs)
+    for number in range(100):
+        wrong = (
+            f"MQv2-HMAC-SHA1 Credential={'nobody' if number % 2 else 'root'},"
+            f" SignedHeaders=x-mq-date-time, Signature={number:040X}"
+        )
+        said = answered(
+            port, "SendMessage", sends("T"), authorization=wrong, x_mq_date_time=f"{number}"
+        )
+        assert said.status.code == Code.UNAUTHORIZED
+    assert not scene.asked(send.SEND_MESSAGE_V2)
+    assert port.held_bytes == 0
+    scene.messaging.stop()
+
+
+def test_bombs_of_grpc(port: Port) -> None:
+    """A message of 1 GiB that is a MiB on the wire, of which no more than a MiB is made."""
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    zeros = bytes(MIB)
+    packed = b"".join([bomb.compress(zeros) for _ in range(512)]) + bomb.flush()
+    client = Neighbour(port)
+    asked = client.ask(message=b"\1" + framed(packed)[1:], grpc_encoding="gzip")
+    most = 0
+    for _ in range(200):
+        port.turn()
+        most = max(most, port.held_bytes)
+    assert client.statuses[asked]["grpc-status"] == "8"
+    assert most < 4 * MIB
+    client.leave()
+    assert port.held_bytes == 0
+
+
+def test_bombs_of_bodies() -> None:
+    scene = ProxyScene()
+    port = Port(scene.messaging.rpcs)
+    bomb = gzip.compress(bytes(64 * MIB), 9)
+    said = answered(port, "SendMessage", sends("T", bomb, body_encoding=2))
+    assert said.status.code == Code.MESSAGE_CORRUPTED  # as for what is no gzip at all
+    assert port.held_bytes == 0
+    scene.messaging.stop()

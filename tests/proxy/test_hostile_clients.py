@@ -388,6 +388,7 @@ def test_slow_readers_of_long_messages() -> None:
         invisible_duration={"seconds": 30},
     ).SerializeToString()
     for number in range(4):
+        scene.heartbeat(client_id=f"slow-{number}")
         client = Neighbour(port, x_mq_client_id=f"slow-{number}")
         client.takes = False
         client.ask(f"/{SERVICE}/ReceiveMessage", asks, grpc_timeout="30S")

@@ -160,12 +160,13 @@ class Guest:
     @property
     def is_read(self) -> bool:
         """Whether it is read from now."""
-        return self.end.wire.producerState == "producing" and self.peer.connected
+        return bool(self.end.wire.producerState == "producing" and self.peer.connected)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is to be read from it, or was read and not served."""
-        return bool(self.unread and self.is_read) or self.peer.decoder.is_behind
+        is_behind: bool = self.peer.decoder.is_behind
+        return is_behind or bool(self.unread and self.is_read)
 
     @property
     def is_gone(self) -> bool:

@@ -107,6 +107,8 @@ class GrpcPeer(TcpPeer):
         self._keys: dict[int, int] = {}
         self._waiting: OrderedDict[Stream, None] = OrderedDict()
         """Those with answers for which there was no room."""
+        self._without_room = 0
+        """How many of them in a row were found without room, since there was more for any."""
         self._is_dirty = self._is_sending_on = self._leaves = False
         self._asked_ms: int | None = None
         """When the client was asked whether it is there, unless it has answered."""
@@ -150,7 +152,7 @@ class GrpcPeer(TcpPeer):
                 stream.cancel()
         elif kind is WindowUpdated or kind is RemoteSettingsChanged:
             if self._waiting:
-                self._send_on()
+                self._has_room(getattr(event, "stream_id", 0))
         elif kind is PingAckReceived:
             self._asked_ms = None
         elif kind is ConnectionTerminated:
@@ -278,8 +280,7 @@ class GrpcPeer(TcpPeer):
 
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
-        self._waiting[stream] = None
-        self._send_on_soon()
+        self._waits_last(stream)
 
     def ended(self, stream: Stream) -> None:
         """Forgets a call that has ended."""
@@ -365,6 +366,7 @@ class GrpcPeer(TcpPeer):
         """Sends on what waits when the peer has read what it was sent."""
         super().resumeProducing()
         if self._waiting:
+            self._without_room = 0
             self._send_on_soon()
 
     def _refuse(self, error: RemotingError, why: str = "") -> None:
@@ -388,6 +390,26 @@ class GrpcPeer(TcpPeer):
         if data:
             self.write((data,))
 
+    def _has_room(self, number: int) -> None:
+        """Sends some of what waits, since there is more room for a call, or with 0 for all."""
+        stream = self.streams.get(number)
+        if not number:
+            self._without_room = 0
+            self._send_on()
+        elif stream is not None and stream in self._waiting:
+            del self._waiting[stream]
+            stream.send_on()
+            if stream.waits:
+                self._waiting[stream] = None
+                if self.room(number):
+                    self._waits_last(stream)
+
+    def _waits_last(self, stream: Stream) -> None:
+        self._waiting[stream] = None
+        self._waiting.move_to_end(stream)
+        self._without_room = 0
+        self._send_on_soon()
+
     def _send_on_soon(self) -> None:
         if not self._is_sending_on:
             self._is_sending_on = True
@@ -399,13 +421,15 @@ class GrpcPeer(TcpPeer):
             self._send_on()
 
     def _send_on(self) -> None:
-        """Sends some of what waits, a frame of each call in turn; goes on in the next turn."""
-        idle = 0
+        """Sends some of what waits, a frame of each call in turn; goes on in the next turn.
+
+        If no call has room that waits, they are all left alone until there is room.
+        """
         for _ in range(_SLICE_FRAMES):
-            if idle >= len(self._waiting):
+            if self._without_room >= len(self._waiting) or self.connection.is_full:
                 return
             stream, _ = self._waiting.popitem(last=False)
-            idle = 0 if stream.send_on() else idle + 1
+            self._without_room = 0 if stream.send_on() else self._without_room + 1
             if stream.waits:
                 self._waiting[stream] = None
         if self._waiting and self.reads:

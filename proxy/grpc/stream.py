@@ -249,7 +249,7 @@ class Stream:
         self._peer.hold(size_bytes)
 
     def send_on(self) -> bool:
-        """Sends one frame of what waits; returns whether there was room, and there is more."""
+        """Sends one frame of what waits; returns whether there was room for it."""
         room = self._peer.room(self.number)
         if not self._answers or not room:
             return False
@@ -267,7 +267,7 @@ class Stream:
             self._finish(GrpcStatus(int(trailers[0][1])))
         elif self.call.on_room is not None and not self._is_over:
             self.call.on_room()
-        return bool(self._answers)
+        return True
 
     @property
     def waits(self) -> bool:

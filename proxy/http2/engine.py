@@ -122,6 +122,12 @@ class Http2Connection:
         longest: int = self._h2.max_outbound_frame_size
         return max(min(window, longest, _MOST_SENT_BYTES), 0)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the peer takes no more data of any stream now."""
+        window: int = self._h2.outbound_flow_control_window
+        return window <= 0
+
     def data(self, stream: int, data: bytes) -> None:
         """Sends data of a stream, no longer than there is room."""
         self.waiting_bytes += len(data)

@@ -149,42 +149,41 @@ class Frames:
 
     def _last_end(self, data: bytes, at: int) -> int:
         """Returns the end of the last frame of a portion that begins at a place."""
-        start, until, last = at, at + PORTION_BYTES, len(data) - HEAD_BYTES
-        self.heads = heads = []
-        overflows, size = self._floods.overflows, len(data)
-        kind = HEADERS
-        for index in range(PORTION_FRAMES + _MORE_FRAMES):
-            if at > last or at > until:
-                break
-            if index >= PORTION_FRAMES and kind not in (HEADERS, WINDOW_UPDATE):
-                break
-            high, low, kind, flags, number = _HEAD.unpack_from(data, at)
-            length = high << 8 | low
-            if length > MAX_FRAME_BYTES:
-                self.error = FrameError(f"it sends a frame of {length} bytes of HTTP/2")
-                break
+        start, size = at, len(data)
+        stop = min(at + PORTION_BYTES, size - HEAD_BYTES)
+        heads: list[Head] = []
+        self.heads = heads
+        append, unpack, overflows = heads.append, _HEAD.unpack_from, self._floods.overflows
+        left = PORTION_FRAMES
+        while at <= stop:
+            high, low, kind, flags, number = unpack(data, at)
             begin = at + HEAD_BYTES
-            end = begin + length
+            end = begin + (high << 8 | low)
+            if end - begin > MAX_FRAME_BYTES:
+                self.error = FrameError(f"it sends a frame of {end - begin} bytes of HTTP/2")
+                break
             if end > size:
                 break
             if kind == WINDOW_UPDATE:
                 if overflows(kind):
                     self._flooded(kind)
                     break
-            elif (
-                kind != HEADERS and (kind != DATA or not length) and self._floods_with(kind, flags)
+            elif (kind > HEADERS or begin == end) and self._floods_with(kind, flags):
+                break
+            append((kind, flags, number & _STREAM, begin - start, end - start))
+            at = end
+            left -= 1
+            # Behind a GOAWAY, h2 takes what comes for an error, until it is told otherwise.
+            if kind == GOAWAY or (
+                left <= 0 and (left <= -_MORE_FRAMES or kind not in (HEADERS, WINDOW_UPDATE))
             ):
                 break
-            heads.append((kind, flags, number & _STREAM, begin - start, end - start))
-            at = end
-            if kind == GOAWAY:
-                break  # h2 takes what comes behind it for an error, until it is told otherwise
         self._unfinished += 1
         return at
 
     def _floods_with(self, kind: int, flags: int) -> bool:
         """Counts a frame that is neither WINDOW_UPDATE, HEADERS nor DATA with something in it."""
-        if flags & _ACK_OR_END and kind in (DATA, PING, SETTINGS):
+        if kind == HEADERS or (flags & _ACK_OR_END and kind in (DATA, PING, SETTINGS)):
             return False
         if kind == DATA:
             kind = EMPTY

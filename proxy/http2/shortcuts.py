@@ -134,7 +134,8 @@ class ServerConnection(PlainConnection):
                     index += used
                     continue
             elif kind == WINDOW_UPDATE and self._widens(data, number, begin, end):
-                events.append(_ROOM)
+                if not number:  # nothing waits of a whole request
+                    events.append(_ROOM)
                 continue
             elif kind == PING and not (flags & 1 or number) and end - begin == _PING_BYTES:
                 self._data_to_send += _PONG_HEAD + data[begin:end]

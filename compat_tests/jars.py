@@ -3,8 +3,8 @@
 
 Each release has two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and ``server``
 (rocketmq-namesrv and rocketmq-broker), with all their dependencies; 5.4.0 has the gRPC proxy, too,
-and 5.5.0 has servers alone. A folder is filled under another name and then renamed, so an interrupted download is
-never taken for a complete one.
+and 5.5.0 has servers alone. A folder is filled under another name and then renamed, so an
+interrupted download is never taken for a complete one.
 """
 
 import shutil

@@ -22,6 +22,8 @@ from compat_tests.engine import Engine, JavaProcess, LocalProcess
 from compat_tests.jars import RELEASES, SERVERS, resolve
 from compat_tests.logback import logging_configuration
 
+ORIGINALS_OF_5 = ("original-5.4.0", "original-5.5.0")
+"""The names of origins that do what neither 4.9.7 nor ours does."""
 READY_TIMEOUT_S = 60.0
 PROXY_READY_TIMEOUT_S = 180.0
 """The proxy makes itself a certificate, and starts some hundred threads."""

@@ -26,8 +26,9 @@ _Step = tuple[int, bytes, bool]
 
 
 class _Steps(dict[int, _Step]):
-    """Steps by the state before them, shifted by eight bits, and the byte. Those that are no text
-    raise HPACKDecodingError.
+    """Steps by the state before them, shifted by eight bits, and the byte.
+
+    Those of bytes that are no text raise HPACKDecodingError.
     """
 
     def __missing__(self, key: int) -> _Step:

@@ -20,7 +20,7 @@ ENDS: Final = frozenset({"END_STREAM"})
 GOES_ON: Final[frozenset[str]] = frozenset()
 
 
-class Headers:
+class LightHeaders:
     """What h2 looks at of a frame of headers."""
 
     __slots__ = ("data", "flags", "stream_id")
@@ -31,7 +31,7 @@ class Headers:
         self.flags = flags
 
 
-class Data(Headers):
+class LightData(LightHeaders):
     """What h2 looks at of a frame of data without padding."""
 
     __slots__ = ("flow_controlled_length",)
@@ -41,7 +41,7 @@ class Data(Headers):
         self.flow_controlled_length = len(data)
 
 
-class WindowUpdate:
+class LightWindowUpdate:
     """What h2 looks at of a frame that makes room."""
 
     __slots__ = ("stream_id", "window_increment")
@@ -56,17 +56,17 @@ def usual(data: bytes, head: Head) -> Any:
     kind, flags, number, begin, end = head
     if kind == WINDOW_UPDATE:
         added = widening(data, begin, end)
-        return WindowUpdate(number, added) if added > 0 else None
+        return LightWindowUpdate(number, added) if added > 0 else None
     if not number:
         return None
     if kind == DATA and not flags & ~END_STREAM:
-        return Data(number, data[begin:end], ENDS if flags else GOES_ON)
+        return LightData(number, data[begin:end], ENDS if flags else GOES_ON)
     if kind == HEADERS and flags & ~(END_STREAM | PRIORITY) == END_HEADERS:
         if flags & PRIORITY:
             if not is_of_others(data, head):
                 return None
             begin += PRIORITY_BYTES
-        return Headers(number, data[begin:end], ENDS if flags & END_STREAM else GOES_ON)
+        return LightHeaders(number, data[begin:end], ENDS if flags & END_STREAM else GOES_ON)
     return None
 
 

@@ -42,9 +42,9 @@ from txrocketmq.proxy.http2.light_frames import (
     GOES_ON,
     PRIORITY,
     PRIORITY_BYTES,
-    Data,
-    Headers,
-    WindowUpdate,
+    LightData,
+    LightHeaders,
+    LightWindowUpdate,
     is_of_others,
     usual,
     widening,
@@ -104,9 +104,9 @@ class ServerConnection(PlainConnection):
         self._window = self.remote_settings.initial_window_size
         self._opens_until_look = 0
         served: dict[Any, Any] = self._frame_dispatch_table
-        served[Headers] = self._receive_headers_frame
-        served[Data] = self._receive_data_frame
-        served[WindowUpdate] = self._receive_window_update_frame
+        served[LightHeaders] = self._receive_headers_frame
+        served[LightData] = self._receive_data_frame
+        served[LightWindowUpdate] = self._receive_window_update_frame
 
     # ------------------------------------------------------------------ what arrives
 
@@ -199,7 +199,7 @@ class ServerConnection(PlainConnection):
             begin += PRIORITY_BYTES
         headers = self._by_name(data[begin:end])
         if _ODD[0] in headers or _ODD[1] in headers:
-            events += self._receive_frame(Headers(number, list(headers.items()), GOES_ON))
+            events += self._receive_frame(LightHeaders(number, list(headers.items()), GOES_ON))
             return 0
         windows.current_window_size -= size
         windows._bytes_processed += size  # noqa: SLF001

@@ -10,7 +10,7 @@ import pytest
 from tests.proxy.http2.frames_of import frame
 from txrocketmq.proxy.http2.floods import CONTINUATION, DATA, HEADERS, SETTINGS, WINDOW_UPDATE
 from txrocketmq.proxy.http2.frames import heads_of
-from txrocketmq.proxy.http2.light_frames import Data, Headers, WindowUpdate, usual
+from txrocketmq.proxy.http2.light_frames import LightData, LightHeaders, LightWindowUpdate, usual
 
 
 def read(data: bytes) -> Any:
@@ -21,11 +21,11 @@ def read(data: bytes) -> Any:
 
 def test_data_and_headers() -> None:
     data = read(frame(DATA, b"abc", 1, 5))
-    assert isinstance(data, Data)
+    assert isinstance(data, LightData)
     assert (data.stream_id, data.data, data.flow_controlled_length) == (5, b"abc", 3)
     assert data.flags == {"END_STREAM"}
     headers = read(frame(HEADERS, b"\x82", 4, 5))
-    assert (type(headers), headers.data, headers.flags) == (Headers, b"\x82", frozenset())
+    assert (type(headers), headers.data, headers.flags) == (LightHeaders, b"\x82", frozenset())
 
 
 def test_a_priority_is_passed_over() -> None:
@@ -34,7 +34,7 @@ def test_a_priority_is_passed_over() -> None:
 
 def test_room() -> None:
     room = read(frame(WINDOW_UPDATE, b"\x80\0\0\7"))
-    assert (type(room), room.stream_id, room.window_increment) == (WindowUpdate, 0, 7)
+    assert (type(room), room.stream_id, room.window_increment) == (LightWindowUpdate, 0, 7)
 
 
 @pytest.mark.parametrize(

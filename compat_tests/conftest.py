@@ -22,7 +22,7 @@ from compat_tests.cache import exclusive
 from compat_tests.docker_engine import DockerEngine, EngineUnavailable
 from compat_tests.engine import ContainerEngine, Engine, open_java
 from compat_tests.image import NAME, NotBuilt, build, distribution
-from compat_tests.jars import RELEASES, JarsUnavailable
+from compat_tests.jars import RELEASES, SERVERS, JarsUnavailable
 from compat_tests.java_client import ClientJvm, compile_clients
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server, running
 from compat_tests.pops import SETTINGS as POP_SETTINGS
@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compat_tests")
     group.addoption(
         "--server",
-        choices=["ours", *(f"original-{release}" for release in RELEASES)],
+        choices=["ours", *(f"original-{release}" for release in SERVERS)],
         default="ours",
         help="whose name server and broker the official clients talk to (default: ours)",
     )

@@ -2,9 +2,9 @@
 """The official jars: RocketMQ's clients and servers as Maven artifacts, downloaded into a cache.
 
 Each release has two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and ``server``
-(rocketmq-namesrv and rocketmq-broker), with all their dependencies; the last release has the gRPC
-proxy, too. A folder is filled under another name and then renamed, so an interrupted download is
-never taken for a complete one.
+(rocketmq-namesrv and rocketmq-broker), with all their dependencies; 5.4.0 has the gRPC proxy, too,
+and 5.5.0 has servers alone. A folder is filled under another name and then renamed, so an
+interrupted download is never taken for a complete one.
 """
 
 import shutil
@@ -15,6 +15,12 @@ from compat_tests.cache import cache_root, exclusive
 
 RELEASES = ("4.9.7", "5.4.0")
 """The RocketMQ releases that the tests compare with."""
+
+SERVERS = {**dict(zip(RELEASES, RELEASES, strict=True)), "5.5.0": "5.4.0"}
+"""The releases that can be the servers under test, and those after which they are expected to do.
+
+The last one is for scenarios with gRPC clients; README.md says which others differ there.
+"""
 
 ARTIFACTS = {
     "client": ("rocketmq-client", "rocketmq-tools"),

@@ -19,9 +19,11 @@ from typing import Protocol, Self
 
 from compat_tests import probe
 from compat_tests.engine import Engine, JavaProcess, LocalProcess
-from compat_tests.jars import RELEASES, resolve
+from compat_tests.jars import RELEASES, SERVERS, resolve
 from compat_tests.logback import logging_configuration
 
+ORIGINALS_OF_5 = ("original-5.4.0", "original-5.5.0")
+"""The names of origins that do what neither 4.9.7 nor ours does."""
 READY_TIMEOUT_S = 120.0
 PROXY_READY_TIMEOUT_S = 180.0
 """The proxy makes itself a certificate, and starts some hundred threads."""
@@ -124,7 +126,7 @@ class Original:
         self, release: str, engine: Engine, properties: Mapping[str, str] | None = None
     ) -> None:
         self.release = release
-        self.behaves_as = release
+        self.behaves_as = SERVERS[release]
         self.name = f"original-{release}"
         self._engine = engine
         self._options = _options(properties)

@@ -87,6 +87,12 @@ class Cluster:
             await self.routes.refresh(topic)
         return self.brokers.to_subscribe(broker_name)
 
+    def known_address(self, broker_name: str, topic: str) -> str | None:
+        """Returns that address if nobody has to be asked for it, and None otherwise."""
+        if self.routes.known(topic) is None:
+            return None
+        return self.brokers.to_subscribe(broker_name)
+
     def master(self, broker_name: str) -> str | None:
         """Returns the address of a master, or None if the name is unknown."""
         return self.brokers.to_publish(broker_name)

@@ -18,17 +18,25 @@ OTHER: Final = "other"
 class CallCounts:
     """The numbers of one method."""
 
-    __slots__ = ("ended", "open", "received", "sent", "times")
+    __slots__ = ("_ended", "open", "received", "sent", "times")
 
     def __init__(self) -> None:
         self.open = 0
         """How many calls are open."""
         self.received = self.sent = 0
         """How many messages have come and gone."""
-        self.ended: dict[GrpcStatus, int] = {}
-        """How many calls have ended, by status."""
+        self._ended = [0] * len(GrpcStatus)
         self.times = Histogram(_BOUNDS_MS)
         """How many ms calls took; those with messages both ways are not counted."""
+
+    def end(self, status: GrpcStatus) -> None:
+        """Counts a call that has ended."""
+        self._ended[status] += 1
+
+    @property
+    def ended(self) -> dict[GrpcStatus, int]:
+        """How many calls have ended, by status, without those that there were not."""
+        return {status: self._ended[status] for status in GrpcStatus if self._ended[status]}
 
 
 class Counts:

@@ -7,26 +7,26 @@ Most calls end long before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 STEP_MS: Final = 100
-_UNITS_MS: Final = {
-    "H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001
+_UNITS: Final = {
+    "H": (3_600_000, 1), "M": (60_000, 1), "S": (1_000, 1), "m": (1, 1), "u": (1, 1_000),
+    "n": (1, 1_000_000),
 }  # fmt: skip
-_TIMEOUT: Final = re.compile(r"([0-9]{1,8})([HMSmun])")
+"""How many ms a unit has, as a fraction."""
+_MOST_DIGITS: Final = 8
 
 Due = Callable[[], object]
 
 
 def timeout_ms(text: str) -> int:
     """Returns the time of a `grpc-timeout` in ms, rounded up. Raises ValueError."""
-    found = _TIMEOUT.fullmatch(text)
-    if found is None:
+    digits, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or len(digits) > _MOST_DIGITS or not (digits.isdigit() and digits.isascii()):
         raise ValueError(f"grpc-timeout is {text[:32]!r}, not a number and one of H, M, S, m, u, n")
-    exact = int(found[1]) * _UNITS_MS[found[2]]
-    return int(exact) + (exact > int(exact))
+    return -(-int(digits) * unit[0] // unit[1])
 
 
 class Deadlines:

@@ -23,8 +23,8 @@ class Headers:
 
     __slots__ = ("_data",)
 
-    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        self._data = dict(pairs)
+    def __init__(self, pairs: dict[bytes, bytes] | Iterable[tuple[bytes, bytes]]) -> None:
+        self._data = pairs if type(pairs) is dict else dict(pairs)
 
     def get(self, name: str, default: str = "") -> str:
         """Returns the text of a header; what is no UTF-8 in it is replaced."""

@@ -8,7 +8,7 @@ How it is read from, what waits and when it has its turn is as with peers of the
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -28,7 +28,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.proxy.grpc.call import Call
-from txrocketmq.proxy.grpc.counts import OTHER, Counts
+from txrocketmq.proxy.grpc.counts import OTHER, CallCounts, Counts
 from txrocketmq.proxy.grpc.deadlines import Deadlines, timeout_ms
 from txrocketmq.proxy.grpc.framing import GZIP, IDENTITY, Messages
 from txrocketmq.proxy.grpc.headers import Headers
@@ -36,6 +36,7 @@ from txrocketmq.proxy.grpc.service import Kind, Rpcs, Served
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus
 from txrocketmq.proxy.grpc.stream import Stream, refused
 from txrocketmq.proxy.http2.engine import Header, Http2Connection
+from txrocketmq.proxy.http2.plain_connection import WholeRequest
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
@@ -51,9 +52,23 @@ _MOST_WAITING_BYTES: Final = 256 * 1024
 """If more than this is to be sent in one turn, it leaves before its end."""
 _STATE_BYTES: Final = 16 * 1024
 """About how much memory the state of HTTP/2 takes for a connection."""
+MOST_ASKED: Final = 256
+"""How many combinations of headers are remembered; there is one or two for each method."""
+_TIMEOUT: Final = b"grpc-timeout"
+_ASKS: Final = (b":path", b":method", b"content-type", b"grpc-encoding")
 _LATE: Final = GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "the deadline of the call is over")
 
 log = Logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What headers ask for: a method, and how its messages are encoded."""
+
+    served: Served
+    counts: CallCounts
+    encoding: str
+    most_bytes: int
 
 
 @dataclass(slots=True)
@@ -68,6 +83,8 @@ class Service:
     seldom: Seldom = field(default_factory=lambda: Seldom(5))
     calls: int = 0
     """How many calls there were so far."""
+    asked: dict[tuple[bytes | None, ...], Asked] = field(default_factory=dict)
+    """What was asked for, by the headers that say it; MOST_ASKED at most."""
 
 
 class GrpcPeer(TcpPeer):
@@ -90,6 +107,8 @@ class GrpcPeer(TcpPeer):
         self._keys: dict[int, int] = {}
         self._waiting: OrderedDict[Stream, None] = OrderedDict()
         """Those with answers for which there was no room."""
+        self._without_room = 0
+        """How many of them in a row were found without room, since there was more for any."""
         self._is_dirty = self._is_sending_on = self._leaves = False
         self._asked_ms: int | None = None
         """When the client was asked whether it is there, unless it has answered."""
@@ -100,7 +119,14 @@ class GrpcPeer(TcpPeer):
         """Serves events as long as it may; returns how many were served."""
         for index, event in enumerate(events, 1):
             kind = type(event)
-            if kind is DataReceived:
+            if kind is WholeRequest:
+                number, headers, data = event
+                stream = self._open(number, headers, data)
+                if stream is not None:
+                    stream.whole(data)
+                if not may_go_on():
+                    return index
+            elif kind is DataReceived:
                 stream = self.streams.get(event.stream_id)
                 size_bytes = event.flow_controlled_length
                 if stream is not None:
@@ -108,7 +134,7 @@ class GrpcPeer(TcpPeer):
                 else:
                     self.connection.took(event.stream_id, size_bytes)
             elif kind is RequestReceived:
-                self._open(event.stream_id, event.headers)
+                self._open(event.stream_id, dict(event.headers))
             elif kind is StreamEnded:
                 stream = self.streams.get(event.stream_id)
                 if stream is not None:
@@ -126,7 +152,7 @@ class GrpcPeer(TcpPeer):
                 stream.cancel()
         elif kind is WindowUpdated or kind is RemoteSettingsChanged:
             if self._waiting:
-                self._send_on()
+                self._has_room(getattr(event, "stream_id", 0))
         elif kind is PingAckReceived:
             self._asked_ms = None
         elif kind is ConnectionTerminated:
@@ -134,31 +160,40 @@ class GrpcPeer(TcpPeer):
             if not self.streams:
                 self.close()
 
-    def _open(self, number: int, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        """Opens a call, or refuses it."""
-        if len(self.streams) >= self._service.most_calls:  # it does not know the limit yet
-            self.connection.reset(number, ErrorCodes.REFUSED_STREAM)
-            return
-        headers = Headers(pairs)
+    def _open(
+        self, number: int, by_name: dict[bytes, bytes], whole: bytes | None = None
+    ) -> Stream | None:
+        """Opens a call and returns it, or refuses it. With `whole`, its request has arrived."""
         service = self._service
-        counts = service.counts.of(OTHER)
+        if len(self.streams) >= service.most_calls:  # it does not know the limit yet
+            self.connection.reset(number, ErrorCodes.REFUSED_STREAM)
+            return None
+        headers = Headers(by_name)
+        counts = None
         try:
-            served = self._found(number, headers)
-            if served is None:
-                return
-            counts = service.counts.of(served.rpc.name)
-            deadline_ms, encoding = self._asked(headers)
+            get = by_name.get
+            asks = (get(_ASKS[0]), get(_ASKS[1]), get(_ASKS[2]), get(_ASKS[3]))
+            asked = service.asked.get(asks) or self._found(
+                number, headers, asks, is_whole=whole is not None
+            )
+            if asked is None:
+                return None
+            counts = asked.counts
+            deadline_ms = self._deadline_ms(headers) if _TIMEOUT in by_name else None
         except GrpcError as error:
-            counts.ended[error.status] = counts.ended.get(error.status, 0) + 1
-            self._refuse_call(number, refused(error))
-            return
-        messages = Messages(
-            min(served.rpc.most_bytes or service.most_message_bytes, service.most_message_bytes),
-            encoding,
+            (counts or service.counts.of(OTHER)).end(error.status)
+            self._refuse_call(number, refused(error), is_whole=whole is not None)
+            return None
+        stream = self.streams[number] = Stream(
+            number,
+            self,
+            asked.served,
+            Messages(asked.most_bytes, asked.encoding),
+            counts,
+            0 if whole is None else len(whole),
         )
-        stream = self.streams[number] = Stream(number, self, served, messages, counts)
         stream.call = Call(
-            served.rpc.name,
+            asked.served.rpc.name,
             headers,
             stream,
             self._clock.steady_ms,
@@ -174,46 +209,59 @@ class GrpcPeer(TcpPeer):
             service.deadlines.add(
                 deadline_ms, service.calls, lambda: stream.cancel(_LATE, resets=True)
             )
-        if served.rpc.kind is Kind.CONVERSATION:
+        if asked.served.rpc.kind is Kind.CONVERSATION:
             stream.begin()
+        return stream
 
-    def _found(self, number: int, headers: Headers) -> Served | None:
-        """Returns the method that is called; refuses what is not gRPC, and returns None then.
+    def _found(
+        self, number: int, headers: Headers, asks: tuple[bytes | None, ...], *, is_whole: bool
+    ) -> Asked | None:
+        """Returns what is asked for; refuses what is not gRPC, and returns None then.
 
-        Raises GrpcError if the method is not served.
+        Raises GrpcError if the method is not served, or its messages cannot be read.
         """
         if headers.get(":method") != "POST":
-            self._refuse_call(number, ((":status", "405"), ("allow", "POST")))
+            self._refuse_call(number, ((":status", "405"), ("allow", "POST")), is_whole=is_whole)
             return None
         if not headers.get("content-type", "").startswith("application/grpc"):
-            self._refuse_call(number, ((":status", "415"),))
+            self._refuse_call(number, ((":status", "415"),), is_whole=is_whole)
             return None
+        service = self._service
         path = headers.get(":path", "")
-        served = self._service.rpcs.find(path)
+        served = service.rpcs.find(path)
         if served is None:
             raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"{path[:256]} is not served")
-        return served
-
-    def _asked(self, headers: Headers) -> tuple[int | None, str]:
-        """Returns the deadline and the encoding of a call. Raises GrpcError."""
+        most_bytes = min(
+            served.rpc.most_bytes or service.most_message_bytes, service.most_message_bytes
+        )
+        counts = service.counts.of(served.rpc.name)
         encoding = headers.get("grpc-encoding", IDENTITY)
         if encoding not in (IDENTITY, GZIP):
-            raise GrpcError(
+            counts.end(GrpcStatus.UNIMPLEMENTED)
+            error = GrpcError(
                 GrpcStatus.UNIMPLEMENTED,
                 f"grpc-encoding is {encoding[:32]!r}, but messages are taken as {IDENTITY} or"
                 f" {GZIP}",
             )
+            self._refuse_call(number, refused(error), is_whole=is_whole)
+            return None
+        if len(service.asked) >= MOST_ASKED:
+            service.asked.clear()
+        asked = service.asked[asks] = Asked(served, counts, encoding, most_bytes)
+        return asked
+
+    def _deadline_ms(self, headers: Headers) -> int | None:
+        """Returns until when the caller waits. Raises GrpcError."""
         text = headers.get("grpc-timeout")
-        if not text:
-            return None, encoding
         try:
-            return self._clock.steady_ms() + timeout_ms(text), encoding
+            return self._clock.steady_ms() + timeout_ms(text) if text else None
         except ValueError as error:
             raise GrpcError(GrpcStatus.INTERNAL, str(error)) from None
 
-    def _refuse_call(self, number: int, headers: tuple[Header, ...]) -> None:
+    def _refuse_call(self, number: int, headers: tuple[Header, ...], *, is_whole: bool) -> None:
         self.connection.headers(number, headers, ends=True)
-        self.connection.reset(number)
+        if not is_whole:
+            self.connection.reset(number)
 
     # ---------------------------------------------------------------- Carrier
 
@@ -232,8 +280,7 @@ class GrpcPeer(TcpPeer):
 
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
-        self._waiting[stream] = None
-        self._send_on_soon()
+        self._waits_last(stream)
 
     def ended(self, stream: Stream) -> None:
         """Forgets a call that has ended."""
@@ -319,6 +366,7 @@ class GrpcPeer(TcpPeer):
         """Sends on what waits when the peer has read what it was sent."""
         super().resumeProducing()
         if self._waiting:
+            self._without_room = 0
             self._send_on_soon()
 
     def _refuse(self, error: RemotingError, why: str = "") -> None:
@@ -342,6 +390,26 @@ class GrpcPeer(TcpPeer):
         if data:
             self.write((data,))
 
+    def _has_room(self, number: int) -> None:
+        """Sends some of what waits, since there is more room for a call, or with 0 for all."""
+        stream = self.streams.get(number)
+        if not number:
+            self._without_room = 0
+            self._send_on()
+        elif stream is not None and stream in self._waiting:
+            del self._waiting[stream]
+            stream.send_on()
+            if stream.waits:
+                self._waiting[stream] = None
+                if self.room(number):
+                    self._waits_last(stream)
+
+    def _waits_last(self, stream: Stream) -> None:
+        self._waiting[stream] = None
+        self._waiting.move_to_end(stream)
+        self._without_room = 0
+        self._send_on_soon()
+
     def _send_on_soon(self) -> None:
         if not self._is_sending_on:
             self._is_sending_on = True
@@ -353,13 +421,15 @@ class GrpcPeer(TcpPeer):
             self._send_on()
 
     def _send_on(self) -> None:
-        """Sends some of what waits, a frame of each call in turn; goes on in the next turn."""
-        idle = 0
+        """Sends some of what waits, a frame of each call in turn; goes on in the next turn.
+
+        If no call has room that waits, they are all left alone until there is room.
+        """
         for _ in range(_SLICE_FRAMES):
-            if idle >= len(self._waiting):
+            if self._without_room >= len(self._waiting) or self.connection.is_full:
                 return
             stream, _ = self._waiting.popitem(last=False)
-            idle = 0 if stream.send_on() else idle + 1
+            self._without_room = 0 if stream.send_on() else self._without_room + 1
             if stream.waits:
                 self._waiting[stream] = None
         if self._waiting and self.reads:

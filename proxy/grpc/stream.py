@@ -65,7 +65,10 @@ class Carrier(Protocol):
 
 
 class Stream:
-    """One call with its number on the connection. `call` is set right after it is made."""
+    """One call with its number on the connection. `call` is set right after it is made.
+
+    `whole_bytes` is how many bytes its request has, if it has arrived whole; they are held.
+    """
 
     __slots__ = (
         "_answers",
@@ -94,6 +97,7 @@ class Stream:
         served: Served,
         messages: Messages,
         counts: CallCounts,
+        whole_bytes: int = 0,
     ) -> None:
         self.number = number
         self.call: Call
@@ -111,8 +115,8 @@ class Stream:
         self._deferred: Deferred[Any] | None = None
         self._conversation: Any = None
         self._converses = False
-        self._held_bytes = CALL_BYTES
-        peer.hold(CALL_BYTES)
+        self._held_bytes = CALL_BYTES + whole_bytes
+        peer.hold(CALL_BYTES + whole_bytes)
 
     # ------------------------------------------------------------------ requests
 
@@ -123,6 +127,18 @@ class Stream:
                 self._conversation = self.served.method(self.call)
             except Exception:  # noqa: BLE001 - it is a defect of the method, or its answer
                 self._fail(Failure())
+
+    def whole(self, data: bytes) -> None:
+        """Takes all that comes of a call, for which the window was widened already."""
+        if self.served.rpc.kind is not Kind.CONVERSATION:
+            message = self._messages.only(data)
+            if message is not None:  # as nearly always
+                self._messages.ends = True
+                self._run(message)
+                return
+        self.hold(-len(data))  # which are counted as they are taken
+        self.received(data, 0)
+        self.half_closed()
 
     def received(self, data: bytes, size_bytes: int) -> None:
         """Takes data that arrived, which took so many bytes of the window."""
@@ -233,7 +249,7 @@ class Stream:
         self._peer.hold(size_bytes)
 
     def send_on(self) -> bool:
-        """Sends one frame of what waits; returns whether there was room, and there is more."""
+        """Sends one frame of what waits; returns whether there was room for it."""
         room = self._peer.room(self.number)
         if not self._answers or not room:
             return False
@@ -251,7 +267,7 @@ class Stream:
             self._finish(GrpcStatus(int(trailers[0][1])))
         elif self.call.on_room is not None and not self._is_over:
             self.call.on_room()
-        return bool(self._answers)
+        return True
 
     @property
     def waits(self) -> bool:
@@ -393,7 +409,7 @@ class Stream:
         self._ending = None
         self._peer.hold(-self._held_bytes)
         self._held_bytes = 0
-        self.counts.ended[status] = self.counts.ended.get(status, 0) + 1
+        self.counts.end(status)
         self._peer.ended(self)
 
 

@@ -122,6 +122,12 @@ class Http2Connection:
         longest: int = self._h2.max_outbound_frame_size
         return max(min(window, longest, _MOST_SENT_BYTES), 0)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the peer takes no more data of any stream now."""
+        window: int = self._h2.outbound_flow_control_window
+        return window <= 0
+
     def data(self, stream: int, data: bytes) -> None:
         """Sends data of a stream, no longer than there is room."""
         self.waiting_bytes += len(data)
@@ -173,9 +179,9 @@ class Http2Connection:
 
     def _decoded(self, frames: bytes) -> list[Any]:
         try:
-            events: list[Any] = self._h2.receive_data(frames)
+            events: list[Any] = self._h2.receive_frames(frames, self.decoder.heads)
         except (H2Error, HPACKError, HyperframeError, ValueError, LookupError) as error:
-            self.decoder.error = FrameError(f"it breaks the rules of HTTP/2: {_why(error)}")
+            self.decoder.fail(FrameError(f"it breaks the rules of HTTP/2: {_why(error)}"))
             events = []
         else:
             if events and isinstance(events[-1], ConnectionTerminated):

@@ -40,8 +40,9 @@ BUCKETS: Final = {
     CONTINUATION: Bucket("CONTINUATION", 200, 50),
     UNKNOWN: Bucket("unknown", 1_000, 100),
 }
-_MADE_ROOM: Final = ((PING, 1), (WINDOW_UPDATE, 3))
-"""For what an answered call makes room, and for how many frames."""
+_MOST: Final = {kind: bucket.most for kind, bucket in BUCKETS.items()}
+_PINGS, _WINDOW_UPDATES = 1, 3
+"""For how many frames an answered call makes room."""
 
 
 class Floods:
@@ -54,15 +55,17 @@ class Floods:
 
     def overflows(self, kind: int) -> bool:
         """Counts a frame of a kind in BUCKETS; returns whether it is one too many."""
-        level = self._levels[kind] = self._levels.get(kind, 0) + 1
-        return level > BUCKETS[kind].most
+        levels = self._levels
+        level = levels[kind] = levels.get(kind, 0) + 1
+        return level > _MOST[kind]
 
     def made_room(self) -> None:
         """Makes room for what clients may send for an answer."""
         levels = self._levels
-        for kind, frames in _MADE_ROOM:
-            if kind in levels:
-                levels[kind] = max(levels[kind] - frames, 0)
+        if PING in levels:
+            levels[PING] = max(levels[PING] - _PINGS, 0)
+        if WINDOW_UPDATE in levels:
+            levels[WINDOW_UPDATE] = max(levels[WINDOW_UPDATE] - _WINDOW_UPDATES, 0)
 
     def tick(self) -> None:
         """Lets run out what runs out in a second."""

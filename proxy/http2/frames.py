@@ -21,22 +21,30 @@ from txrocketmq.proxy.http2.floods import (
     PING,
     SETTINGS,
     UNKNOWN,
+    WINDOW_UPDATE,
     Floods,
 )
 from txrocketmq.remoting.errors import FrameError, RemotingError
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES: Final = 9
-_HEAD: Final = struct.Struct(">HBBB")
+_HEAD: Final = struct.Struct(">HBBBL")
+_STREAM: Final = 0x7FFF_FFFF
 MAX_FRAME_BYTES: Final = 16_384
 """How many bytes a frame may have behind its head (SETTINGS_MAX_FRAME_SIZE, which is the least that
 may be allowed)."""
 PORTION_FRAMES: Final = 16
 PORTION_BYTES: Final = 128 * 1024
 """How many frames and bytes are decoded together at most."""
+_MORE_FRAMES: Final = 2
+"""How many more there may be, so that a request in a few frames stays whole."""
 _ACK_OR_END: Final = 0x1
 _HTTP_METHODS: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ")
 _FRAME_OF_REMOTING: Final = b"\0\0"
+
+
+Head = tuple[int, int, int, int, int]
+"""The kind of a frame, its flags, its stream, and where what is behind its head begins and ends."""
 
 
 class Frames:
@@ -50,6 +58,8 @@ class Frames:
         self.held_bytes = 0
         self.error: RemotingError | None = None
         """Set when the peer has broken the rules: the connection is to be closed."""
+        self.heads: list[Head] = []
+        """Those of the frames that were returned last, in places behind the preface."""
         self._floods = floods
         self._rest = b""
         self._at = 0
@@ -79,8 +89,16 @@ class Frames:
             self._keep(data, 0, is_behind=False)
             return b""
         at = self._last_end(data, at)
-        self._keep(data, at, is_behind=self._has_frame(data, at))
+        if self.error is not None:
+            self.fail(self.error)
+        else:
+            self._keep(data, at, is_behind=self._has_frame(data, at))
         return data[start:at]
+
+    def fail(self, error: RemotingError) -> None:
+        """Takes no more frames, because the peer has broken the rules; forgets what is held."""
+        self.error = error
+        self._keep(b"", 0, is_behind=False)
 
     def keep(self, data: bytes) -> None:
         """Keeps bytes that are not to be looked at yet."""
@@ -131,31 +149,41 @@ class Frames:
 
     def _last_end(self, data: bytes, at: int) -> int:
         """Returns the end of the last frame of a portion that begins at a place."""
-        until, size = at + PORTION_BYTES, len(data)
-        for _ in range(PORTION_FRAMES):
-            if at + HEAD_BYTES > size or at > until:
+        start, size = at, len(data)
+        stop = min(at + PORTION_BYTES, size - HEAD_BYTES)
+        heads: list[Head] = []
+        self.heads = heads
+        append, unpack, overflows = heads.append, _HEAD.unpack_from, self._floods.overflows
+        left = PORTION_FRAMES
+        while at <= stop:
+            high, low, kind, flags, number = unpack(data, at)
+            begin = at + HEAD_BYTES
+            end = begin + (high << 8 | low)
+            if end - begin > MAX_FRAME_BYTES:
+                self.error = FrameError(f"it sends a frame of {end - begin} bytes of HTTP/2")
                 break
-            high, low, kind, flags = _HEAD.unpack_from(data, at)
-            length = high << 8 | low
-            if length > MAX_FRAME_BYTES:
-                self.error = FrameError(f"it sends a frame of {length} bytes of HTTP/2")
-                break
-            end = at + HEAD_BYTES + length
             if end > size:
                 break
-            if (kind != HEADERS and (kind != DATA or not length)) and self._floods_with(
-                kind, flags
+            if kind == WINDOW_UPDATE:
+                if overflows(kind):
+                    self._flooded(kind)
+                    break
+            elif (kind > HEADERS or begin == end) and self._floods_with(kind, flags):
+                break
+            append((kind, flags, number & _STREAM, begin - start, end - start))
+            at = end
+            left -= 1
+            # Behind a GOAWAY, h2 takes what comes for an error, until it is told otherwise.
+            if kind == GOAWAY or (
+                left <= 0 and (left <= -_MORE_FRAMES or kind not in (HEADERS, WINDOW_UPDATE))
             ):
                 break
-            at = end
-            if kind == GOAWAY:
-                break  # h2 takes what comes behind it for an error, until it is told otherwise
         self._unfinished += 1
         return at
 
     def _floods_with(self, kind: int, flags: int) -> bool:
-        """Counts a frame that is neither HEADERS nor DATA with something in it."""
-        if flags & _ACK_OR_END and kind in (DATA, PING, SETTINGS):
+        """Counts a frame that is neither WINDOW_UPDATE, HEADERS nor DATA with something in it."""
+        if kind == HEADERS or (flags & _ACK_OR_END and kind in (DATA, PING, SETTINGS)):
             return False
         if kind == DATA:
             kind = EMPTY
@@ -163,17 +191,38 @@ class Frames:
             kind = UNKNOWN
         if not self._floods.overflows(kind):
             return False
+        self._flooded(kind)
+        return True
+
+    def _flooded(self, kind: int) -> None:
         bucket = BUCKETS[kind]
         self.error = FrameError(
             f"it sends more {bucket.name} frames of HTTP/2 than {bucket.most} and"
             f" {bucket.each_s} a second"
         )
-        return True
 
     def _has_frame(self, data: bytes, at: int) -> bool:
-        if self.error is not None or len(data) - at < HEAD_BYTES:
+        if len(data) - at < HEAD_BYTES:
             return False
         return len(data) - at >= HEAD_BYTES + int.from_bytes(data[at : at + 3], "big")
+
+
+def heads_of(data: bytes, most_bytes: int) -> tuple[list[Head], int]:
+    """Returns the heads of the whole frames at the beginning, and where the last of them ends.
+
+    One of more than `most_bytes` is left out, with what is behind it.
+    """
+    heads: list[Head] = []
+    at = 0
+    while at + HEAD_BYTES <= len(data):
+        high, low, kind, flags, number = _HEAD.unpack_from(data, at)
+        begin = at + HEAD_BYTES
+        end = begin + (high << 8 | low)
+        if end > len(data) or end - begin > most_bytes:
+            break
+        heads.append((kind, flags, number & _STREAM, begin, end))
+        at = end
+    return heads, at
 
 
 def _stranger(data: bytes) -> str:

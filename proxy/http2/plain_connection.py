@@ -6,21 +6,33 @@ shortcuts.py does the same in fewer steps.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from h2.connection import H2Connection
 
+from txrocketmq.proxy.http2.frames import Head
+
 MAX_HEADER_LIST_BYTES: Final = 16 * 1024
 """How many bytes the headers of a call may have, each counted with 32 more, as HTTP/2 does."""
-_REMEMBERED_STREAMS: Final = 512
+REMEMBERED_STREAMS: Final = 512
 """Of how many streams that have ended it is known how they did."""
+
+
+class WholeRequest(NamedTuple):
+    """The event of a request that has arrived whole, and counts as read (shortcuts.py)."""
+
+    number: int
+    headers: dict[bytes, bytes]
+    """Values by their names, of which the last counts. It may be that of other calls, too."""
+    data: bytes
 
 
 class PlainConnection(H2Connection):
     """The server's half of a connection, which does not limit the number of streams."""
 
     DEFAULT_MAX_HEADER_LIST_SIZE = MAX_HEADER_LIST_BYTES
-    MAX_CLOSED_STREAMS = _REMEMBERED_STREAMS
+    MAX_CLOSED_STREAMS = REMEMBERED_STREAMS
 
     @property
     def open_inbound_streams(self) -> int:
@@ -29,6 +41,10 @@ class PlainConnection(H2Connection):
         """
         _ = super().open_inbound_streams  # which forgets those that have ended
         return 0
+
+    def receive_frames(self, data: bytes, heads: Sequence[Head]) -> list[Any]:
+        """Takes whole frames, which have these heads; returns events."""
+        return list(self.receive_data(data))
 
     def answer(self, number: int, data: bytes) -> bool:
         """Returns False, and does nothing: there is no shortcut for the usual answer."""

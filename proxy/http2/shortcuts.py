@@ -1,163 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
 """h2's connection with shortcuts for what each call has: its headers, and the usual answer.
 
-h2 serves every kind of client and server, and describes each frame for a log that nobody keeps. A
-gRPC call that ends well has always the same headers and trailers. What is said here about a call is
-the same that h2 would say; the tests compare both. Inner names of h2 and hpack are used here, so
+h2 serves every kind of client and server, and describes each frame for a log that nobody keeps.
+Here, a request that has arrived whole is one event (WholeRequest). Official clients send a unary
+request as HEADERS and DATA in one write; those on grpcio put a WINDOW_UPDATE between. Such a stream
+needs none of h2's objects: it is half closed, and its usual answer closes it. If anything else
+comes for it or is said to it, the stream of h2 is made that there would be (`_Streams`), so
+everything unusual goes h2's way. Two more frames of clients are answered or counted at once: a
+PING, and a WINDOW_UPDATE of the connection.
+
+A gRPC call that ends well has always the same headers and trailers. What is said here about a call
+is the same that h2 would say; the tests compare both. Inner names of h2 and hpack are used here, so
 trial.py looks at the start whether they fit.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from h2.connection import ConnectionState
 from h2.errors import ErrorCodes
-from h2.exceptions import ProtocolError, StreamClosedError, StreamIDTooLowError
-from h2.stream import StreamClosedBy, StreamState
-from hpack import Decoder
-from hpack.exceptions import HPACKDecodingError, OversizedHeaderListError
-from hpack.hpack import decode_integer
-from hpack.huffman_table import decode_huffman
-from hpack.table import HeaderTable
+from h2.events import PingReceived, PriorityUpdated, WindowUpdated
+from h2.exceptions import (
+    DenialOfServiceError,
+    ProtocolError,
+    StreamClosedError,
+    StreamIDTooLowError,
+)
+from h2.stream import H2Stream, StreamClosedBy, StreamInputs, StreamState
+from hpack.exceptions import HPACKError, OversizedHeaderListError
 from hyperframe.frame import RstStreamFrame
 
-from txrocketmq.proxy.http2.floods import DATA, HEADERS, WINDOW_UPDATE
-from txrocketmq.proxy.http2.frames import HEAD_BYTES
-from txrocketmq.proxy.http2.plain_connection import MAX_HEADER_LIST_BYTES, PlainConnection
+from txrocketmq.proxy.http2.floods import DATA, HEADERS, PING, WINDOW_UPDATE
+from txrocketmq.proxy.http2.frames import HEAD_BYTES, Head, heads_of
+from txrocketmq.proxy.http2.header_decoder import HeaderDecoder
+from txrocketmq.proxy.http2.light_frames import (
+    END_HEADERS,
+    END_STREAM,
+    GOES_ON,
+    PRIORITY,
+    PRIORITY_BYTES,
+    LightData,
+    LightHeaders,
+    LightWindowUpdate,
+    is_of_others,
+    usual,
+    widening,
+)
+from txrocketmq.proxy.http2.plain_connection import (
+    MAX_HEADER_LIST_BYTES,
+    REMEMBERED_STREAMS,
+    PlainConnection,
+    WholeRequest,
+)
 
 _LOOK_STREAMS: Final = 64
 """After how many new streams, and as many as there are, those that have ended are forgotten."""
-_ENTRY_BYTES: Final = 32
-_INDEXED, _ADDED, _TABLE_SIZE = 0x80, 0x40, 0x20
-_STATIC: Final = (None, *HeaderTable.STATIC_TABLE)
-_FIRST_ADDED: Final = len(_STATIC)
-_HEAD: Final = struct.Struct(">HBBBL")
-_END_STREAM, _END_HEADERS = 0x1, 0x4
-_STREAM: Final = 0x7FFF_FFFF
-_ENDS: Final = frozenset({"END_STREAM"})
-_GOES_ON: Final[frozenset[str]] = frozenset()
+_LARGEST_WINDOW: Final = 0x7FFF_FFFF
+_PING_BYTES: Final = 8
+_SENDING: Final = (StreamState.HALF_CLOSED_REMOTE, StreamState.OPEN)
+"""The states of streams whose answers are not over."""
 # Literals that are not added to the table of the peer, so that they are always the same.
 _RESPONSE: Final = b"\x88\x0f\x10\x10application/grpc"
 _TRAILERS: Final = b"\x00\x0bgrpc-status\x010"
+_RESPONSE_HEAD: Final = bytes((0, 0, len(_RESPONSE), HEADERS, END_HEADERS))
+_DATA_HEAD: Final = bytes((DATA, 0))
+_TRAILERS_HEAD: Final = bytes((0, 0, len(_TRAILERS), HEADERS, END_HEADERS | END_STREAM))
+_PONG_HEAD: Final = bytes((0, 0, _PING_BYTES, PING, 1, 0, 0, 0, 0))
+_ROOM_HEAD: Final = bytes((0, 0, 4, WINDOW_UPDATE, 0, 0, 0, 0, 0))
+_PINGED: Final = PingReceived(ping_data=bytes(_PING_BYTES))
+_ROOM: Final = WindowUpdated(stream_id=0, delta=1)
+_PRIORITIZED: Final = PriorityUpdated()
+"""Events that are told of without what was in their frames, at which nobody looks."""
+_ODD: Final = (b"content-length", b":status")
+"""Headers of which h2 has more to say."""
 
 
-def _head(length: int, kind: int, flags: int, stream: int) -> bytes:
-    return _HEAD.pack(length >> 8, length & 0xFF, kind, flags, stream)
+class _Streams(dict[int, Any]):
+    """h2's streams by their numbers; that of a whole request is made when it is needed."""
 
+    def __init__(self, connection: ServerConnection) -> None:
+        super().__init__()
+        self._connection = connection
 
-class HeaderDecoder(Decoder):
-    """hpack's decoder, which takes the usual forms of headers in few steps."""
-
-    def decode(self, data: bytes, raw: bool = False) -> Iterable[Any]:  # noqa: FBT001, FBT002 - hpack's
-        """Returns names and values. Raises HPACKError."""
-        if not raw:
-            return super().decode(data, raw)
-        try:
-            return self._decoded(data)
-        except IndexError:
-            raise HPACKDecodingError("the headers are cut off") from None
-
-    def _decoded(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        headers: list[tuple[bytes, bytes]] = []
-        at = size = 0
-        end = len(data)
-        table = self.header_table
-        added, by_index, most = table.dynamic_entries, table.get_by_index, self.max_header_list_size
-        while at < end:
-            first = data[at]
-            at += 1
-            if first & _INDEXED:
-                index = first & 0x7F
-                if index == 0x7F:
-                    index, at = _integer(data, at, 7)
-                if index < _FIRST_ADDED:
-                    name, value = header = _STATIC[index] or by_index(index)
-                elif index - _FIRST_ADDED < len(added):
-                    name, value = header = added[index - _FIRST_ADDED]
-                else:
-                    name, value = header = by_index(index)  # which says that there is none
-            elif first & _ADDED or not first & _TABLE_SIZE:
-                header, at = self._literal(data, at, first)
-                name, value = header
-            elif headers:
-                raise HPACKDecodingError("the size of the table changes amid headers")
-            else:
-                at += self._update_encoding_context(data[at - 1 :]) - 1
-                continue
-            headers.append(header)
-            size += _ENTRY_BYTES + len(name) + len(value)
-            if size > most:
-                raise OversizedHeaderListError(f"more than {most} bytes")
-        self._assert_valid_table_size()
-        return headers
-
-    def _literal(self, data: bytes, at: int, first: int) -> tuple[tuple[bytes, bytes], int]:
-        """Returns a header that is written out, and where it ends; its name may be a number."""
-        mask, bits = (0x3F, 6) if first & _ADDED else (0x0F, 4)
-        index = first & mask
-        if index == mask:
-            index, at = _integer(data, at, bits)
-        if index:
-            name = self.header_table.get_by_index(index)[0]
-        else:
-            name, at = _text(data, at)
-        value, at = _text(data, at)
-        if first & _ADDED:
-            self.header_table.add(name, value)
-        return (name, value), at
-
-
-def _integer(data: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Returns a number that goes on at a place, behind a byte whose last bits are all set."""
-    number, used = decode_integer(data[at - 1 :], bits)
-    return number, at - 1 + used
-
-
-def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    """Returns a text and where it ends."""
-    first = data[at]
-    at += 1
-    length = first & 0x7F
-    if length == 0x7F:
-        length, at = _integer(data, at, 7)
-    end = at + length
-    if end > len(data):
-        raise HPACKDecodingError("the headers are cut off")
-    text = data[at:end]
-    return (bytes(decode_huffman(text)) if first & _INDEXED else text), end
-
-
-class _Headers:
-    """What h2 looks at of a frame of headers."""
-
-    __slots__ = ("data", "flags", "stream_id")
-
-    def __init__(self, stream_id: int, data: bytes, flags: frozenset[str]) -> None:
-        self.stream_id = stream_id
-        self.data = data
-        self.flags = flags
-
-
-class _Data(_Headers):
-    """What h2 looks at of a frame of data without padding."""
-
-    __slots__ = ("flow_controlled_length",)
-
-    def __init__(self, stream_id: int, data: bytes, flags: frozenset[str]) -> None:
-        super().__init__(stream_id, data, flags)
-        self.flow_controlled_length = len(data)
-
-
-class _WindowUpdate:
-    """What h2 looks at of a frame that makes room."""
-
-    __slots__ = ("stream_id", "window_increment")
-
-    def __init__(self, stream_id: int, window_increment: int) -> None:
-        self.stream_id = stream_id
-        self.window_increment = window_increment
+    def __missing__(self, number: int) -> Any:
+        stream = self[number] = self._connection.stream_of_whole(number)
+        return stream
 
 
 class ServerConnection(PlainConnection):
@@ -165,60 +95,177 @@ class ServerConnection(PlainConnection):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.decoder = HeaderDecoder(MAX_HEADER_LIST_BYTES)
+        self._decoder = self.decoder = HeaderDecoder(MAX_HEADER_LIST_BYTES)
+        self.streams = _Streams(self)
+        self._whole: dict[int, int] = {}
+        """By how much the peer has widened the windows of whole requests, by their numbers."""
+        self._answered: deque[int] = deque(maxlen=REMEMBERED_STREAMS)
+        """Those of them that have been answered."""
+        self._window = self.remote_settings.initial_window_size
         self._opens_until_look = 0
         served: dict[Any, Any] = self._frame_dispatch_table
-        served[_Headers] = self._receive_headers_frame
-        served[_Data] = self._receive_data_frame
-        served[_WindowUpdate] = self._receive_window_update_frame
+        served[LightHeaders] = self._receive_headers_frame
+        served[LightData] = self._receive_data_frame
+        served[LightWindowUpdate] = self._receive_window_update_frame
+
+    # ------------------------------------------------------------------ what arrives
 
     def receive_data(self, data: Any) -> list[Any]:
-        """Does what h2 does, with less of an object for each of the frames that calls consist of.
+        """Does what h2 does, and tells of whole requests."""
+        heads, end = heads_of(data, self.max_inbound_frame_size)
+        if end == len(data):
+            return self.receive_frames(data, heads)
+        if self._is_amid():
+            return super().receive_data(data)
+        return self.receive_frames(data[:end], heads) + super().receive_data(data[end:])
 
-        Frames of other kinds, or with other flags, are left to h2, and so is what is not whole.
-        """
-        buffer: Any = self.incoming_buffer
-        if buffer._preamble_len or buffer._data or buffer._headers_buffer:  # noqa: SLF001
+    def receive_frames(self, data: bytes, heads: Sequence[Head]) -> list[Any]:
+        """Takes whole frames, which have these heads; returns events."""
+        if self._is_amid():
             return super().receive_data(data)
         events: list[Any] = []
-        at, size = 0, len(data)
-        while at < size:
-            frame, end = self._usual(data, at, size)
-            if frame is None:
-                events += super().receive_data(data[at:end])
-                if buffer._data or buffer._headers_buffer:  # noqa: SLF001 - not whole, or goes on
-                    return events + super().receive_data(data[end:])
-            else:
-                try:
-                    events += self._receive_frame(frame)
-                except ProtocolError as error:
-                    self._terminate_connection(error.error_code)
-                    raise
-            at = end
+        index, count = 0, len(heads)
+        while index < count:
+            kind, flags, number, begin, end = head = heads[index]
+            index += 1
+            if kind == HEADERS and index < count and flags & ~PRIORITY == END_HEADERS:
+                used = self._told(self._take_whole, data, heads, index, events)
+                if used >= 0:
+                    index += used
+                    continue
+            elif kind == WINDOW_UPDATE and self._widens(data, number, begin, end):
+                if not number:  # nothing waits of a whole request
+                    events.append(_ROOM)
+                continue
+            elif kind == PING and not (flags & 1 or number) and end - begin == _PING_BYTES:
+                self._data_to_send += _PONG_HEAD + data[begin:end]
+                events.append(_PINGED)
+                continue
+            frame = usual(data, head)
+            if frame is not None:
+                its = self._told(self._receive_frame, frame)
+                events += its
+                if its and flags & PRIORITY and kind == HEADERS:
+                    events.append(_PRIORITIZED)
+                continue
+            events += super().receive_data(data[begin - HEAD_BYTES : end])
+            if self._is_amid():  # its headers go on in the next frame
+                return events + super().receive_data(data[end:])
         return events
 
-    def _usual(self, data: bytes, at: int, size: int) -> tuple[Any, int]:
-        """Returns a frame of the usual kinds, or None for any other, and where it ends."""
-        if at + HEAD_BYTES > size:
-            return None, size
-        high, low, kind, flags, number = _HEAD.unpack_from(data, at)
-        at += HEAD_BYTES
-        length = high << 8 | low
-        end = at + length
-        number &= _STREAM
-        if end > size or length > self.max_inbound_frame_size:
-            return None, min(end, size)
-        if kind == WINDOW_UPDATE and length == 4:
-            added = int.from_bytes(data[at:end], "big") & _STREAM
-            return (_WindowUpdate(number, added) if added else None), end
+    def _told(self, take: Callable[..., Any], *arguments: Any) -> Any:
+        """Takes something; tells the peer if it breaks the rules, and raises ProtocolError."""
+        try:
+            return take(*arguments)
+        except ProtocolError as error:
+            self._terminate_connection(error.error_code)
+            raise
+
+    def _is_amid(self) -> bool:
+        """Whether h2 has the beginning of something."""
+        buffer: Any = self.incoming_buffer
+        return bool(buffer._preamble_len or buffer._data or buffer._headers_buffer)  # noqa: SLF001
+
+    def _take_whole(self, data: bytes, heads: Sequence[Head], index: int, events: list[Any]) -> int:
+        """Takes a request whose HEADERS are before a place, if it is there whole.
+
+        Returns how many more frames it has; -1 if nothing was done.
+        """
+        _, flags, number, begin, end = heads[index - 1]
+        kind, flags_of_data, number_of_data, first, last = heads[index]
+        used, added = 1, 0
+        if kind == WINDOW_UPDATE and number_of_data == number and index + 1 < len(heads):
+            added = widening(data, first, last)
+            kind, flags_of_data, number_of_data, first, last = heads[index + 1]
+            used = 2
+            if not 0 < added <= _LARGEST_WINDOW - self._window:
+                return -1
+        size = last - first
+        windows: Any = self._inbound_flow_control_window_manager
+        if (
+            kind != DATA
+            or flags_of_data != END_STREAM
+            or number_of_data != number
+            or number <= self.highest_inbound_stream_id
+            or not number & 1
+            or size > windows.current_window_size
+            or size > self.local_settings.initial_window_size
+            or self.state_machine.state is not ConnectionState.SERVER_OPEN
+        ):
+            return -1
+        if flags & PRIORITY:
+            if not is_of_others(data, heads[index - 1]):
+                return -1
+            begin += PRIORITY_BYTES
+        headers = self._by_name(data[begin:end])
+        if _ODD[0] in headers or _ODD[1] in headers:
+            events += self._receive_frame(LightHeaders(number, list(headers.items()), GOES_ON))
+            return 0
+        windows.current_window_size -= size
+        windows._bytes_processed += size  # noqa: SLF001
+        if (
+            windows._bytes_processed >= windows.max_window_size // 2  # noqa: SLF001
+            or not windows.current_window_size
+        ):
+            added_here = windows._maybe_update_window()  # noqa: SLF001
+            if added_here:
+                self._data_to_send += _ROOM_HEAD + added_here.to_bytes(4, "big")
+        self.highest_inbound_stream_id = number
+        self._whole[number] = added
+        events.append(WholeRequest(number, headers, data[first:last]))
+        return used
+
+    def _by_name(self, block: bytes) -> dict[bytes, bytes]:
+        """Returns headers by their names. Raises ProtocolError, as h2 does."""
+        try:
+            return self._decoder.by_name(block)
+        except OversizedHeaderListError as error:
+            raise DenialOfServiceError(f"the header block is too long: {error}") from error
+        except HPACKError as error:
+            raise ProtocolError(f"the header block cannot be decoded: {error}") from error
+
+    def stream_of_whole(self, number: int) -> Any:
+        """Returns h2's stream of a whole request, of which there is more to be said.
+
+        Raises KeyError if there is none.
+        """
+        window = self._window + self._whole.pop(number)
+        stream = H2Stream(number, self.config, self.local_settings.initial_window_size, window)
+        stream.max_outbound_frame_size = self.max_outbound_frame_size
+        stream.state_machine.process_input(StreamInputs.RECV_HEADERS)
+        stream.state_machine.process_input(StreamInputs.RECV_END_STREAM)
+        return stream
+
+    def _flow_control_change_from_settings(self, old_value: int | None, new_value: int) -> None:
+        for number in [number for number, added in self._whole.items() if added]:
+            self.streams[number]  # which h2 then looks at
+        self._window = new_value
+        super()._flow_control_change_from_settings(old_value, new_value)
+
+    def _stream_closed_by(self, stream_id: int) -> StreamClosedBy | None:
+        closed_by: StreamClosedBy | None = super()._stream_closed_by(stream_id)
+        if closed_by is None and stream_id in self._answered:
+            return StreamClosedBy.SEND_END_STREAM
+        return closed_by
+
+    def _widens(self, data: bytes, number: int, begin: int, end: int) -> bool:
+        """Widens a window, if it is that of the connection or of a whole request, and may be."""
+        added = widening(data, begin, end)
+        if added <= 0:
+            return False
         if not number:
-            return None, end
-        if kind == DATA and not flags & ~_END_STREAM:
-            return _Data(number, data[at:end], _ENDS if flags else _GOES_ON), end
-        if kind == HEADERS and flags & ~_END_STREAM == _END_HEADERS:
-            ends = _ENDS if flags & _END_STREAM else _GOES_ON
-            return _Headers(number, data[at:end], ends), end
-        return None, end
+            window = self.outbound_flow_control_window + added
+            if window > _LARGEST_WINDOW:
+                return False
+            self.outbound_flow_control_window = window
+            return True
+        if number not in self._whole:
+            return False
+        window = self._whole[number] + added
+        if window > _LARGEST_WINDOW - self._window:
+            return False
+        self._whole[number] = window
+        return True
 
     @property
     def open_inbound_streams(self) -> int:
@@ -234,35 +281,74 @@ class ServerConnection(PlainConnection):
             self._opens_until_look = len(self.streams) + _LOOK_STREAMS
         return 0
 
+    # ------------------------------------------------------------------ answers
+
+    def send_headers(self, stream_id: int, *arguments: Any, **named: Any) -> None:
+        """Does what h2 does, which counts streams if it does not find one."""
+        if stream_id in self._whole:
+            self.streams[stream_id] = self.stream_of_whole(stream_id)
+        super().send_headers(stream_id, *arguments, **named)
+
+    def send_data(self, stream_id: int, data: Any, *arguments: Any, **named: Any) -> None:
+        """Does what h2 does, with no object of a frame, for data that ends nothing."""
+        stream, size = self.streams.get(stream_id), len(data)
+        if (
+            stream is None
+            or arguments
+            or named
+            or stream.state_machine.state not in _SENDING
+            or self.state_machine.state is not ConnectionState.SERVER_OPEN
+            or size > self.max_outbound_frame_size
+            or size > self.outbound_flow_control_window
+            or size > stream.outbound_flow_control_window
+        ):
+            super().send_data(stream_id, data, *arguments, **named)
+            return
+        its = stream_id.to_bytes(4, "big")
+        self._data_to_send += b"".join((size.to_bytes(3, "big"), _DATA_HEAD, its, data))
+        self.outbound_flow_control_window -= size
+        stream.outbound_flow_control_window -= size
+
     def answer(self, number: int, data: bytes) -> bool:
         """Answers a whole request with a message, and ends its stream with OK.
 
         Returns False, and does nothing, if there is no room for it, or the call is not as usual.
         """
-        stream = self.streams.get(number)
         size = len(data)
         if (
-            stream is None
-            or size > self.max_outbound_frame_size
+            size > self.max_outbound_frame_size
             or size > self.outbound_flow_control_window
-            or size > stream.outbound_flow_control_window
             or self.encoder.header_table.resized  # the peer has to be told first
         ):
+            return False
+        added = self._whole.get(number)
+        if added is None:
+            if not self._ends_stream(number, size):
+                return False
+        elif size <= self._window + added:
+            del self._whole[number]
+            self._answered.append(number)
+        else:
+            return False
+        its = number.to_bytes(4, "big")
+        self._data_to_send += b"".join(
+            (
+                *(_RESPONSE_HEAD, its, _RESPONSE),
+                *(size.to_bytes(3, "big"), _DATA_HEAD, its, data),
+                *(_TRAILERS_HEAD, its, _TRAILERS),
+            )
+        )
+        self.outbound_flow_control_window -= size
+        return True
+
+    def _ends_stream(self, number: int, size: int) -> bool:
+        """Ends a stream of h2 with so many bytes of data, if that is all that it waits for."""
+        stream = self.streams.get(number)
+        if stream is None or size > stream.outbound_flow_control_window:
             return False
         machine = stream.state_machine
         if machine.state is not StreamState.HALF_CLOSED_REMOTE or machine.headers_sent:
             return False
-        self._data_to_send += b"".join(
-            (
-                _head(len(_RESPONSE), HEADERS, _END_HEADERS, number),
-                _RESPONSE,
-                _head(size, DATA, 0, number),
-                data,
-                _head(len(_TRAILERS), HEADERS, _END_HEADERS | _END_STREAM, number),
-                _TRAILERS,
-            )
-        )
-        self.outbound_flow_control_window -= size
         stream.outbound_flow_control_window -= size
         machine.headers_sent = machine.trailers_sent = True
         machine.state = StreamState.CLOSED

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure
 
 from txrocketmq.proxy.base.names import group_of, topic_of
 from txrocketmq.proxy.base.rights import consuming
@@ -31,6 +32,7 @@ from txrocketmq.proxy.sessions.metadata import client_id_of
 from txrocketmq.remoting.host.clock import Clock
 
 MAX_ENTRIES: Final = 1_024
+_ACKED: Final = message_type("AckMessageResponse")
 
 
 class Acks:
@@ -51,9 +53,39 @@ class Acks:
         self._config = config
 
     @rpc("AckMessage", rights=consuming())
-    @answered("AckMessageResponse")
-    async def ack_message(self, call: Call, request: Any) -> Any:
+    def ack_message(self, call: Call, request: Any) -> Deferred[Any]:
         """Acknowledges messages, each by itself."""
+        entries = request.entries
+        if len(entries) == 1:
+            sent = self._sent(call, request, entries[0])
+            if sent is not None:  # as nearly always
+                return sent
+        return self._ack_all(call, request)
+
+    def _sent(self, call: Call, request: Any, entry: Any) -> Deferred[Any] | None:
+        """Acknowledges the only message of a request, if that waits for nothing but the broker.
+
+        Returns the answer; or None, and does nothing, if there is more to it, or it is refused.
+        """
+        text = entry.receipt_handle
+        try:
+            client_id = self._caller(call)
+            topic, group = topic_of(request.topic), group_of(request.group)
+            if self._renewals.keeps(client_id, group, text):
+                return None
+            handle = Handle.parse(text, self._clock.now_ms())
+        except Refused:
+            return None  # which is said in another place
+        result: Deferred[Any] = Deferred()
+
+        def settle(error: Exception | None) -> None:
+            if not result.called:  # the call may have ended
+                result.callback(_answer_of_one(entry, error))
+
+        return result if self._settlements.ack_soon(group, topic, handle, settle) else None
+
+    @answered("AckMessageResponse")
+    async def _ack_all(self, call: Call, request: Any) -> Any:
         client_id = self._caller(call)
         topic, group = topic_of(request.topic), group_of(request.group)
         entries = request.entries
@@ -66,14 +98,12 @@ class Acks:
             outcomes = await self._ack_together(client_id, group, topic, texts)
         else:
             outcomes = await self._ack_each(client_id, group, topic, texts)
-        answer = message_type("AckMessageResponse")()
+        answer = _ACKED()
         codes = []
         for entry, (is_done, outcome) in zip(entries, outcomes, strict=True):
             code, text = (Code.OK, "") if is_done else _status(outcome)
             codes.append(code)
-            result = set_status(answer.entries.add(), code, text)
-            result.message_id = entry.message_id
-            result.receipt_handle = entry.receipt_handle
+            _add(answer, entry, code, text)
         return set_total(answer, codes)
 
     async def _ack_each(
@@ -164,6 +194,26 @@ class Acks:
         hidden = await self._renewals.find(client_id, group, text)
         newest = text if hidden is None else str(hidden.handle)
         return hidden, Handle.parse(newest, self._clock.now_ms())
+
+
+def _add(answer: Any, entry: Any, code: Code, text: str) -> None:
+    """Adds the result of an entry to an answer."""
+    result = set_status(answer.entries.add(), code, text)
+    result.message_id = entry.message_id
+    result.receipt_handle = entry.receipt_handle
+
+
+def _answer_of_one(entry: Any, error: Exception | None) -> Any:
+    """Returns the answer to a request with one entry, or the failure of a defect."""
+    code, text = Code.OK, ""
+    if error is not None:
+        status = told(error)
+        if status is None:
+            return Failure(error)
+        code, text = status
+    answer = _ACKED()
+    _add(answer, entry, code, text)
+    return set_status(answer, code)
 
 
 def _is_still(hidden: Hidden | None, handle: Handle) -> bool:

@@ -137,6 +137,11 @@ class Renewals:
         self._plan(hidden, hidden.handle.popped.invisible_time)
         return True
 
+    def keeps(self, client_id: str, group: str, handle_text: str) -> bool:
+        """Returns whether a message is kept hidden, so that it has to be looked for first."""
+        its = self._of_client.get(client_id)
+        return its is not None and (group, handle_text) in its
+
     async def find(self, client_id: str, group: str, handle_text: str) -> Hidden | None:
         """Returns what is kept of a message, when nothing is under way with it, or None."""
         hidden = self._of_client.get(client_id, {}).get((group, handle_text))

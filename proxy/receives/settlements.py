@@ -6,18 +6,20 @@ Java: ConsumerProcessor.ackMessage, changeInvisibleTime and forwardMessageToDead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from txrocketmq.client.base.errors import MQBrokerError
+from txrocketmq.client.base.errors import MQBrokerError, PopNotSupported
 from txrocketmq.client.consumer.popping.pop_result import acks_of_handles
+from txrocketmq.client.core.api import refusal
 from txrocketmq.proxy.base.statuses import Refused
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster
 from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import decode_message
-from txrocketmq.remoting.protocol import query
+from txrocketmq.remoting.protocol import pop, query
 from txrocketmq.remoting.protocol.pop import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
@@ -39,20 +41,38 @@ class Settlements:
         self._cluster = cluster
         self._api = cluster.api
 
+    def ack_soon(
+        self, group: str, topic: str, handle: Handle, settle: Callable[[Exception | None], None]
+    ) -> bool:
+        """Acknowledges a message without waiting for anything but the broker.
+
+        `settle` is told of the error, or None. Returns False, and does nothing, if it is not known
+        where the broker is.
+        """
+        address = self._cluster.known_address(handle.popped.broker_name, topic)
+        if address is None:
+            return False
+        header = _ack_of(group, topic, handle)
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            if isinstance(outcome, Exception):
+                settle(outcome)
+            elif outcome.code == ResponseCode.SUCCESS:
+                settle(None)
+            else:
+                error = refusal(outcome, address, header)
+                if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    error = PopNotSupported(error.code, error.remark, address, error.about)
+                settle(_of_handle(error))
+
+        self._cluster.invoke(address, pop.ACK_MESSAGE, header, b"", TIMEOUT_MS).then(answered)
+        return True
+
     async def ack(self, group: str, topic: str, handle: Handle) -> None:
         """Acknowledges a message."""
-        popped = handle.popped
-        header = AckMessageRequestHeader(
-            consumer_group=group,
-            topic=handle.topic(topic, group),
-            queue_id=popped.queue_id,
-            extra_info=str(popped),
-            offset=popped.queue_offset,
-            bname=popped.broker_name,
-        )
         address = await self._address(handle, topic)
         try:
-            await self._api.ack(address, header)
+            await self._api.ack(address, _ack_of(group, topic, handle))
         except MQBrokerError as error:
             raise _of_handle(error) from None
 
@@ -146,6 +166,18 @@ class Settlements:
                 Code.INVALID_RECEIPT_HANDLE, f"there is no broker {name:.100}, which it names"
             )
         return address
+
+
+def _ack_of(group: str, topic: str, handle: Handle) -> AckMessageRequestHeader:
+    popped = handle.popped
+    return AckMessageRequestHeader(
+        consumer_group=group,
+        topic=handle.topic(topic, group),
+        queue_id=popped.queue_id,
+        extra_info=str(popped),
+        offset=popped.queue_offset,
+        bname=popped.broker_name,
+    )
 
 
 def _of_handle(error: MQBrokerError) -> Exception:

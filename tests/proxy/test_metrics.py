@@ -14,7 +14,8 @@ from txrocketmq.proxy.metrics import ProxyMetrics
 def test_calls_are_told_by_method_and_status() -> None:
     counts = Counts()
     of = counts.of("SendMessage")
-    of.ended = {GrpcStatus.OK: 3, GrpcStatus.UNAVAILABLE: 1}
+    for status in [GrpcStatus.OK] * 3 + [GrpcStatus.UNAVAILABLE]:
+        of.end(status)
     of.open, of.received, of.sent = 2, 6, 4
     of.times.add(7)
     samples = {

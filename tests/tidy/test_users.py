@@ -22,7 +22,9 @@ HOOKS = {
     "resolve_command",  # of click's Group
     "shell_complete",  # of click's Group
     "pytest_configure",
-    "open_inbound_streams",  # of h2, as is the next one
+    "_flow_control_change_from_settings",  # of h2, as are the next two
+    "_stream_closed_by",
+    "open_inbound_streams",
     "render_GET",  # of Twisted's Resource
 }
 """What libraries call by its name. Names in camel case, as Twisted and Spark have them, need not be

@@ -148,6 +148,37 @@ def test_room_in_the_connection_is_shared_by_calls_in_turn() -> None:
     assert min(len(first.data), len(second.data)) > 65_536
 
 
+def test_answers_without_room_are_left_alone() -> None:
+    """However many wait: nothing is done in turns until there is room."""
+    client = Client(window_bytes=10)
+    answers = [client.call("Many", "1 100") for _ in range(90)]
+    client.exchange()
+    assert len(client.peer._waiting) == 90
+    assert not client.peer._is_sending_on
+    looked = list(client.peer.streams)
+    client.h2.increment_flow_control_window(1_000, looked[50])
+    client.exchange()
+    assert [len(each.data) for each in answers] == [10] * 50 + [105] + [10] * 39
+    assert answers[50].is_over
+    assert not client.peer._is_sending_on
+    for number in [each for each in looked if each != looked[50]]:
+        client.h2.increment_flow_control_window(1_000, number)
+    client.exchange(9)
+    assert all(answer.is_over for answer in answers)
+    assert not client.peer._waiting
+
+
+def test_a_connection_without_room_costs_nothing_until_there_is() -> None:
+    client = Client(window_bytes=1 << 20)
+    answers = [client.call("Many", "1 5000") for _ in range(60)]
+    client.exchange(9)
+    assert sum(len(each.data) for each in answers) == 65_535
+    assert not client.peer._is_sending_on
+    client.h2.increment_flow_control_window(1 << 20)
+    client.exchange(9)
+    assert all(answer.is_over for answer in answers)
+
+
 def test_what_waits_is_sent_in_slices() -> None:
     client = Client()
     client.h2.increment_flow_control_window(1 << 24)

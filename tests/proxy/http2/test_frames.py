@@ -29,6 +29,7 @@ from txrocketmq.proxy.http2.frames import (
     PORTION_FRAMES,
     PREFACE,
     Frames,
+    heads_of,
 )
 
 SOME = [frame(HEADERS, b"h" * 20, stream=1), frame(DATA, b"d" * 300, stream=1), frame(SETTINGS)]
@@ -176,3 +177,18 @@ def test_a_portion_ends_with_goaway() -> None:
     first, second = drain(frames, PREFACE + frame(GOAWAY, bytes(8)) + frame(PING, bytes(8)))
     assert first == PREFACE + frame(GOAWAY, bytes(8))
     assert second == frame(PING, bytes(8))
+
+
+def test_the_heads_of_a_portion_say_where_its_frames_are() -> None:
+    frames = Frames(Floods())
+    frames.portion(PREFACE)
+    first, second = frame(1, b"abc", 4, 7), frame(0, b"", 1, 1 << 31 | 7)
+    data = frames.portion(first + second + first[:5])
+    assert frames.heads == [(1, 4, 7, 9, 12), (0, 1, 7, 21, 21)]
+    assert heads_of(data, 100) == (frames.heads, len(data))
+
+
+def test_heads_end_before_what_is_not_whole_or_too_long() -> None:
+    whole = frame(6, bytes(8))
+    assert heads_of(whole + whole[:-1], 100)[1] == len(whole)
+    assert heads_of(whole + frame(0, bytes(101)) + whole, 100)[1] == len(whole)

@@ -10,8 +10,9 @@ import pytest
 from hpack.table import HeaderTable
 from twisted.logger import capturedLogs, formatEvent
 
+from txrocketmq.proxy.http2.header_decoder import HeaderDecoder
 from txrocketmq.proxy.http2.plain_connection import PlainConnection
-from txrocketmq.proxy.http2.shortcuts import HeaderDecoder, ServerConnection
+from txrocketmq.proxy.http2.shortcuts import ServerConnection
 from txrocketmq.proxy.http2.trial import connection_class
 
 
@@ -74,9 +75,9 @@ def test_with_a_module_missing_they_are_left_out(monkeypatch: pytest.MonkeyPatch
 def test_with_a_name_of_another_meaning_they_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     literal = HeaderDecoder._literal
 
-    def turned(self: Any, data: bytes, at: int, first: int) -> Any:
-        (name, value), end = literal(self, data, at, first)
-        return (value, name), end
+    def turned(self: Any, *arguments: Any) -> Any:
+        name, value, *rest = literal(self, *arguments)
+        return value, name, *rest
 
     monkeypatch.setattr(HeaderDecoder, "_literal", turned)
     assert connection_class() is PlainConnection

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.scene import BROKER_A, Outcome, ProxyScene, refusal
-from txrocketmq.proxy.receives.acks import MAX_ENTRIES
+from tests.proxy.scene import BROKER_A, Outcome, ProxyScene, a_message, refusal
+from txrocketmq.proxy.receives.acks import MAX_ENTRIES, Acks
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol import pop, send
@@ -104,3 +104,44 @@ def test_a_message_becomes_a_dead_letter(scene: ProxyScene) -> None:
     (header,) = scene.asked(send.CONSUMER_SEND_MSG_BACK)
     assert (header.offset, header.origin_msg_id) == (817, "ID")
     assert len(scene.asked(pop.ACK_MESSAGE)) == 1
+
+
+def test_one_acknowledgement_waits_for_nothing_but_the_broker(
+    scene: ProxyScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert acked(scene, handle(scene)).code is Code.OK  # for which the route is asked
+    monkeypatch.setattr(Acks, "_ack_all", pytest.fail)
+    outcome = acked(scene, handle(scene, offset=6))
+    (entry,) = outcome.answer.entries
+    assert (outcome.code, entry.status.code, entry.message_id) == (Code.OK, Code.OK, "ID0")
+    assert scene.asked(pop.ACK_MESSAGE)[-1].offset == 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (ResponseCode.SYSTEM_BUSY, Code.TOO_MANY_REQUESTS),
+        (ResponseCode.NO_MESSAGE, Code.INVALID_RECEIPT_HANDLE),
+        (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, Code.NOT_IMPLEMENTED),
+        (ResponseCode.SYSTEM_ERROR, Code.INTERNAL_SERVER_ERROR),
+    ],
+)
+def test_what_the_broker_says_is_the_same_before_and_after_the_route_is_known(
+    scene: ProxyScene, answer: ResponseCode, code: Code
+) -> None:
+    scene.on(pop.ACK_MESSAGE, refusal(answer, ""))
+    first, second = (acked(scene, handle(scene)).answer for _ in range(2))
+    assert first == second
+    assert first.entries[0].status.code == code
+
+
+def test_a_message_that_is_kept_hidden_is_settled(scene: ProxyScene) -> None:
+    scene.heartbeat()
+    scene.on(pop.POP_MESSAGE, scene.popped(a_message()))
+    received = scene.receive(auto_renew=True, invisible_duration=None)
+    (_, its_message, _) = received.written("ReceiveMessageResponse")
+    system = its_message.message.system_properties
+    its = scene.messaging.renewals
+    assert its.count == 1
+    assert acked(scene, system.receipt_handle).code is Code.OK
+    assert its.count == 0

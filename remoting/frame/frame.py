@@ -36,6 +36,7 @@ _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
 """Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
 _HEADER_MASK = 0xFFFFFF
+_PREFIX_BYTES: Final = _PREFIX.size
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
     int(SerializeType.JSON): json.decode_plain_header,
@@ -149,6 +150,18 @@ class FrameDecoder:
             data, at = self._joined(data)
         elif self.error is not None:
             return []
+        elif len(data) > _PREFIX_BYTES:
+            # Most reads are one frame; with anything unusual about it, it goes the way of all.
+            length, mark = _unpack(data)
+            header_end = _PREFIX_BYTES + (mark & _HEADER_MASK)
+            if header_end <= length + 4 == len(data) <= self._max_frame_bytes:
+                try:
+                    command = _DECODERS[mark >> 24](data[_PREFIX_BYTES:header_end])
+                except (NotPlainJson, FrameError, KeyError):
+                    pass
+                else:
+                    command.body = data[header_end:]
+                    return [command]
         stop = len(data) - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)

@@ -114,6 +114,7 @@ class Writes:
         self.bindings: list[Binding] = []
         """The calls of all readers, all of them served here: see remoting.dispatch.Registry."""
         self._intake = intake
+        self._commit = intake.store.commit
         self._checks = checks
         self._answers = answers
         self._readers: dict[int, Reader] = {}
@@ -177,7 +178,7 @@ class Writes:
                     out += answer
                     continue
             if waits and confirmed is None and batch is not None:
-                confirmed = self._intake.store.commit.outcome(batch.end_offset)
+                confirmed = self._commit.outcome(batch.end_offset)
             if command.flag & ONEWAY_FLAG:
                 continue
             offset, _, queue_offset = places[first]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.broker_journeys import BrokerJourneys
-from benchmarks.operations import Cost, Counting, Journey, cost_of
+from benchmarks.operations import Cost, Counting, Journey, cost_of, reproducible
 from benchmarks.sends import BATCH, USER, batch_send, binary_send, json_send, plain
 
 
@@ -69,8 +69,9 @@ JOURNEYS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
 def counted(name: str, folder: Path) -> tuple[Cost, Counting]:
     """Makes a journey, and returns what it costs."""
     journey, weight = JOURNEYS[name]
-    server, counting = BrokerJourneys(folder), Counting()
-    return cost_of(lambda: journey(server), weight, counting), counting
+    with reproducible():
+        server, counting = BrokerJourneys(folder), Counting()
+        return cost_of(lambda: journey(server), weight, counting), counting
 
 
 _LINE: Final = "{name:<36}  {operations:>10,.1f}  {calls:>7,.1f}  {files:>5}"

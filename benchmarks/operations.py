@@ -10,10 +10,13 @@ calls that are.
 from __future__ import annotations
 
 import gc
+import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -83,6 +86,26 @@ class Counting:
 def name_of(code: CodeType) -> str:
     """Returns the file of a function, from its package on, and its name."""
     return f"{'/'.join(code.co_filename.split('/')[-3:])}: {code.co_qualname}"
+
+
+@contextmanager
+def reproducible() -> Iterator[None]:
+    """Has chance and the clocks that measure what is done be the same each time."""
+    modules = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("txrocketmq.") and hasattr(module, "perf_counter_ns")
+    ]
+    state = random.getstate()
+    random.seed(0)
+    for module in modules:
+        module.perf_counter_ns = lambda: 0  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        for module in modules:
+            module.perf_counter_ns = perf_counter_ns  # type: ignore[attr-defined]
 
 
 def cost_of(make: Callable[[], Iterator[Call]], weight: int, counting: Counting) -> Cost:

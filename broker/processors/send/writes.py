@@ -33,6 +33,7 @@ from txrocketmq.remoting.errors import ResponseError
 MOST_WORK: Final = 64
 """How much work there may be in one run; others then have their turn."""
 _PUT_OK: Final = PutStatus.PUT_OK
+_ANSWERS: Final = (Exception, Reply)
 _WRITES: Final = "_writes"
 _ENDS: Final = "_ends_runs"
 
@@ -207,16 +208,16 @@ class Writes:
         status = _PUT_OK
         if refused:
             status = next((refused[at] for at in places if at in refused), _PUT_OK)
+        if instead is None:
+            if status is _PUT_OK:
+                return None
+            return run.answer(command, self._checks.refusal_of(status))
+        if isinstance(instead, _ANSWERS):
+            return run.answer(command, instead)
         if isinstance(instead, Later):
             instead.wait(partial(self._go_on, run, command))
             return ()
-        if isinstance(instead, (Exception, Reply)):
-            return run.answer(command, instead)
-        if instead is not None:
-            return run.answer(command, instead.settled(status))
-        if status is not _PUT_OK:
-            return run.answer(command, self._checks.refusal_of(status))
-        return None
+        return run.answer(command, instead.settled(status))
 
     def _go_on(
         self, run: Run, command: RemotingCommand, now_ms: int, error: ResponseError | None

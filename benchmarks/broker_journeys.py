@@ -26,6 +26,8 @@ from benchmarks.sends import (
 )
 
 DELAYED: Final = "\x02DELAY\x011"
+DUE: Final = 128
+"""How many delayed messages a level delivers at once."""
 ROUND_MS: Final = 60_000
 """How far time is moved on for what a broker does by itself, in ms."""
 _SUSPEND, _SUBSCRIPTION = 2, 4
@@ -230,10 +232,17 @@ class BrokerJourneys(AskedBroker):
     # ---------------------------------------------------------------- delays
 
     def delayed(self) -> Iterator[Call]:
-        """Delivery of 32 delayed messages."""
-        made = (json_send(n, plain(n, DELAYED + USER)) for n in self.next(BATCH))
+        """Delivery of 128 delayed messages, in the same moment as others, as under load."""
+        if not self._ahead_ms:
+            self._later()
+        made = (json_send(n, plain(n, DELAYED + USER)) for n in self.next(DUE))
         self.answers(b"".join(made))
-        yield partial(self.broker.parts.schedule.tick, *self._later())
+        clock, ahead_ms = self.broker.clock, self._ahead_ms
+        yield partial(
+            self.broker.parts.schedule.tick,
+            clock.now_ms() + ahead_ms,
+            clock.steady_ms() + ahead_ms,
+        )
 
     # ---------------------------------------------------------------- clients
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.broker_journeys import BrokerJourneys
+from benchmarks.broker_journeys import DUE, BrokerJourneys
 from benchmarks.operations import Cost, Counting, Journey, cost_of, reproducible
 from benchmarks.sends import BATCH, USER, batch_send, binary_send, json_send, plain
 
@@ -50,7 +50,7 @@ JOURNEYS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
     "op message, of 32": (BrokerJourneys.ops, BATCH),
     "check of an ended transaction": (BrokerJourneys.check_ended, BATCH),
     "check of an open transaction": (BrokerJourneys.check_open, BATCH),
-    "delayed message, delivery": (BrokerJourneys.delayed, BATCH),
+    "delayed message, delivery": (BrokerJourneys.delayed, DUE),
     "message given back": (BrokerJourneys.send_back, 1),
     "pull of 32": (BrokerJourneys.pull, 1),
     "pull of 32 by tag": (BrokerJourneys.pull_tag, 1),

@@ -182,9 +182,15 @@ class StoredMessages:
             topic, self._log.record_at(physical_offset, size)
         )
 
-    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
-        """The record at this log offset, with the size from a unit; None when there is none."""
-        self._records.check(physical_offset, size)
+    def message_at(
+        self, physical_offset: int, size: int | None = None, *, is_checked: bool = False
+    ) -> memoryview | None:
+        """The record at this log offset, with the size from a unit; None when there is none.
+
+        `is_checked`: `check_records` has just found that it is in memory.
+        """
+        if not is_checked:
+            self._records.check(physical_offset, size)
         record = self._log.record_at(physical_offset, size)
         if record is None and size is not None and physical_offset >= self.min_physical_offset:
             self._records.note_damage(physical_offset, size)

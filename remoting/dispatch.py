@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
-from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
 from txrocketmq.remoting.guards import Guard, ask, recognized
@@ -474,20 +474,20 @@ class Dispatcher:
         return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
 
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
-        if command.is_oneway:
+        if command.flag & ONEWAY_FLAG:
             return ()
+        header, remark = reply.header, reply.remark
         if (
-            reply.code == ResponseCode.SUCCESS
-            and reply.header is None
-            and reply.remark is None
+            header is None
+            and remark is None
+            and reply.code == ResponseCode.SUCCESS
             and not reply.ext_fields
             and not reply.body
         ):
             return (self._success(command.opaque),)
-        ext_fields = reply.header.encode() if reply.header is not None else None
+        ext_fields = header.encode() if header is not None else None
         if reply.ext_fields:
             ext_fields = {**(ext_fields or {}), **reply.ext_fields}
-        remark = reply.remark
         if remark is not None and len(remark) > MOST_REMARK:
             remark = shortened(remark, MOST_REMARK)
         response = RemotingCommand(

@@ -35,6 +35,8 @@ _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
 """Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
+_ONE_BUFFER: Final = (bytes, bytearray, memoryview)
+_MOST_BYTES: Final = MAX_FRAME_BYTES - 4
 _HEADER_MASK = 0xFFFFFF
 _PREFIX_BYTES: Final = _PREFIX.size
 _unpack = _PREFIX.unpack_from
@@ -326,20 +328,24 @@ def encode_frame(
 
     Raises FrameTooLong, since no reader takes more than MAX_FRAME_BYTES.
     """
-    if command.serialize_type == SerializeType.ROCKETMQ:
+    serialize_type = command.serialize_type
+    if serialize_type == SerializeType.ROCKETMQ:
         header = rocketmq.encode_header(command)
     else:
         header = json.encode_header(command)
     if body is None:
         body = command.body
-    bodies: Sequence[Buffer] = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
-    size = 4 + len(header) + sum(map(len, bodies))
-    if size > MAX_FRAME_BYTES - 4:
+    header_bytes = len(header)
+    bodies: Sequence[Buffer] = (body,) if isinstance(body, _ONE_BUFFER) else body
+    size = 4 + header_bytes + sum(map(len, bodies))
+    if size > _MOST_BYTES:
         raise FrameTooLong(
             f"it has {size + 4} bytes, but readers take at most {MAX_FRAME_BYTES} at once"
         )
-    mark = command.serialize_type << 24 | len(header)
-    return [_PREFIX.pack(size, mark) + header, *filter(len, bodies)]
+    return [
+        _PREFIX.pack(size, serialize_type << 24 | header_bytes) + header,
+        *filter(len, bodies),
+    ]
 
 
 def bare_answers(code: int, serialize_type: int) -> Callable[[int], bytes]:

@@ -56,17 +56,22 @@ class JsonError(HeaderError):
 
 def encode_header(command: RemotingCommand) -> bytes:
     """Returns the header of a command; as in fastjson, members that are None are left out."""
-    fields: dict[str, Any] = {"code": command.code}
-    if command.ext_fields is not None:
-        fields["extFields"] = command.ext_fields
-    fields["flag"] = command.flag
-    if command.language is not None:
-        fields["language"] = command.language
-    fields["opaque"] = command.opaque
-    if command.remark is not None:
-        fields["remark"] = command.remark
-    fields["serializeTypeCurrentRPC"] = "JSON"
-    fields["version"] = command.version
+    fields: dict[str, Any] = {
+        "code": command.code,
+        "extFields": command.ext_fields,
+        "flag": command.flag,
+        "language": command.language,
+        "opaque": command.opaque,
+        "remark": command.remark,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": command.version,
+    }
+    if command.remark is None:
+        del fields["remark"]
+    if command.ext_fields is None:
+        del fields["extFields"]
+    if command.language is None:
+        del fields["language"]
     try:
         return orjson.dumps(fields)
     except TypeError:  # a text that is not Unicode, a mapping that is no dict

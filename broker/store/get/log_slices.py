@@ -70,11 +70,13 @@ class LogSlices:
         view, base, magic, add = self._view, self._file_start, self._magic, self._slices.append
         count, begin, end = len(starts), self._run_start, self._run_end
         unpack_head = _unpack_head
-        while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
-            count -= 1  # it is in the next file
-        if end < 0:
+        if starts[-1] + sizes[-1] > base + self._file_bytes:
+            while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
+                count -= 1  # it is in the next file
+            starts, sizes = starts[:count], sizes[:count]
+        messages = zip(starts, sizes)  # noqa: B905 - as many
+        if end < 0 and count:
             begin = end = starts[0] - base
-        messages = zip(starts[:count], sizes[:count], strict=True)
         try:
             # This handles each message that is pulled, so no call is made that can be avoided:
             # these are the cheap checks of `find`.

@@ -59,8 +59,8 @@ class Records:
         """Both `recent_from` and `asked_before`."""
         end = self.log.max_offset
         ratio = self.config.access_message_in_memory_max_ratio
-        recent_bytes = self.physical_bytes * ratio // 100
-        return end - recent_bytes, max(self.written_from, end - _WRITTEN_LATELY_BYTES)
+        recent_bytes, lately = self.physical_bytes * ratio // 100, end - _WRITTEN_LATELY_BYTES
+        return end - recent_bytes, lately if lately > self.written_from else self.written_from
 
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
         """Raises NotInMemory when some records, at these offsets, are not in memory.

@@ -38,6 +38,7 @@ _MAX_DIGITS: Final = 40
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
+_TYPES: Final = (int, int, int, int, str, dict)
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -93,11 +94,11 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
     except orjson.JSONDecodeError:
         raise NotPlainJson from None
     try:
-        code, flag, opaque, version, language, ext_fields = _members(fields)
+        members = _members(fields)
+        code, flag, opaque, version, language, ext_fields = members
         if (
-            type(code) is type(flag) is type(opaque) is type(version) is int
+            tuple(map(type, members)) == _TYPES
             and 0 <= code | flag | opaque | version <= _INT_MAX  # so is each of them
-            and type(language) is str
         ):
             "".join(ext_fields.values())  # the cheapest test that all of them are texts
             command = _new_command(RemotingCommand)  # its __init__ takes longer than all of this

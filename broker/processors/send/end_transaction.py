@@ -236,10 +236,10 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        for ended in (self._in_run, self._remembered.ended):
-            if place in ended:
-                remark = COMMITTED if ended[place] else ROLLED_BACK
-                raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+        if place in self._in_run or place in self._remembered.ended:
+            is_commit = self._in_run.get(place, self._remembered.ended.get(place))
+            remark = COMMITTED if is_commit else ROLLED_BACK
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         message = None
         if header.commit_or_rollback == _COMMIT:
             message = self._committed(half, record, run.now_ms)

@@ -88,7 +88,10 @@ class Records:
 
         Without a size, the size is taken from the record once its beginning is in memory.
         """
-        file = self.log.files.find(physical_offset) if physical_offset < self.asked_before else None
+        log = self.log
+        if self.written_from <= physical_offset >= log.max_offset - _WRITTEN_LATELY_BYTES:
+            return  # as `asked_before` says
+        file = log.files.find(physical_offset)
         if file is None:
             return
         start = physical_offset - file.from_offset

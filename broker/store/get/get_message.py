@@ -63,17 +63,17 @@ Chosen = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 def get_message(records: Records, queue: ConsumeQueue | None, request: Request) -> GetResult:
     """Serves a request from a queue."""
-    config = records.config
     if queue is None or queue.max_offset == 0:
-        return elsewhere(config, GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
+        status = GetMessageStatus.NO_MESSAGE_IN_QUEUE
+        return elsewhere(records.config, status, 0, request, queue)
     offset, end = request.offset, queue.max_offset
-    if offset < queue.min_offset:
-        status = GetMessageStatus.OFFSET_TOO_SMALL
-        return elsewhere(config, status, queue.min_offset, request, queue)
-    if offset >= end:
-        if offset == end:
-            return elsewhere(config, GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue)
-        return elsewhere(config, GetMessageStatus.OFFSET_OVERFLOW_BADLY, end, request, queue)
+    if not queue.min_offset <= offset < end:
+        status, at = GetMessageStatus.OFFSET_OVERFLOW_BADLY, end
+        if offset < queue.min_offset:
+            status, at = GetMessageStatus.OFFSET_TOO_SMALL, queue.min_offset
+        elif offset == end:
+            status = GetMessageStatus.OFFSET_OVERFLOW_ONE
+        return elsewhere(records.config, status, at, request, queue)
     if queue.is_batch and isinstance(queue, BatchQueue):
         return search_batches(records, queue, request)
     return _Search(records, queue, request).run()
@@ -148,7 +148,11 @@ class _Search:
             if count < len(numbers):
                 examined, starts, sizes = numbers[count], starts[:count], sizes[:count]
         taken = self._slices.take_all(starts, sizes)
-        self._count, self._size_bytes = taken, sum(sizes[:taken])
+        self._count = taken
+        if taken == count:
+            self._size_bytes = sum(sizes)
+            return examined
+        self._size_bytes = sum(sizes[:taken])
         while taken < count:
             # There is no sound record at the next place.
             start, size = starts[taken], sizes[taken]

@@ -38,7 +38,9 @@ _MAX_DIGITS: Final = 40
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
+_bare_members: Final = itemgetter("code", "flag", "opaque", "version", "language")
 _TYPES: Final = (int, int, int, int, str, dict)
+_BARE_TYPES: Final = _TYPES[:-1]
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -108,6 +110,23 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
             command.remark = _text(fields["remark"]) if "remark" in fields else None
             return command
     except (KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    if type(fields) is dict and "extFields" not in fields and "remark" not in fields:
+        return _bare_header(fields, header)
+    return _general_header(fields, header)
+
+
+def _bare_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
+    """Decodes a header without fields, such as that of a heartbeat, and of most answers to it."""
+    try:
+        members = _bare_members(fields)
+        code, flag, opaque, version, language = members
+        if (
+            tuple(map(type, members)) == _BARE_TYPES
+            and 0 <= code | flag | opaque | version <= _INT_MAX
+        ):
+            return RemotingCommand(code, None, b"", flag, opaque, None, language, version)
+    except KeyError:
         pass
     return _general_header(fields, header)
 

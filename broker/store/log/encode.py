@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import construct
 
@@ -48,7 +48,6 @@ _BLANK: Final = fixed(record.BLANK).struct
 _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _NOT_PLAIN: Final = IPV6_FLAGS | MULTI_DISPATCH | MessageSysFlag.INNER_BATCH
 _PUT_OK: Final = PutStatus.PUT_OK
-_NO_QUEUES: Final[Mapping[int, Any]] = {}
 _BOTH: Final = (True, True)
 
 
@@ -187,6 +186,7 @@ def encode(
 ) -> None:  # fmt: skip
     """Encodes messages into an empty batch; `ends` has those of queues by topic and queue id."""
     now_ms, touched, entries, places = batch.stored_ms, batch.queues, batch.entries, batch.places
+    none: Mapping[int, Q] = {}
     offset, file_end, file_bytes = room
     batch.start_offset, last_end = offset, file_end - BLANK_BYTES
     parts: list[bytes] = []
@@ -196,7 +196,7 @@ def encode(
             uniq_key, keys, tags, flag, sys_flag, reconsume_times, prepared_transaction_offset,
         ) = message  # fmt: skip
         layout, body_bytes, properties_bytes = IPV4_LAYOUT, len(body), len(properties)
-        queue = ends.get(topic, _NO_QUEUES).get(queue_id)
+        queue = ends.get(topic, none).get(queue_id)
         if (
             queue is None
             or body_bytes + properties_bytes > most_bytes

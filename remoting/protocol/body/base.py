@@ -120,7 +120,8 @@ class Body(Value):
 
         Raises BodyError, which names the member, if one is missing or of a wrong type.
         """
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         found: dict[str, Any] = {}
         for each in cls.members:
             item = value.get(each.wire)
@@ -309,7 +310,8 @@ def _sequence_codec(of: Any, make: Callable[[Any], Any]) -> tuple[Reader, Writer
     read, write = _codec(of)
 
     def read_all(value: Any) -> Any:
-        _check_list(value)
+        if type(value) is not list:
+            _check_list(value)
         items = []
         for index, item in enumerate(value):
             try:

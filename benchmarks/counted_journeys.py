@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from benchmarks.broker_journeys import DUE, BrokerJourneys
-from benchmarks.operations import Cost, Counting, Journey, cost_of, reproducible
+from benchmarks.client_journeys import ClientJourneys
+from benchmarks.namesrv_journeys import NamesrvJourneys
+from benchmarks.operations import Cost, Counting, Journey, Server, cost_of, reproducible
 from benchmarks.sends import BATCH, USER, batch_send, binary_send, json_send, plain
+
+Count = Callable[[Path], tuple[Cost, Counting]]
 
 
 def _sends() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
@@ -44,7 +49,7 @@ def _many() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
     return found
 
 
-JOURNEYS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
+_OF_BROKERS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
     **_sends(),
     **_many(),
     "op message, of 32": (BrokerJourneys.ops, BATCH),
@@ -63,15 +68,36 @@ JOURNEYS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
     "progress of a consumer": (BrokerJourneys.commit_offset, 1),
     "question for progress": (BrokerJourneys.query_offset, 1),
 }
-"""By name: the journey, and how many requests or messages it has."""
+_OF_NAME_SERVERS: Final[dict[str, tuple[Journey[NamesrvJourneys], int]]] = {
+    "name server: route": (NamesrvJourneys.route, 1),
+    "name server: registration": (NamesrvJourneys.register, 1),
+    "name server: registration, new": (NamesrvJourneys.register_new, 1),
+}
+_OF_CLIENTS: Final[dict[str, tuple[Journey[ClientJourneys], int]]] = {
+    "client: send": (ClientJourneys.send, 1),
+    "client: pulled message, of 32": (ClientJourneys.pulled, BATCH),
+}
 
 
-def counted(name: str, folder: Path) -> tuple[Cost, Counting]:
-    """Makes a journey, and returns what it costs."""
-    journey, weight = JOURNEYS[name]
-    with reproducible():
-        server, counting = BrokerJourneys(folder), Counting()
-        return cost_of(lambda: journey(server), weight, counting), counting
+def _made(
+    kind: Callable[[Path], Server], journeys: dict[str, tuple[Journey[Server], int]]
+) -> dict[str, Count]:
+    """Returns by name what counts a journey, which has a server or client of its own."""
+
+    def count(journey: Journey[Server], weight: int, folder: Path) -> tuple[Cost, Counting]:
+        with reproducible():
+            server, counting = kind(folder), Counting()
+            return cost_of(lambda: journey(server), weight, counting), counting
+
+    return {name: partial(count, *each) for name, each in journeys.items()}
+
+
+JOURNEYS: Final[dict[str, Count]] = {
+    **_made(BrokerJourneys, _OF_BROKERS),
+    **_made(NamesrvJourneys, _OF_NAME_SERVERS),
+    **_made(ClientJourneys, _OF_CLIENTS),
+}
+"""By name: what makes a journey in a folder, and returns what it costs."""
 
 
 _LINE: Final = "{name:<36}  {operations:>10,.1f}  {calls:>7,.1f}  {files:>5}"
@@ -82,7 +108,7 @@ def print_costs(where: str | None = None) -> None:
     for name in JOURNEYS if where is None else [where]:
         folder = tempfile.mkdtemp()
         try:
-            cost, counting = counted(name, Path(folder))
+            cost, counting = JOURNEYS[name](Path(folder))
         finally:
             shutil.rmtree(folder)
         print(_LINE.format(name=name, **cost._asdict()))

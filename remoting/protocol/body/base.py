@@ -46,6 +46,7 @@ from txrocketmq.remoting.serialize.json import (
 )
 
 _LONG_MAX: Final = 2**63 - 1
+_LONG_MIN: Final = -(2**63)
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
 
 SHORT_BYTES: Final = 16 * 1024
@@ -139,7 +140,8 @@ class Body(Value):
     @classmethod
     def from_json_in_steps(cls, value: Any) -> Generator[None, None, Self]:
         """Does the same as `from_json`, with a pause after each small step."""
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         found: dict[str, Any] = {}
         for each in cls.members:
             item = value.get(each.wire)
@@ -332,7 +334,8 @@ def _mapping_codec(key: Any, of: Any) -> tuple[Reader, Writer | None]:
     read_key: Reader = _read_queue_key if key is MessageQueue else _PLAIN[key]
 
     def read_all(value: Any) -> dict[Hashable, Any]:
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         items = {}
         for name, item in value.items():
             try:
@@ -381,11 +384,12 @@ def _read_str(value: Any) -> str:
 
 
 def _read_int(value: Any) -> int:
-    if type(value) is str and _DIGITS.fullmatch(value):
-        value = int(value)
-    if type(value) is not int or not -_LONG_MAX - 1 <= value <= _LONG_MAX:
-        raise BodyError(f"a number is expected, not {value!r:.80}")
-    return value
+    kind = type(value)
+    if kind is str and _DIGITS.fullmatch(value):
+        value, kind = int(value), int
+    if kind is int and _LONG_MIN <= value <= _LONG_MAX:
+        return value  # type: ignore[no-any-return]
+    raise BodyError(f"a number is expected, not {value!r:.80}")
 
 
 def _read_float(value: Any) -> float:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks import frames
 from benchmarks.asked_broker import COMMIT, GROUP, PRODUCERS, ROLLBACK, AskedBroker, request
@@ -48,7 +48,7 @@ class BrokerJourneys(AskedBroker):
         self.answers(request(34, {}, 1, body=json.dumps(beat).encode()))
         self._check()()  # without a first round the broker would still look for older copies
         # What is done once for many messages would fall into the count of one or another.
-        index = self.broker.parts.store._index  # noqa: SLF001 - as sends.py does
+        index: Any = self.broker.parts.store._index  # noqa: SLF001 - as sends.py does
         index.write_pending = lambda *_: None
 
     def received(self, data: bytes) -> None:

@@ -26,7 +26,7 @@ def _sends() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
         "send, binary": lambda n: binary_send(n, plain(n)),
         "send, one-way": lambda n: json_send(n, plain(n), oneway=True),
     }
-    found = {}
+    found: dict[str, tuple[Journey[BrokerJourneys], int]] = {}
     for name, make in made.items():
         found[name] = partial(BrokerJourneys.sends, make=make, count=1), 1
         found[f"{name}, of 32"] = partial(BrokerJourneys.sends, make=make, count=BATCH), BATCH
@@ -37,7 +37,7 @@ def _sends() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
 
 
 def _many() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
-    found = {}
+    found: dict[str, tuple[Journey[BrokerJourneys], int]] = {}
     for name, journey in {
         "half message": BrokerJourneys.halves,
         "commit": BrokerJourneys.commits,

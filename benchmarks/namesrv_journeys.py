@@ -31,13 +31,14 @@ class NamesrvJourneys:
     """A name server with one broker, which has some topics."""
 
     def __init__(self, folder: Path) -> None:
-        self._reactor: Any = MemoryReactorClock()
+        reactor: Any = MemoryReactorClock()
+        self._reactor = reactor
         self._reactor.advance(1_700_000_000)
         config = NamesrvConfig(kv_config_path=str(folder / "kvConfig.json"))
         self._server = NameServer(config, Clock(self._reactor))
         self._server.start()
         self._sink = Listener()
-        self._peer: Any = self._reactor.tcpServers[0][1].buildProtocol(None)
+        self._peer: Any = reactor.tcpServers[0][1].buildProtocol(None)
         self._peer.makeConnection(self._sink)
         self._number = 0
         self._answered(self._registration(1))

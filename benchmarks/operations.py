@@ -10,12 +10,14 @@ calls that are.
 from __future__ import annotations
 
 import gc
+import os
 import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,9 +26,12 @@ WARM: Final = 8
 """How often a journey is made before it is counted, so that what is learned once is known."""
 COUNTED: Final = 4
 
-_NOT_OURS: Final = re.compile(r"/(twisted|zope|benchmarks)/|^<frozen ")
+_NOT_OURS: Final = re.compile(
+    rf"/(twisted|zope)/|^<frozen |^{re.escape(str(Path(__file__).parent))}/"
+)
 """Files whose work does not count: they may be of any version, or stand for a network."""
 
+_KERNEL: Final = "TXROCKETMQ_KERNEL"
 Call = Callable[[], object]
 Server = TypeVar("Server")
 Journey = Callable[[Server], Iterator[Call]]
@@ -50,7 +55,7 @@ class Counting:
         self.calls: Counter[CodeType] = Counter()
 
     def count(self, call: Call) -> None:
-        """Counts a call. No garbage is collected meanwhile, as that may run what others have left."""
+        """Counts a call, without garbage that is collected, since others may have left it."""
         operations, calls = self.operations, self.calls
 
         def seen(frame: FrameType, event: str, _: object) -> Any:
@@ -90,20 +95,27 @@ def name_of(code: CodeType) -> str:
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Has chance and the clocks that measure what is done be the same each time."""
+    """Has chance and the clocks that measure what is done be the same each time.
+
+    No compiled kernel serves anything, whether or not one is installed.
+    """
     modules = [
         module
         for name, module in sys.modules.items()
         if name.startswith("txrocketmq.") and hasattr(module, "perf_counter_ns")
     ]
-    state = random.getstate()
+    state, kernel = random.getstate(), os.environ.get(_KERNEL)
     random.seed(0)
+    os.environ[_KERNEL] = "off"
     for module in modules:
         module.perf_counter_ns = lambda: 0  # type: ignore[attr-defined]
     try:
         yield
     finally:
         random.setstate(state)
+        os.environ.pop(_KERNEL)
+        if kernel is not None:
+            os.environ[_KERNEL] = kernel
         for module in modules:
             module.perf_counter_ns = perf_counter_ns  # type: ignore[attr-defined]
 

@@ -69,8 +69,7 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
         self._file.is_stale = True
 
     def ended(self, topic: str, born_ms: int, now_ms: int, *, is_committed: bool) -> None:
-        """Counts the end of a transaction, whose half message was of this topic, and of this time.
-        """
+        """Counts the end of a transaction whose half message was of this topic and time."""
         if not topic:
             return
         found = self.ends.get(topic)

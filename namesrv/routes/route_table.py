@@ -489,7 +489,7 @@ def _in_portions(clusters: Mapping[str, Sequence[str]]) -> Iterator[Sequence[str
 
 
 def _updated(broker: Broker, it: Registration, addresses: dict[int, str]) -> Broker:
-    """Returns what is known of a broker name after a registration, which mostly says nothing new."""
+    """Returns what is known of a broker name after a registration, which may say nothing new."""
     acting, zone = bool(it.enable_acting_master), it.zone
     if (broker.acting_master, broker.zone, broker.addresses) == (acting, zone, addresses):
         return broker

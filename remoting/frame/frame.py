@@ -170,8 +170,12 @@ class FrameDecoder:
         commands, at, found = cut(
             data, at, stop, self._portion_commands, self._max_frame_bytes, self._most_scanned_bytes
         )
-        if at == len(data):
-            return commands
+        if at != len(data):
+            self._leave_over(data, at, found)
+        return commands
+
+    def _leave_over(self, data: bytes, at: int, found: int | FrameError) -> None:
+        """Keeps what was not cut; `found` is what `cut` says of the frame there."""
         if found and not isinstance(found, FrameError):
             found = self._checked(data, at, found)
         if isinstance(found, FrameError):
@@ -180,7 +184,6 @@ class FrameDecoder:
             self._hold(data, at, found or 8)
         else:
             self._keep_rest(data, at)
-        return commands
 
     def leave(self, commands: list[RemotingCommand]) -> None:
         """Takes commands back that were not served; the next `receive` returns them."""

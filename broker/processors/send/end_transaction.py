@@ -227,7 +227,9 @@ class EndTransactionProcessor:
             )
         if self._check_ended is not None:
             # The request may name another topic than that of the message, or none.
-            self._check_ended(run.peer, command, half.properties.get(names.REAL_TOPIC) or half.topic)
+            self._check_ended(
+                run.peer, command, half.properties.get(names.REAL_TOPIC) or half.topic
+            )
         if not header.from_transaction_check and self._is_late(half, run.now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,

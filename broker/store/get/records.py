@@ -60,7 +60,9 @@ class Records:
         end = self.log.max_offset
         ratio = self.config.access_message_in_memory_max_ratio
         recent_bytes, lately = self.physical_bytes * ratio // 100, end - _WRITTEN_LATELY_BYTES
-        return end - recent_bytes, lately if lately > self.written_from else self.written_from
+        if lately < self.written_from:  # noqa: PLR1730 - for each pull
+            lately = self.written_from
+        return end - recent_bytes, lately
 
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
         """Raises NotInMemory when some records, at these offsets, are not in memory.

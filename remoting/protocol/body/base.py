@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -86,22 +87,30 @@ class _Member:
     """Reads in steps what may be long; None for all else."""
 
 
+_Written = tuple[Callable[[Any], Sequence[Any]], tuple[str, ...], tuple[tuple[str, Writer], ...]]
+
+
 class Body(Value):
     """Base class of all JSON bodies; see the module's docstring."""
 
     __slots__ = ()
     java_class: ClassVar[str] = ""
     members: ClassVar[tuple[_Member, ...]] = ()
-    written: ClassVar[tuple[tuple[str, str, Writer | None], ...]] = ()
-    """The name, the wire name and the writer of each member."""
+    written: ClassVar[_Written]
+    """What returns the values of all members, their wire names, and the writers of some."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are not None as plain values, sorted by their wire names."""
-        return {
-            wire: value if write is None else write(value)
-            for name, wire, write in self.written
-            if (value := getattr(self, name)) is not None
-        }
+        values_of, wires, writers = self.written
+        values = values_of(self)
+        found = dict(zip(wires, values))  # noqa: B905 - as many
+        for wire, write in writers:
+            value = found[wire]
+            if value is not None:
+                found[wire] = write(value)
+        if NoneType in map(type, values):
+            return {wire: value for wire, value in found.items() if value is not None}
+        return found
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -232,8 +241,17 @@ def _members(cls: type[Any]) -> tuple[_Member, ...]:
     return tuple(sorted(members, key=lambda each: each.wire))
 
 
-def _written(cls: type[Body]) -> tuple[tuple[str, str, Writer | None], ...]:
-    return tuple((each.name, each.wire, each.write) for each in cls.members)
+def _written(cls: type[Body]) -> _Written:
+    members = cls.members
+    writers = tuple((each.wire, each.write) for each in members if each.write is not None)
+    return _values_of([each.name for each in members]), tuple(m.wire for m in members), writers
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    if len(names) > 1:
+        values: Any = attrgetter(*names)
+        return values  # type: ignore[no-any-return]
+    return lambda its: [getattr(its, name) for name in names]  # a getter of one returns no tuple
 
 
 def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:

@@ -196,10 +196,7 @@ class TcpPeer(Protocol):
 
     def end_wait(self, size_bytes: int = WAITING_BYTES) -> None:
         """Counts that such a request has been answered."""
-        before = self._parked_bytes
-        self._parked_bytes = after = before - size_bytes
-        if before // PARKED_BYTES != after // PARKED_BYTES:
-            self._recount()
+        self.begin_wait(-size_bytes)
 
     def begin_work(self) -> None:
         """Serves nothing more while work is under way for MOST_WORKS answers."""

@@ -376,10 +376,8 @@ class MappedFileQueue:
     def find(self, offset: int) -> MappedFile | None:
         """The file that contains this offset, written or not."""
         row = self.mapped_files
-        if row:
-            last = row[-1]
-            if 0 <= offset - last.from_offset < self.file_bytes:
-                return last
+        if row and 0 <= offset - row[-1].from_offset < self.file_bytes:
+            return row[-1]
         index = self.index_of(offset)
         return row[index] if index >= 0 else None
 

@@ -22,7 +22,8 @@ from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.timers.timer_check import TimerCheck, TimerProgress
 from txrocketmq.broker.store.timers.timer_log import TimerLog, TimerUnit
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
+from txrocketmq.remoting.serialize.json import decode_body, encode_pretty
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 _TABLE: Final = "offsetTable"
 _LIGHT_TABLE: Final = "lmqOffsetTable"

@@ -248,9 +248,7 @@ class ConsumeQueue:
         if file is None:
             return None
         start = position - file.from_offset
-        end = start + max_units * UNIT_BYTES
-        if end > file.wrote_bytes:  # noqa: PLR1730 - for each pull
-            end = file.wrote_bytes
+        end = min(start + max_units * UNIT_BYTES, file.wrote_bytes)
         if end <= start:
             return None
         check(file, start, end)

@@ -41,10 +41,10 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.primitives.values import Value, value_class
 from txrocketmq.remoting.serialize.json import (
     MAX_JSON_BYTES,
-    JsonError,
     decode_body,
     encode_body,
 )
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 _LONG_MAX: Final = 2**63 - 1
 _LONG_MIN: Final = -(2**63)

@@ -39,8 +39,6 @@ _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
 _bare_members: Final = itemgetter("code", "flag", "opaque", "version", "language")
-_TYPES: Final = (int, int, int, int, str, dict)
-_BARE_TYPES: Final = _TYPES[:-1]
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -87,11 +85,11 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
     except orjson.JSONDecodeError:
         raise NotPlainJson from None
     try:
-        members = _members(fields)
-        code, flag, opaque, version, language, ext_fields = members
+        code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
-            tuple(map(type, members)) == _TYPES
+            type(code) is type(flag) is type(opaque) is type(version) is int
             and 0 <= code | flag | opaque | version <= _INT_MAX  # so is each of them
+            and type(language) is str
         ):
             "".join(ext_fields.values())  # the cheapest test that all of them are texts
             command = _new_command(RemotingCommand)  # its __init__ takes longer than all of this
@@ -110,11 +108,11 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
 def _bare_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
     """Decodes a header without fields, such as that of a heartbeat, and of most answers to it."""
     try:
-        members = _bare_members(fields)
-        code, flag, opaque, version, language = members
+        code, flag, opaque, version, language = _bare_members(fields)
         if (
-            tuple(map(type, members)) == _BARE_TYPES
+            type(code) is type(flag) is type(opaque) is type(version) is int
             and 0 <= code | flag | opaque | version <= _INT_MAX
+            and type(language) is str
         ):
             return RemotingCommand(code, None, b"", flag, opaque, None, language, version)
     except KeyError:

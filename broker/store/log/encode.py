@@ -201,7 +201,7 @@ def encode(
             queue is None
             or body_bytes + properties_bytes > most_bytes
             or properties_bytes > MAX_PROPERTIES_BYTES
-            or len(born_host + store_host) != _BOTH_IPV4_BYTES
+            or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
             or sys_flag & _NOT_PLAIN
         ):
             usable = unusual(batch, PutMessage(*message))

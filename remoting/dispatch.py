@@ -258,9 +258,9 @@ class Dispatcher:
                 return self._serve_guarded(peer, commands, goes_on, passed)
         runs, count, now_ms = self._runs, len(commands), self._now_ms()
         if count == 1:  # it needs nothing of what follows
-            only = runs.get(commands[0].code)
-            if only is None:
-                out: Sequence[Buffer] = self._serve_one(peer, commands[0], now_ms)
+            out: Sequence[Buffer]
+            if (only := runs.get(commands[0].code)) is None:
+                out = self._serve_one(peer, commands[0], now_ms)
             else:
                 out, count = self._serve_run(only, peer, commands, now_ms)
             self.served = None
@@ -270,16 +270,11 @@ class Dispatcher:
         return self._serve_many(peer, commands, goes_on, now_ms)
 
     def _serve_many(
-        self,
-        peer: Peer,
-        commands: list[RemotingCommand],
-        goes_on: Callable[[], bool],
-        now_ms: int,
+        self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool], now_ms: int
     ) -> int:
         """Does the same for any number of requests, which the guards have seen."""
         out: list[Buffer] = []
-        out_bytes = at = 0
-        runs, count = self._runs, len(commands)
+        out_bytes, at, runs, count = 0, 0, self._runs, len(commands)
         while at < count:
             command = commands[at]
             handler = runs.get(command.code)

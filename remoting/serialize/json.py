@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from operator import itemgetter
-from types import NoneType
 from typing import Any, Final
 
 import orjson
@@ -253,10 +252,17 @@ def _prepared(value: Any) -> Any:
         return value
     if kind is dict:
         is_plain = _THERE.issuperset(map(type, value.values()))
-        return value if is_plain else _prepared_members(value)
+        return (
+            value
+            if is_plain
+            else {
+                name: member if type(member) in _PLAIN else _prepared(member)
+                for name, member in value.items()
+                if member is not None
+            }
+        )
     if kind is list or kind is tuple:
-        is_plain = _PLAIN.issuperset(map(type, value))
-        return list(value) if is_plain else [_prepared(item) for item in value]
+        return [item if type(item) in _PLAIN else _prepared(item) for item in value]
     if kind is MessageQueue:
         return _queue_object(value)
     to_json = getattr(value, "to_json", None)
@@ -273,15 +279,6 @@ def _prepared(value: Any) -> Any:
     if isinstance(value, AbstractSet):
         return _prepared(sorted(value))
     raise TypeError(f"{kind.__name__} cannot be written as JSON: {value!r:.80}")
-
-
-def _prepared_members(value: dict[Any, Any]) -> dict[Any, Any]:
-    others = {
-        name: _prepared(member) for name, member in value.items() if type(member) not in _PLAIN
-    }
-    if NoneType not in map(type, value.values()):
-        return {**value, **others}  # in the order of the value
-    return {name: others.get(name, member) for name, member in value.items() if member is not None}
 
 
 def _standard(value: Any) -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -96,21 +95,11 @@ class Body(Value):
     __slots__ = ()
     java_class: ClassVar[str] = ""
     members: ClassVar[tuple[_Member, ...]] = ()
-    written: ClassVar[_Written]
-    """What returns the values of all members, their wire names, and the writers of some."""
+    written: ClassVar[Callable[[Any], dict[str, Any]]]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are not None as plain values, sorted by their wire names."""
-        values_of, wires, writers = self.written
-        values = values_of(self)
-        found = dict(zip(wires, values))  # noqa: B905 - as many
-        for wire, write in writers:
-            value = found[wire]
-            if value is not None:
-                found[wire] = write(value)
-        if NoneType in map(type, values):
-            return {wire: value for wire, value in found.items() if value is not None}
-        return found
+        return type(self).written(self)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -229,7 +218,7 @@ def body(java_class: str) -> Callable[[type[B]], type[B]]:
         made = value_class(cls)
         made.java_class = java_class
         made.members = Lazy("members", _members)  # type: ignore[assignment]
-        made.written = Lazy("written", _written)  # type: ignore[assignment]
+        made.written = Lazy("written", _compile_written)  # type: ignore[assignment]
         return made
 
     return make
@@ -241,17 +230,21 @@ def _members(cls: type[Any]) -> tuple[_Member, ...]:
     return tuple(sorted(members, key=lambda each: each.wire))
 
 
-def _written(cls: type[Body]) -> _Written:
-    members = cls.members
-    writers = tuple((each.wire, each.write) for each in members if each.write is not None)
-    return _values_of([each.name for each in members]), tuple(m.wire for m in members), writers
-
-
-def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    if len(names) > 1:
-        values: Any = attrgetter(*names)
-        return values  # type: ignore[no-any-return]
-    return lambda its: [getattr(its, name) for name in names]  # a getter of one returns no tuple
+def _compile_written(cls: type[Body]) -> Callable[[Any], dict[str, Any]]:
+    """Compiles what `to_json` does, which takes half the time of a loop over the members."""
+    scope: dict[str, Any] = {}
+    lines = ["def written(self):", "    found = {}"]
+    for each in cls.members:
+        value = "value"
+        if each.write is not None:
+            scope[f"write_{each.name}"] = each.write
+            value = f"write_{each.name}(value)"
+        lines.append(f"    value = self.{each.name}")
+        lines.append(f"    if value is not None: found[{each.wire!r}] = {value}")
+    lines.append("    return found")
+    exec("\n".join(lines), scope)  # noqa: S102 - generated from declarations only, as headers do
+    written: Callable[[Any], dict[str, Any]] = scope["written"]
+    return written
 
 
 def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:

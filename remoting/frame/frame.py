@@ -36,7 +36,6 @@ _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
 """Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
 _ONE_BUFFER: Final = (bytes, bytearray, memoryview)
-_MOST_BYTES: Final = MAX_FRAME_BYTES - 4
 _HEADER_MASK = 0xFFFFFF
 _PREFIX_BYTES: Final = _PREFIX.size
 _unpack = _PREFIX.unpack_from
@@ -341,7 +340,7 @@ def encode_frame(
     header_bytes = len(header)
     bodies: Sequence[Buffer] = (body,) if isinstance(body, _ONE_BUFFER) else body
     size = 4 + header_bytes + sum(map(len, bodies))
-    if size > _MOST_BYTES:
+    if size > MAX_FRAME_BYTES - 4:
         raise FrameTooLong(
             f"it has {size + 4} bytes, but readers take at most {MAX_FRAME_BYTES} at once"
         )

@@ -4,81 +4,38 @@
     .venv/bin/python -m benchmarks.journeys [--rounds 12] [--only "commit,ack"]
     .venv/bin/python -m benchmarks.journeys --beside PYTHON
     .venv/bin/python -m benchmarks.journeys --profile commit
+    .venv/bin/python -m benchmarks.journeys --operations [--where "a commit"]
 
 A transaction is a half message, its end, and the op message that is written when both are durable;
 what is popped is the check point of 32 messages, and an acknowledgement of each. Each of these is
 measured alone, in reads of one and of 32 requests. With `--beside` another interpreter, of another
 checkout, is measured in turn.
+
+With `--operations` no time is measured: what the interpreter does is counted, on more journeys, of
+the name server and the client too (counted_journeys.py), and `--where` says where that is.
 """
 
 import argparse
 import cProfile
-import json
 import pstats
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from benchmarks import frames
+from benchmarks.asked_broker import COMMIT, ROLLBACK, AskedBroker
 from benchmarks.choices import some_of
+from benchmarks.counted_journeys import print_costs
 from benchmarks.in_turn import LINE, TURNS, compare
-from benchmarks.sends import BATCH, QUEUES, READS, USER, Bench, Sink, frame, json_send, plain
-
-GROUP: Final = "bench-group"
-HALF: Final = "\x02TRAN_MSG\x01true\x02PGROUP\x01bench-producer"
-_COMMIT, _ROLLBACK = 8, 12
+from benchmarks.sends import BATCH, READS
 
 
-class Listener(Sink):
-    """A connection that keeps its answers while somebody wants them."""
+class Journeys(AskedBroker):
+    """Measures what a broker needs for requests."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kept: bytearray | None = None
-
-    def write(self, data: bytes) -> None:
-        """Keeps the data, if it is wanted."""
-        if self.kept is not None:
-            self.kept += data
-
-    def writeSequence(self, data: Any) -> None:  # noqa: N802 - ITransport
-        """Keeps the data, if it is wanted."""
-        if self.kept is not None:
-            self.kept += b"".join(data)
-
-
-class Journeys(Bench):
-    """A broker, and the requests of a producer of transactions and of a consumer that pops."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.sink = Listener()
-        self.peer = self.broker.clock.reactor.tcpServers[0][1].buildProtocol(None)
-        self.peer.makeConnection(self.sink)
-        self.number = 0
-        self.profile: cProfile.Profile | None = None
-        # Makes the topic and its queues, with something in them.
-        self.answers(b"".join(json_send(n, plain(n)) for n in range(QUEUES)))
-
-    def next(self, count: int) -> range:
-        """Returns numbers that have not been used yet."""
-        self.number += count
-        return range(self.number - count, self.number)
-
-    def answers(self, *reads: bytes) -> list[tuple[dict[str, Any], bytes]]:
-        """Returns the answers to the requests in some reads."""
-        kept = self.sink.kept = bytearray()
-        for read in reads:
-            self.peer.dataReceived(read)
-        self.sink.kept = None
-        found, rest = frames.split(bytes(kept))
-        wrong = [header for header, _ in found if header["code"]]
-        if wrong or rest:
-            raise SystemExit(f"benchmarks.journeys: refused with {wrong[:1]}")
-        return found
+    profile: cProfile.Profile | None = None
 
     def spent_us(self, work: Callable[[], object]) -> float:
         """Returns the CPU time of some work."""
@@ -107,146 +64,39 @@ class Journeys(Bench):
 
     def half(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of half messages."""
-        return self.receive([self._half(n) for n in self.next(count)], in_a_read)
+        return self.receive([self.half_message(n) for n in self.next(count)], in_a_read)
 
     def commit(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of commits."""
-        return self._end(count, in_a_read, _COMMIT)
+        return self.receive(self.ends(count, COMMIT), in_a_read)
 
     def rollback(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of rollbacks."""
-        return self._end(count, in_a_read, _ROLLBACK)
+        return self.receive(self.ends(count, ROLLBACK), in_a_read)
 
     def op(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of writing op messages, when ends of transactions are durable."""
-        self._settle()
-        self._end(count, in_a_read, _COMMIT, is_measured=False)
-        self._flush()
+        self.settle()
+        ends = self.ends(count, COMMIT)
+        for at in range(0, count, in_a_read):
+            self.peer.dataReceived(b"".join(ends[at : at + in_a_read]))
+        self.flush()
         return self.spent_us(self.broker.parts.after_durable.put_all)
 
     def pop(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of pops of 32 messages."""
-        self._fill(count * BATCH)
-        return self.receive([self._pop(n) for n in self.next(count)], in_a_read)
+        self.fill(count * BATCH)
+        return self.receive([self.pop_request(n) for n in self.next(count)], in_a_read)
 
     def ack(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of acknowledgements, one for each message."""
-        return self.receive(self._acks(count), in_a_read)
+        return self.receive(self.acks(count), in_a_read)
 
     def revive(self, count: int, in_a_read: int) -> float:
         """Returns the CPU time of reading back the records of pops and acknowledgements."""
         revive, clock = self.broker.parts.pop.revive, self.broker.clock
-        self.receive(self._acks(count), 32)
+        self.receive(self.acks(count), 32)
         return self.spent_us(lambda: revive.tick(clock.now_ms(), clock.steady_ms()))
-
-    # ------------------------------------------------------------------ parts
-
-    @staticmethod
-    def _half(n: int) -> bytes:
-        return json_send(n, plain(n, HALF + USER))
-
-    def _end(self, count: int, in_a_read: int, kind: int, *, is_measured: bool = True) -> float:
-        numbers = self.next(count)
-        ends = []
-        for answer, _ in self.answers(*map(self._half, numbers)):
-            found = answer["extFields"]
-            fields = {
-                "producerGroup": "bench-producer",
-                "fromTransactionCheck": "false",
-                "commitLogOffset": str(int(found["msgId"][-16:], 16)),
-                "commitOrRollback": str(kind),
-                "tranStateTableOffset": found["queueOffset"],
-                "msgId": found["transactionId"],
-                "transactionId": found["transactionId"],
-            }
-            ends.append(_request(37, fields, answer["opaque"], flag=2))
-        if not is_measured:
-            for at in range(0, count, in_a_read):
-                self.peer.dataReceived(b"".join(ends[at : at + in_a_read]))
-            return 0.0
-        return self.receive(ends, in_a_read)
-
-    def _flush(self) -> None:
-        """Makes all that is written durable, without calling what waits for that."""
-        flush = self.broker.parts.store.flush
-        while (job := flush.begin()) is not None:
-            job.run()
-            flush.finish(job)
-            if flush.flushed_offset >= self.broker.parts.store.max_physical_offset:
-                break
-
-    def _settle(self) -> None:
-        self._flush()
-        self.broker.parts.after_durable.put_all()
-
-    def _fill(self, count: int) -> None:
-        for _ in range(0, count, BATCH):
-            self.answers(b"".join(json_send(n, plain(n)) for n in self.next(BATCH)))
-
-    @staticmethod
-    def _pop(n: int) -> bytes:
-        fields = {
-            "queueId": "-1",
-            "maxMsgNums": "32",
-            "invisibleTime": "60000",
-            "topic": "bench",
-            "consumerGroup": GROUP,
-            "pollTime": "0",
-            "bornTime": "0",
-            "initMode": "0",
-            "expType": "TAG",
-            "exp": "*",
-            "order": "false",
-        }
-        return _request(200050, fields, n)
-
-    def _acks(self, count: int) -> list[bytes]:
-        made: list[bytes] = []
-        while len(made) < count:
-            self._fill(BATCH)
-            ((answer, _),) = self.answers(self._pop(self.number))
-            found = answer["extFields"]
-            starts = {
-                words[1]: words[2]
-                for each in found["startOffsetInfo"].split(";")
-                if (words := each.split(" "))
-            }
-            for each in found["msgOffsetInfo"].split(";"):
-                retry, queue_id, offsets = each.split(" ")
-                made += [
-                    self._ack(found, starts[queue_id], retry, queue_id, offset)
-                    for offset in offsets.split(",")
-                ]
-        return made[:count]
-
-    def _ack(self, found: Any, start: str, retry: str, queue_id: str, offset: str) -> bytes:
-        (number,) = self.next(1)
-        handle = (
-            f"{start} {found['popTime']} {found['invisibleTime']} {found['reviveQid']} {retry}"
-            f" broker-a {queue_id} {offset}"
-        )
-        fields = {
-            "queueId": queue_id,
-            "extraInfo": handle,
-            "offset": offset,
-            "topic": "bench",
-            "consumerGroup": GROUP,
-        }
-        return _request(200051, fields, number)
-
-
-def _request(code: int, fields: dict[str, str], opaque: int, *, flag: int = 0) -> bytes:
-    """Encodes a request as the Java client does."""
-    header = {
-        "code": code,
-        "extFields": fields,
-        "flag": flag,
-        "language": "JAVA",
-        "opaque": opaque,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 453,
-    }
-    return frame(json.dumps(header, separators=(",", ":")).encode(), b"", 0)
 
 
 LOADS: Final[dict[str, Callable[[Journeys, int, int], float]]] = {
@@ -286,8 +136,13 @@ def main() -> None:
     parser.add_argument("--only", type=some_of(LOADS), default=list(LOADS))
     parser.add_argument("--beside", help="another interpreter, to be measured in turn")
     parser.add_argument("--profile", choices=LOADS, help="print where the time of one goes")
+    parser.add_argument("--operations", action="store_true", help="count, and do not measure")
+    parser.add_argument("--where", help="print where the operations of one journey are")
     parser.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.operations or options.where:
+        print_costs(options.where)
+        return
     if options.profile:
         profile = cProfile.Profile()
         measure(options.rounds, [options.profile], profile)

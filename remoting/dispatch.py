@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
-from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
 from txrocketmq.remoting.guards import Guard, Knows, ask, knows_of, recognized
@@ -263,14 +263,25 @@ class Dispatcher:
             )
             if passed < count:
                 return self._serve_guarded(peer, commands, goes_on, passed)
-        out: list[Buffer] = []
-        out_bytes = at = 0
-        runs = self._runs
-        now_ms = self._now_ms()
+        runs, now_ms = self._runs, self._now_ms()
         if count == 1:  # it needs nothing of what follows
-            only = runs.get(commands[0].code)
-            if only is not None:
-                out, at = self._serve_run(only, peer, commands, now_ms)
+            out: Sequence[Buffer]
+            if (only := runs.get(commands[0].code)) is None:
+                out = self._serve_one(peer, commands[0], now_ms)
+            else:
+                out, count = self._serve_run(only, peer, commands, now_ms)
+            self.served = None
+            if out:
+                peer.write(out)
+            return count
+        return self._serve_many(peer, commands, goes_on, now_ms)
+
+    def _serve_many(
+        self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool], now_ms: int
+    ) -> int:
+        """Does the same for any number of requests, which the guards have seen."""
+        out: list[Buffer] = []
+        out_bytes, at, runs, count = 0, 0, self._runs, len(commands)
         while at < count:
             command = commands[at]
             handler = runs.get(command.code)
@@ -469,20 +480,20 @@ class Dispatcher:
         return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
 
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
-        if command.is_oneway:
+        if command.flag & ONEWAY_FLAG:
             return ()
+        header, remark = reply.header, reply.remark
         if (
-            reply.code == ResponseCode.SUCCESS
-            and reply.header is None
-            and reply.remark is None
+            header is None
+            and remark is None
+            and reply.code == ResponseCode.SUCCESS
             and not reply.ext_fields
             and not reply.body
         ):
             return (self._success(command.opaque),)
-        ext_fields = reply.header.encode() if reply.header is not None else None
+        ext_fields = header.encode() if header is not None else None
         if reply.ext_fields:
             ext_fields = {**(ext_fields or {}), **reply.ext_fields}
-        remark = reply.remark
         if remark is not None and len(remark) > MOST_REMARK:
             remark = shortened(remark, MOST_REMARK)
         response = RemotingCommand(

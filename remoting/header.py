@@ -94,7 +94,7 @@ class Header(Value):
         ext = ext_fields or {}
         try:
             return cls._decode(ext)  # type: ignore[no-any-return]
-        except (ValueError, TypeError, AttributeError):  # something is wrong: say what
+        except (KeyError, ValueError, TypeError, AttributeError):  # something is wrong: say what
             return cls(**{f.name: v for f in cls.fields if (v := _decoded(f, ext)) is not _ABSENT})
 
     def __eq__(self, other: object) -> bool:
@@ -237,11 +237,11 @@ _TEXT = {
     "double": "double_text({0})",
 }
 _PARSE = {
-    "str": "",
-    "bool": "value = value == 'true' or value.lower() == 'true'",
-    "int": "value = int(value) if value.isdecimal() and len(value) < 10 else integer(value)",
-    "long": "value = int(value) if value.isdecimal() and len(value) < 19 else long(value)",
-    "double": "value = double(value)",
+    "str": "value",
+    "bool": "value == 'true' or value.lower() == 'true'",
+    "int": "int(value) if value.isdecimal() and len(value) < 10 else integer(value)",
+    "long": "int(value) if value.isdecimal() and len(value) < 19 else long(value)",
+    "double": "double(value)",
 }
 
 
@@ -262,29 +262,40 @@ def _compile_encode(
 def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
     """Compiles a decoder of valid fields, which takes a third of the time of `_decoded` for each.
 
-    The decoder raises ValueError, TypeError or AttributeError if something is wrong. It fills the
-    slots directly, as a frozen dataclass's own constructor does in a roundabout way.
+    The decoder raises KeyError, ValueError, TypeError or AttributeError if something is wrong, or
+    if a text is None. It fills the slots directly, as a frozen dataclass's own constructor does in
+    a roundabout way.
     """
     scope: dict[str, Any] = {"cls": cls, "new": object.__new__}
     scope |= {"integer": integer, "long": long, "double": double}
-    lines = ["def decode(ext):", "    get = ext.get", "    self = new(cls)"]
+    lines = ["def decode(ext):", "    self = new(cls)"]
     for spec, declared in zip(cls.fields, _in_binary_order(cls), strict=True):
-        scope[f"set_{spec.name}"] = getattr(cls, spec.name).__set__
-        scope[f"default_{spec.name}"] = declared.default
+        name, wire = spec.name, spec.wire
+        scope[f"set_{name}"] = getattr(cls, name).__set__
+        scope[f"default_{name}"] = declared.default
+        parsed = f"set_{name}(self, {_PARSE[spec.kind]})"
         if spec.letter:
-            lines.append(f"    value = get({spec.letter!r})")
-            lines.append(f"    if value is None: value = get({spec.wire!r})")
-        else:
-            lines.append(f"    value = get({spec.wire!r})")
-        lines.append("    if value is None:")
-        lines.append(
-            "        raise TypeError" if spec.mandatory else f"        value = default_{spec.name}"
-        )
-        if _PARSE[spec.kind]:
-            lines.append("    else: " + _PARSE[spec.kind])
-        lines.append(f"    set_{spec.name}(self, value)")
+            lines.append(f"    value = ext.get({spec.letter!r})")
+            lines.append(f"    if value is None: value = ext.get({wire!r})")
+            lines.append(f"    if value is not None: {parsed}")
+            lines.append(f"    else: {_without(spec)}")
+            continue
+        # Mostly fields without a default are there, and those with one are not.
+        indent = "    "
+        if not spec.mandatory:
+            lines += [f"    if {wire!r} not in ext: {_without(spec)}", "    else:"]
+            indent *= 2
+        lines.append(f"{indent}value = ext[{wire!r}]")
+        if spec.kind == "str":  # None has no digits, and is neither true nor false
+            lines.append(f"{indent}if value is None: raise TypeError")
+        lines.append(indent + parsed)
     lines.append("    return self")
     return _compiled(lines, scope)
+
+
+def _without(spec: HeaderField) -> str:
+    """Returns the statement for a field that is not there."""
+    return "raise TypeError" if spec.mandatory else f"set_{spec.name}(self, default_{spec.name})"
 
 
 def _compiled(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:

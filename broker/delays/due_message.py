@@ -128,7 +128,9 @@ class DueMessages:
                 due = DueMessage(offset, record, plain, stamps)
                 message = due.message
                 self.messages.append(due)
-                self.is_full = self._new_queues.are_enough_with(message.topic, message.queue_id)
+                place = message.topic, message.queue_id
+                if place not in self._new_queues.seen:
+                    self.is_full = self._new_queues.are_enough_with(*place)
             except MessageDecodeError:
                 record = None
         if record is None:

@@ -218,9 +218,11 @@ class Schedule(DeliveryEngine):
         steps, delay_ms, store = self._steps[level], self.levels.delay_ms(level), self._store
         left_bytes, is_more = MAX_BATCH_BYTES, False
         found: list[Unit] = []
+        back_ms, varies = steps.set_back_ms(offset, ahead_ms), steps.are_several
         for unit in store.queue_units(SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH):
-            at = offset + len(found)
-            wait_ms = unit.tags_code - now_ms - steps.set_back_ms(at, ahead_ms)
+            if varies:
+                back_ms = steps.set_back_ms(offset + len(found), ahead_ms)
+            wait_ms = unit.tags_code - now_ms - back_ms
             if 0 < wait_ms <= delay_ms:
                 break  # longer than the level's delay: a clock that was set back, so it is due
             if unit.size_bytes > left_bytes < MAX_BATCH_BYTES:
@@ -228,19 +230,19 @@ class Schedule(DeliveryEngine):
                 break
             left_bytes -= unit.size_bytes
             found.append(unit)
-        store.check_records([(each.physical_offset, each.size_bytes) for each in found])
+        store.check_records([(at, size) for at, size, _ in found])
         self.is_behind |= is_more or len(found) == MAX_BATCH
         return found
 
     def _due(self, level: int, offset: int, units: list[Unit]) -> tuple[DueMessages, int]:
         """Reads unfinished messages of these units; returns where the next batch begins, too."""
-        done, due = self._done[level], DueMessages(self._intake)
-        for at, unit in enumerate(units, offset):
+        done, due, message_at = self._done[level], DueMessages(self._intake), self._store.message_at
+        for at, (physical_offset, size_bytes, _) in enumerate(units, offset):
             if due.is_full:
                 self.is_behind = True
                 return due, at
             if at not in done:
-                due.add(at, self._store.message_at(unit.physical_offset, unit.size_bytes))
+                due.add(at, message_at(physical_offset, size_bytes, is_checked=True))
         return due, offset + len(units)
 
     def life(self, topics: Topics, sync: Callable[[], None]) -> Life:

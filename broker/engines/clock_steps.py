@@ -31,6 +31,11 @@ class ClockSteps:
         self.seen_offset = 0
         """Where the queue ended when it was last looked at."""
 
+    @property
+    def are_several(self) -> bool:
+        """Whether messages that are waiting were stored before and after a step."""
+        return len(self._since) > 1
+
     def is_step(self, ahead_ms: int) -> bool:
         """Whether the wall clock has been set since the last step was noted."""
         if not self._since:

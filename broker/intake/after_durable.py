@@ -29,6 +29,7 @@ SYNC_MS: Final = 50
 MAX_BATCH: Final = 256
 """How many messages are put in one write, and in one turn of the reactor."""
 
+_PUT_OK: Final = PutStatus.PUT_OK
 _FOR_NOW: Final = frozenset({PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.CREATE_MAPPED_FILE_FAILED})
 """What the store says when it may take the message later."""
 
@@ -126,11 +127,16 @@ class AfterDurable:
     def _put_some(self) -> bool:
         """Puts a batch of messages; returns whether there may be more that can be put now."""
         batch: list[tuple[int, Message, PutListener | None]] = []
-        new_queues, is_full = NewQueues(self._store), False
-        while not is_full and len(batch) < MAX_BATCH and self._is_due():
-            each = self._waiting.popleft()
+        waiting, flushed_offset = self._waiting, self._store.flush.flushed_offset
+        new_queues, topic, queue_id = NewQueues(self._store), "", -1
+        while waiting and waiting[0][0] <= flushed_offset and len(batch) < MAX_BATCH:
+            each = waiting.popleft()
             batch.append(each)
-            is_full = new_queues.are_enough_with(each[1].topic, each[1].queue_id)
+            message = each[1]
+            if message.queue_id != queue_id or message.topic != topic:
+                topic, queue_id = message.topic, message.queue_id
+                if new_queues.are_enough_with(topic, queue_id):
+                    break
         if not batch:
             return False
         statuses = self._intake.take([message for _, message, _ in batch], self._now_ms())
@@ -139,7 +145,7 @@ class AfterDurable:
             heard = each[2]
             if heard is not None:
                 heard(status)
-            elif status in _FOR_NOW:
+            elif status is not _PUT_OK and status in _FOR_NOW:
                 refused.append(each)
         self._waiting.extendleft(reversed(refused))
         return not refused

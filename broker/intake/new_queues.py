@@ -22,13 +22,14 @@ class NewQueues:
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
-        self._seen: set[tuple[str, int]] = set()
+        self.seen: set[tuple[str, int]] = set()
+        """Topics and ids of the queues so far."""
         self._new = 0
 
     def are_enough_with(self, topic: str, queue_id: int) -> bool:
         """Notes the queue of one more message; returns whether the write should end with it."""
         place = topic, queue_id
-        if place not in self._seen:
-            self._seen.add(place)
+        if place not in self.seen:
+            self.seen.add(place)
             self._new += not self._store.has_queue(topic, queue_id)
         return self._new >= ENOUGH

@@ -294,7 +294,7 @@ class Revive(Engine):
         units = list(store.queue_units(name, queue_id, offset, count))
         store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, _ in units:
-            record = store.message_at(physical_offset, size)
+            record = store.message_at(physical_offset, size, is_checked=True)
             found = None if record is None else self._topic.read(record)
             if isinstance(found, PopCheckPoint):
                 self._wait(
@@ -352,7 +352,9 @@ class Revive(Engine):
             count += len(messages)
             for _, message in messages:
                 size_bytes += len(message.body)
-                is_full = new_queues.are_enough_with(message.topic, message.queue_id)
+                place = message.topic, message.queue_id
+                if place not in new_queues.seen:
+                    is_full = new_queues.are_enough_with(*place)
             if is_full or count >= MAX_BATCH or size_bytes >= MAX_BATCH_BYTES:
                 break
         if not batch:

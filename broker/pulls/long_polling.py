@@ -161,21 +161,24 @@ class LongPolling:
     def run_woken(self) -> None:
         """Resumes requests that are due, and requests that select what arrived; a slice of them."""
         self._is_waking = False
+        is_all = False
         try:
-            self._run_slice()
+            is_all = self._run_slice()
         finally:  # what raises is over, and the others go on
-            if self._ready or self._looked_at or self._to_look or self._gone or self._to_end:
+            if not is_all and (
+                self._ready or self._looked_at or self._to_look or self._gone or self._to_end
+            ):
                 self._wake()
 
-    def _run_slice(self) -> None:
-        self._end_s = self._timer() + SLICE_S
-        for count in range(SLICE):
-            if count and self._timer() >= self._end_s:
-                break
+    def _run_slice(self) -> bool:
+        """Returns whether nothing is left to be done."""
+        end_s = self._end_s = self._timer() + SLICE_S
+        looked_at, is_all = self._looked_at, False
+        for _ in range(SLICE):
             if self._ready:
                 self._resume(self._ready.popleft())
-            elif self._looked_at:
-                request = self._looked_at.popleft()
+            elif looked_at:
+                request = looked_at.popleft()
                 try:
                     has_news = self._has_news(request)
                 except Exception:
@@ -184,19 +187,24 @@ class LongPolling:
                 if has_news:
                     self._resume(request)
                 elif has_news is None:
-                    self._looked_at.append(request)  # all others have their turn first
+                    looked_at.append(request)  # all others have their turn first
             elif self._to_look:
                 key = self._to_look.popleft()
                 self._look(key, self._woken.pop(key))
+                continue  # that takes no time
             elif self._gone:
                 self._forget(self._gone.popleft())
             elif self._to_end:
                 of_queue = self._held.get(self._to_end.pop())
                 self._ready.extend(() if of_queue is None else of_queue.requests)
             else:
+                is_all = True
                 break
-        if not self._looked_at:
+            if self._timer() >= end_s:
+                break
+        if self._verdicts and not looked_at:
             self._verdicts.clear()
+        return is_all
 
     def tick(self, steady_ms: int) -> None:
         """Resumes requests whose time is over, and finds missed arrivals, some queues at a time."""

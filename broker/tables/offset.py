@@ -198,7 +198,7 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Sets a group's offset; ignored while a reset of the queue is pending."""
         key = topic + _SEPARATOR + group
-        if queue_id in self._resets.get(key, ()):
+        if self._resets and queue_id in self._resets.get(key, ()):
             return
         self._file.is_stale = True
         self._changed.add(key)

@@ -248,10 +248,10 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
         Retry topics, dead-letter topics and all others each have the same limit, so that no kind
         takes the room of another.
         """
-        limit, kind = self._config.auto_create_limit, _kind(name)
-        count = self._counts[kind] + sum(_kind(each) == kind for each in self.drafts.topics)
         if name in self._topics or name in self.drafts.topics:
             return ""
+        limit, kind = self._config.auto_create_limit, _kind(name)
+        count = self._counts[kind] + sum(_kind(each) == kind for each in self.drafts.topics)
         names = self._config.auto_create_topic_names
         if names and not kind and not any(fnmatchcase(name, _literal(each)) for each in names):
             return (

@@ -87,7 +87,7 @@ class Enqueue:
         due, left_bytes, end = self._delivery.batch(), MAX_BATCH_BYTES, offset
         filed: list[tuple[int, int]] = []
         for physical_offset, size, _ in units:
-            record = messages.message_at(physical_offset, size)
+            record = messages.message_at(physical_offset, size, is_checked=True)
             waiting = _NOTHING if record is None else waiting_of(record)
             if timers.is_settled(end, physical_offset, waiting.out_ms):
                 filed.append((end, physical_offset))

@@ -139,7 +139,7 @@ class HalfQueue:
         units = list(self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count))
         self._store.check_records([(at, size) for at, size, _ in units])
         for physical_offset, size, code in units:
-            record = self._store.message_at(physical_offset, size)
+            record = self._store.message_at(physical_offset, size, is_checked=True)
             named = [] if record is None else half_offsets(record, code)
             if not ended.read(named, half_top):
                 return True

@@ -23,6 +23,7 @@ _AGE_BOUNDS_S: Final = (5, 60, 600, 3600, 12 * 3600, 24 * 3600)
 """The bounds of the original's histogram, in seconds."""
 
 
+_NONE: Final = (0, 0)
 TransactionCounts = dict[str, tuple[int, int]]
 """By topic: a number, and when it changed, in ms."""
 
@@ -59,14 +60,16 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
 
     def add(self, topic: str, number: int) -> None:
         """Adds to the number of open half messages of a topic; `number` may be negative."""
-        if not topic:
-            return  # of a half message that does not say where it is to go
-        count, _ = self._counts.get(topic, (0, 0))
-        self._counts[topic] = count + number, self._now_ms()
+        if topic:  # a half message may not say where it is to go
+            self._add(topic, number, self._now_ms())
+
+    def _add(self, topic: str, number: int, now_ms: int) -> None:
+        count = self._counts.get(topic, _NONE)[0]
+        self._counts[topic] = count + number, now_ms
         self._file.is_stale = True
 
-    def ended(self, topic: str, *, is_committed: bool, age_ms: int) -> None:
-        """Counts the end of a transaction, whose half message was of this topic and age."""
+    def ended(self, topic: str, born_ms: int, now_ms: int, *, is_committed: bool) -> None:
+        """Counts the end of a transaction whose half message was of this topic and time."""
         if not topic:
             return
         found = self.ends.get(topic)
@@ -74,10 +77,10 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
             found = self.ends[topic] = Ends()
         if is_committed:
             found.committed += 1
-            found.ages_s.add(max(age_ms, 0) // 1000)
+            found.ages_s.add(max(now_ms - born_ms, 0) // 1000)
         else:
             found.rolled_back += 1
-        self.add(topic, -1)
+        self._add(topic, -1, now_ms)
 
     def counts(self) -> dict[str, int]:
         """How many half messages are open, by topic."""
@@ -85,7 +88,7 @@ class TransactionMetrics(VersionedTable[TransactionCounts]):
 
     def count(self, topic: str) -> int:
         """How many half messages of a topic are open."""
-        return self._counts.get(topic, (0, 0))[0]
+        return self._counts.get(topic, _NONE)[0]
 
     def life(self, period_ms: int) -> Life:
         """The counts of open half messages are kept in transactionMetrics."""

@@ -118,6 +118,8 @@ def _body(
         body = RegisterBrokerBody()
     else:
         body = RegisterBrokerBody.decode(data)
+        if not (topics or mappings):
+            return body
         wrapper = body.topic_config_serialize_wrapper
     wrapper = replace(
         wrapper,

@@ -131,12 +131,7 @@ class RouteTable:
             live = None
         self._note_two(it, old_address)
         min_id_changed = it.broker_id < min(broker.addresses, default=0)
-        broker = dataclasses.replace(
-            broker,
-            acting_master=bool(it.enable_acting_master),
-            zone=it.zone,
-            addresses={**others, it.broker_id: it.address},
-        )
+        broker = _updated(broker, it, {**others, it.broker_id: it.address})
         self._keep(it.cluster, broker)
         changed = not old_address or live is None or live.data_version != it.data_version
         if live is None:
@@ -152,8 +147,8 @@ class RouteTable:
         for count, _ in enumerate(self._topics_registered(it, broker, changed=changed), 1):
             if count % _TOPICS_A_STEP == 0:
                 yield
-            if self._live.get(key) is not mine:
-                return Registered()
+                if self._live.get(key) is not mine:
+                    return Registered()
         mine.data_version = it.data_version
         return self._master_of(it.broker_name) if it.broker_id != MASTER_ID else Registered()
 
@@ -491,3 +486,11 @@ def _in_portions(clusters: Mapping[str, Sequence[str]]) -> Iterator[Sequence[str
         yield (cluster,)
         for at in range(0, len(names), _BROKERS_A_STEP):
             yield names[at : at + _BROKERS_A_STEP]
+
+
+def _updated(broker: Broker, it: Registration, addresses: dict[int, str]) -> Broker:
+    """Returns what is known of a broker name after a registration, which may say nothing new."""
+    acting, zone = bool(it.enable_acting_master), it.zone
+    if (broker.acting_master, broker.zone, broker.addresses) == (acting, zone, addresses):
+        return broker
+    return dataclasses.replace(broker, acting_master=acting, zone=zone, addresses=addresses)

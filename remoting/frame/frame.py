@@ -35,7 +35,9 @@ _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
 _OPAQUE: Final = 1_234_567_890
 """Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
+_ONE_BUFFER: Final = (bytes, bytearray, memoryview)
 _HEADER_MASK = 0xFFFFFF
+_PREFIX_BYTES: Final = _PREFIX.size
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
     int(SerializeType.JSON): json.decode_plain_header,
@@ -149,14 +151,30 @@ class FrameDecoder:
             data, at = self._joined(data)
         elif self.error is not None:
             return []
+        elif len(data) > _PREFIX_BYTES:
+            # Most reads are one frame; with anything unusual about it, it goes the way of all.
+            length, mark = _unpack(data)
+            header_end = _PREFIX_BYTES + (mark & _HEADER_MASK)
+            if header_end <= length + 4 == len(data) <= self._max_frame_bytes:
+                try:
+                    command = _DECODERS[mark >> 24](data[_PREFIX_BYTES:header_end])
+                except (NotPlainJson, FrameError, KeyError):
+                    pass
+                else:
+                    command.body = data[header_end:]
+                    return [command]
         stop = len(data) - 7
         if stop > self._portion_bytes:
             stop = min(stop, at + self._portion_bytes)
         commands, at, found = cut(
             data, at, stop, self._portion_commands, self._max_frame_bytes, self._most_scanned_bytes
         )
-        if at == len(data):
-            return commands
+        if at != len(data):
+            self._leave_over(data, at, found)
+        return commands
+
+    def _leave_over(self, data: bytes, at: int, found: int | FrameError) -> None:
+        """Keeps what was not cut; `found` is what `cut` says of the frame there."""
         if found and not isinstance(found, FrameError):
             found = self._checked(data, at, found)
         if isinstance(found, FrameError):
@@ -165,7 +183,6 @@ class FrameDecoder:
             self._hold(data, at, found or 8)
         else:
             self._keep_rest(data, at)
-        return commands
 
     def leave(self, commands: list[RemotingCommand]) -> None:
         """Takes commands back that were not served; the next `receive` returns them."""
@@ -313,20 +330,24 @@ def encode_frame(
 
     Raises FrameTooLong, since no reader takes more than MAX_FRAME_BYTES.
     """
-    if command.serialize_type == SerializeType.ROCKETMQ:
+    serialize_type = command.serialize_type
+    if serialize_type == SerializeType.ROCKETMQ:
         header = rocketmq.encode_header(command)
     else:
         header = json.encode_header(command)
     if body is None:
         body = command.body
-    bodies: Sequence[Buffer] = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
-    size = 4 + len(header) + sum(map(len, bodies))
+    header_bytes = len(header)
+    bodies: Sequence[Buffer] = (body,) if isinstance(body, _ONE_BUFFER) else body
+    size = 4 + header_bytes + sum(map(len, bodies))
     if size > MAX_FRAME_BYTES - 4:
         raise FrameTooLong(
             f"it has {size + 4} bytes, but readers take at most {MAX_FRAME_BYTES} at once"
         )
-    mark = command.serialize_type << 24 | len(header)
-    return [_PREFIX.pack(size, mark) + header, *filter(len, bodies)]
+    return [
+        _PREFIX.pack(size, serialize_type << 24 | header_bytes) + header,
+        *filter(len, bodies),
+    ]
 
 
 def bare_answers(code: int, serialize_type: int) -> Callable[[int], bytes]:

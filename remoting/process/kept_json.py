@@ -10,7 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from txrocketmq.remoting.serialize.json import JsonError, decode_body
+from txrocketmq.remoting.serialize.json import decode_body
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 
 class KeptJson(NamedTuple):

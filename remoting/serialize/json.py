@@ -3,14 +3,15 @@
 
 What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`,
 and one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies
-are written here as the original writes them, and read by a scanner of our own; plain JSON, which
-nearly everything is, goes through orjson alone. Java: RemotingSerializable, RemotingCommand.
+are written here as the original writes them, and read by a scanner of our own (json_scanner.py);
+plain JSON, which nearly everything is, goes through orjson alone. Java: RemotingSerializable,
+RemotingCommand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from operator import itemgetter
@@ -20,13 +21,12 @@ import orjson
 
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.errors import FrameError, HeaderError, NotPlainJson
+from txrocketmq.remoting.errors import FrameError, NotPlainJson
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.serialize.json_scanner import JsonError, scan
 
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 """Largest text that `decode_body` accepts; a frame has at most 16 MiB, a file may have more."""
-MAX_DEPTH: Final = 64
-"""Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 64 * 1024
 MAX_LENIENT_HEADER_COMMAS: Final = 2048
 """The largest command header for which the tolerant scanner is tried, which takes some 8 ms."""
@@ -34,10 +34,10 @@ MAX_LENIENT_HEADER_COMMAS: Final = 2048
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
 
-_MAX_DIGITS: Final = 40
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
+_bare_members: Final = itemgetter("code", "flag", "opaque", "version", "language")
 _new_command: Final = RemotingCommand.__new__
 _JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -45,28 +45,24 @@ _THERE: Final = _PLAIN - {type(None)}
 Data = bytes | bytearray | memoryview
 
 
-class JsonError(HeaderError):
-    """A text that not even fastjson would accept as JSON; `position` counts characters from 0."""
-
-    def __init__(self, position: int, reason: str) -> None:
-        super().__init__(f"no JSON at character {position}: {reason}")
-        self.position = position
-        self.reason = reason
-
-
 def encode_header(command: RemotingCommand) -> bytes:
     """Returns the header of a command; as in fastjson, members that are None are left out."""
-    fields: dict[str, Any] = {"code": command.code}
-    if command.ext_fields is not None:
-        fields["extFields"] = command.ext_fields
-    fields["flag"] = command.flag
-    if command.language is not None:
-        fields["language"] = command.language
-    fields["opaque"] = command.opaque
-    if command.remark is not None:
-        fields["remark"] = command.remark
-    fields["serializeTypeCurrentRPC"] = "JSON"
-    fields["version"] = command.version
+    fields: dict[str, Any] = {
+        "code": command.code,
+        "extFields": command.ext_fields,
+        "flag": command.flag,
+        "language": command.language,
+        "opaque": command.opaque,
+        "remark": command.remark,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": command.version,
+    }
+    if command.remark is None:
+        del fields["remark"]
+    if command.ext_fields is None:
+        del fields["extFields"]
+    if command.language is None:
+        del fields["language"]
     try:
         return orjson.dumps(fields)
     except TypeError:  # a text that is not Unicode, a mapping that is no dict
@@ -103,6 +99,23 @@ def decode_plain_header(header: bytes) -> RemotingCommand:
             return command
     except (KeyError, TypeError, AttributeError, RecursionError):
         pass
+    if type(fields) is dict and "extFields" not in fields and "remark" not in fields:
+        return _bare_header(fields, header)
+    return _general_header(fields, header)
+
+
+def _bare_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
+    """Decodes a header without fields, such as that of a heartbeat, and of most answers to it."""
+    try:
+        code, flag, opaque, version, language = _bare_members(fields)
+        if (
+            type(code) is type(flag) is type(opaque) is type(version) is int
+            and 0 <= code | flag | opaque | version <= _INT_MAX
+            and type(language) is str
+        ):
+            return RemotingCommand(code, None, b"", flag, opaque, None, language, version)
+    except KeyError:
+        pass
     return _general_header(fields, header)
 
 
@@ -131,7 +144,7 @@ def scan_header(header: bytes) -> RemotingCommand:
     if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
         raise FrameError(f"a header of {len(header)} bytes is not JSON: {header[:80]!r}")
     try:
-        return _general_header(_scan(header), header)
+        return _general_header(scan(header), header)
     except JsonError as error:
         raise FrameError(f"the JSON header is broken: {error}") from None
 
@@ -178,7 +191,7 @@ def decode_body(data: Data, *, max_bytes: int = MAX_JSON_BYTES, only_plain: bool
     except orjson.JSONDecodeError as error:
         if only_plain:
             raise JsonError(error.pos, f"in so long a text: {error.msg}") from None
-        return _scan(data)
+        return scan(data)
 
 
 def encode_body(value: Any) -> bytes:
@@ -347,153 +360,3 @@ def _scalar(value: Any) -> str:
         if isinstance(value, str):  # lone surrogates, which Java writes as question marks
             return orjson.dumps(value.encode("utf-8", "replace").decode()).decode()
         raise
-
-
-# ----------------------------------------------------------------------------- the tolerant scanner
-
-_BLANKS = re.compile(r"[ \t\r\n]*+")
-_STRINGS = {
-    '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
-    "'": re.compile(r"'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.DOTALL),
-}
-_NUMBER = re.compile(r"(-?[0-9]++)(\.[0-9]++)?([eE][+-]?[0-9]++)?")
-_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.]*+")
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)", re.DOTALL)
-_ESCAPED = {
-    "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-    '"': '"', "'": "'", "\\": "\\", "/": "/", **{str(digit): chr(digit) for digit in range(8)},
-}  # fmt: skip
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_WORDS = {"true": True, "false": False, "null": None}
-
-
-def _scan(data: Data) -> Any:
-    text = str(data, "utf-8", "replace")
-    value, at = scan_value(text, _skip_blanks(text, 0), 0)
-    at = _skip_blanks(text, at)
-    if at != len(text):
-        raise JsonError(at, f"more after the end: {text[at : at + 20]!r}")
-    return value
-
-
-def _skip_blanks(text: str, at: int) -> int:
-    match = _BLANKS.match(text, at)
-    return match.end() if match else at
-
-
-def scan_value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    """Returns the value at a place in a text, and where it ends."""
-    first = text[at : at + 1]
-    if first in _STRINGS:
-        return _string(text, at)
-    if first == "{":
-        return _object(text, at, depth + 1)
-    if first == "[":
-        return _array(text, at, depth + 1)
-    if match := _NUMBER.match(text, at):
-        return _numeral(match), match.end()
-    if (match := _NAME.match(text, at)) and match[0] in _WORDS:
-        return _WORDS[match[0]], match.end()
-    raise JsonError(at, f"a value is expected, not {text[at : at + 20]!r}")
-
-
-def _object(text: str, at: int, depth: int) -> tuple[dict[Any, Any], int]:
-    _check_depth(at, depth)
-    members: dict[Any, Any] = {}
-    at = _skip_blanks(text, at + 1)
-    if text.startswith("}", at):
-        return members, at + 1
-    while True:
-        name, at = _key(text, at, depth)
-        at = _skip_blanks(text, at)
-        if not text.startswith(":", at):
-            raise JsonError(at, f"a colon is expected, not {text[at : at + 20]!r}")
-        members[name], at = scan_value(text, _skip_blanks(text, at + 1), depth)
-        at = _skip_blanks(text, at)
-        if text.startswith("}", at):
-            return members, at + 1
-        at = _after_comma(text, at, "}")
-
-
-def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
-    _check_depth(at, depth)
-    items: list[Any] = []
-    at = _skip_blanks(text, at + 1)
-    if text.startswith("]", at):
-        return items, at + 1
-    while True:
-        item, at = scan_value(text, at, depth)
-        items.append(item)
-        at = _skip_blanks(text, at)
-        if text.startswith("]", at):
-            return items, at + 1
-        at = _after_comma(text, at, "]")
-
-
-def _after_comma(text: str, at: int, end: str) -> int:
-    if not text.startswith(",", at):
-        raise JsonError(at, f"a comma or {end} is expected, not {text[at : at + 20]!r}")
-    return _skip_blanks(text, at + 1)
-
-
-def _check_depth(at: int, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise JsonError(at, f"nested deeper than {MAX_DEPTH}")
-
-
-def _key(text: str, at: int, depth: int) -> tuple[Hashable, int]:
-    first = text[at : at + 1]
-    if first in _STRINGS:
-        return _string(text, at)
-    if first == "{":
-        members, end = _object(text, at, depth + 1)
-        return _queue_or_items(members), end
-    if match := _NUMBER.match(text, at):
-        return _numeral(match), match.end()
-    if match := _NAME.match(text, at):
-        return match[0], match.end()
-    raise JsonError(at, f"a name is expected, not {text[at : at + 20]!r}")
-
-
-def _queue_or_items(members: dict[Any, Any]) -> Hashable:
-    if len(members) == 3:
-        topic, broker, queue_id = map(members.get, ("topic", "brokerName", "queueId"))
-        if isinstance(topic, str) and isinstance(broker, str) and type(queue_id) is int:
-            return MessageQueue(topic, broker, queue_id)
-    return _frozen(members)
-
-
-def _frozen(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        items = ((name, _frozen(member)) for name, member in value.items())
-        return tuple(sorted(items, key=lambda item: str(item[0])))
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    return value  # type: ignore[no-any-return]
-
-
-def _numeral(match: re.Match[str]) -> int | float:
-    if len(match[0]) > _MAX_DIGITS:
-        raise JsonError(match.start(), f"a number of {len(match[0])} characters")
-    return float(match[0]) if match[2] or match[3] else int(match[0])
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    match = _STRINGS[text[at]].match(text, at)
-    if match is None:
-        raise JsonError(at, "the text has no end")
-    string = match[1]
-    if "\\" in string:
-        string = _ESCAPE.sub(lambda escape: _unescaped(escape, match.start(1)), string)
-        if _SURROGATE.search(string):
-            string = string.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return string, match.end()
-
-
-def _unescaped(escape: re.Match[str], start: int) -> str:
-    letters = escape[1]
-    if len(letters) > 1:
-        return chr(int(letters[1:], 16))
-    if letters not in _ESCAPED:
-        raise JsonError(start + escape.start(), f"unknown escape {escape[0]!r}")
-    return _ESCAPED[letters]

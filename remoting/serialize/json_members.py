@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from json import JSONDecoder
 from typing import Any, Final, TypeVar
 
-from txrocketmq.remoting.serialize.json import JsonError, scan_value
+from txrocketmq.remoting.serialize.json_scanner import JsonError, scan_value
 
 SHORT: Final = 16 * 1024
 """How many characters a member may have that is not plain JSON."""

@@ -292,8 +292,8 @@ class TcpPeer(Protocol):
             self._refuse(error)
             turns.ends()
             return
+        decoder = self.decoder
         if self._state is OPEN and turns.spent_s < TURN_S:
-            decoder = self.decoder
             commands = self._connection.receive(said)
             served = self._serve(self, commands, self._may_go_on) if commands else 0
             if served < len(commands) or decoder.is_behind:
@@ -301,15 +301,15 @@ class TcpPeer(Protocol):
             elif decoder.error is not None:
                 self._refuse(decoder.error, stranger(said))
         elif self._state is OPEN or self._state.holds:
-            self.decoder.keep(said)
-            if self._state is OPEN and self.decoder.is_behind:
+            decoder.keep(said)
+            if self._state is OPEN and decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
             self._connection.receive(said)  # there may be answers to our requests
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
         if spent_s > turns.noted_s:
             turns.find_out()
-        if self._recounts or self.decoder.held_bytes:
+        if self._recounts or decoder.held_bytes:
             self._recount()
 
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008

@@ -23,7 +23,8 @@ from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC, REPLY_SUFFIX, SYSTEM_PREFIX
 from txrocketmq.remoting.primitives.packing import fixed
-from txrocketmq.remoting.serialize.json import JsonError, decode_body
+from txrocketmq.remoting.serialize.json import decode_body
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 from txrocketmq.spark.arrow.errors import StoreError, UnsupportedLayout
 from txrocketmq.spark.store.files import Files
 

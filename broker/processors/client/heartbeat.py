@@ -94,6 +94,8 @@ class HeartbeatProcessor:
         data = yield from HeartbeatData.reading(request.body)
         told = [(each.group_name, each.subscription_data_set) for each in data.consumer_data_set]
         texts = deque(self._filters.new_texts(told))
+        if not texts:
+            return (yield from self._take(request, data))
         is_first = True
 
         def take() -> Reply[NoHeader] | PendingReply:

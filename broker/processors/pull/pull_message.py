@@ -44,7 +44,7 @@ from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
+from txrocketmq.remoting.message.flags import PermName, PullSysFlag
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.route import TopicConfig
@@ -53,6 +53,7 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMess
 
 _NO_BYTE_LIMIT = 2**31 - 1
 _FOUND = GetMessageStatus.FOUND.name
+_SUCCESS = int(ResponseCode.SUCCESS)
 
 MASTER_ID = 0
 BROKER_FORBIDDEN = 1
@@ -187,20 +188,17 @@ class PullMessageProcessor:
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
-        code = ResponseCode.SUCCESS if result.count else _CODES.get(result.status)
-        if code is None:  # nothing in the queue
-            moved = header.queue_offset != 0
-            code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
-        if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
-            self._jumped(header, result)
+        if result.count:
+            code, remark = _SUCCESS, _FOUND
+            self._stats.got(header.consumer_group, header.topic, result.count, result.size_bytes)
+        else:
+            code, remark = self._code_without(header, result), result.status.name
         if member is not None:
             moved_to = result.next_begin_offset
             is_moved = code == ResponseCode.PULL_OFFSET_MOVED
             self._broadcast_offsets.pulled(
                 header, member, moved_to if is_moved else header.queue_offset
             )
-        if code == ResponseCode.SUCCESS:
-            self._stats.got(header.consumer_group, header.topic, result.count, result.size_bytes)
         least = result.min_offset
         if not result.max_offset and has_batch_queues(topic.attributes):
             least = -1  # as by BatchConsumeQueue without any message
@@ -214,8 +212,17 @@ class PullMessageProcessor:
             topic_sys_flag=topic.topic_sys_flag,
             group_sys_flag=group.group_sys_flag,
         )
-        remark = _FOUND if result.count else result.status.name
         return Reply(answer, result.buffers, code, remark)
+
+    def _code_without(self, header: PullMessageRequestHeader, result: GetResult) -> int:
+        """Returns the code of an answer without messages."""
+        if result.status is GetMessageStatus.OFFSET_TOO_SMALL:
+            self._jumped(header, result)
+        code = _CODES.get(result.status)
+        if code is None:  # nothing in the queue
+            moved = header.queue_offset != 0
+            code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        return code
 
     def _run_on_slave(
         self, has_master: Callable[[], bool], request: Request[PullMessageRequestHeader]
@@ -267,7 +274,7 @@ class PullMessageProcessor:
 
     def _topic(self, request: Request[PullMessageRequestHeader]) -> TopicConfig:
         header = request.header
-        if not is_readable(self._config.broker_permission):
+        if not self._config.broker_permission & PermName.READ:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
@@ -284,7 +291,7 @@ class PullMessageProcessor:
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic[{header.topic}] not exist, apply first please! {FAQ}",
             )
-        if not is_readable(topic.perm):
+        if not topic.perm & PermName.READ:
             raise forbidden(
                 TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden"
             )

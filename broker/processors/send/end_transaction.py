@@ -21,7 +21,7 @@ Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.work.patience import Patience, attempt
-from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Run, serves
@@ -65,6 +65,7 @@ _ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
+_DONE: Final[Reply[Any]] = Reply()
 _BYTES_OF_WORK: Final = 4_096
 _MAX_REMEMBERED: Final = 100_000
 """How many ends are remembered, with some 150 bytes each."""
@@ -78,13 +79,13 @@ class RememberedEnds:
         self.ended: dict[tuple[int, int], bool] = {}
         """Whether each was committed."""
 
-    def add(self, place: tuple[int, int], *, is_commit: bool) -> None:
-        """Remembers an end, and forgets the oldest one if there are too many."""
-        if place in self.ended:
-            return
-        if len(self.ended) >= self._most:
-            del self.ended[next(iter(self.ended))]
-        self.ended[place] = is_commit
+    def add(self, places: Iterable[tuple[int, int]], *, is_commit: bool) -> None:
+        """Remembers an end by all its places, and forgets the oldest ones if there are too many."""
+        ended = self.ended
+        for place in places:
+            ended.setdefault(place, is_commit)
+        while len(ended) > self._most:
+            del ended[next(iter(ended))]
 
 
 class End:
@@ -104,7 +105,7 @@ class End:
         if status is not PutStatus.PUT_OK:
             return self._processor.checks.refusal_of(status)
         self._processor.ended.append(self)
-        return Reply()
+        return _DONE
 
 
 class EndTransactionProcessor:
@@ -138,8 +139,6 @@ class EndTransactionProcessor:
         """The ends of this run, which are remembered only if they take effect."""
         self.ended: list[End] = []
         """Those of this run that have taken effect."""
-        self._read_bytes = 0
-        """How long the half messages are that were read in this run."""
 
     @writes(transaction.END_TRANSACTION)
     def read_end(
@@ -152,10 +151,8 @@ class EndTransactionProcessor:
         """Reads one end of a transaction."""
         command = commands[0]
         run.work += 1
-        # What was read before counts, too: an end that is refused may have had much to do.
-        run.work = max(run.work, self._read_bytes // _BYTES_OF_WORK)
         try:
-            end = attempt(partial(self._read, run.peer, command, run.now_ms))
+            end = attempt(partial(self._read, run, command))
         except NotTaken as reason:
             refusal = self.checks.refusal_of(reason.status)
             outcomes.append(Outcome(command, 0, 0, instead=refusal))
@@ -166,9 +163,11 @@ class EndTransactionProcessor:
                 later = Later(partial(self._when_in_memory, end))
                 outcomes.append(Outcome(command, 0, 0, instead=later))
             elif end is not None:
-                made = [end.message] if end.message is not None else []
-                outcomes.append(Outcome(command, len(messages), len(made), instead=end))
-                messages += made
+                first, message = len(messages), end.message
+                if message is not None:
+                    messages.append(message)
+                made: Any = command, first, len(messages) - first, b"", None, False, end, None
+                outcomes.append(made)
         return 1
 
     @ends_runs(transaction.END_TRANSACTION)
@@ -176,20 +175,19 @@ class EndTransactionProcessor:
         """Has op messages put for the ends of a run."""
         ended, self.ended = self.ended, []
         self._in_run.clear()
-        self._read_bytes = 0
         if not ended:
             return
         halves: list[tuple[int, int]] = []
         for end in ended:
             halves.append((end.half.queue_id, end.half.queue_offset))  # noqa: PERF401 - no call
+        remember, count = self._remembered.add, self._metrics.ended
         # Op messages are put for them once they are durable: see after_durable.py.
         for end, places in zip(ended, self._check.end(halves, now_ms), strict=True):
             is_committed = end.message is not None
-            for place in places:
-                self._remembered.add(place, is_commit=is_committed)
+            remember(places, is_commit=is_committed)
             topic = end.half.properties.get(names.REAL_TOPIC, "")
-            age_ms = now_ms - end.half.born_timestamp
-            self._metrics.ended(topic, is_committed=is_committed, age_ms=age_ms)
+            born_ms = end.half.born_timestamp
+            count(topic, born_ms, now_ms, is_committed=is_committed)
 
     def _when_in_memory(self, read: ColdRead, go_on: GoOn) -> None:
         """Calls `go_on` with the time when a half message has been read, and the error if it could
@@ -197,7 +195,7 @@ class EndTransactionProcessor:
         """
         self._patience.wait(self, read, lambda error: go_on(self._now_ms(), error))
 
-    def _read(self, peer: Peer, command: RemotingCommand, now_ms: int) -> End | None:
+    def _read(self, run: Run, command: RemotingCommand) -> End | None:
         """Checks an END_TRANSACTION; returns None when the producer is undecided.
 
         Raises ResponseError when it is refused, and NotInMemory when the half message has to be
@@ -219,7 +217,8 @@ class EndTransactionProcessor:
                 " producer will be asked about this one later",
             )
         record = self._half_record(header.commit_log_offset)
-        self._read_bytes += len(record)
+        if len(record) >= _BYTES_OF_WORK:  # also for an end that is refused
+            run.work += len(record) // _BYTES_OF_WORK
         half = usual_record(record) or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(
@@ -228,8 +227,10 @@ class EndTransactionProcessor:
             )
         if self._check_ended is not None:
             # The request may name another topic than that of the message, or none.
-            self._check_ended(peer, command, half.properties.get(names.REAL_TOPIC) or half.topic)
-        if not header.from_transaction_check and self._is_late(half, now_ms):
+            self._check_ended(
+                run.peer, command, half.properties.get(names.REAL_TOPIC) or half.topic
+            )
+        if not header.from_transaction_check and self._is_late(half, run.now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,
                 "the transaction is older than CHECK_IMMUNITY_TIME_IN_SECONDS: its producer"
@@ -237,12 +238,13 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        before = self._in_run.get(place, self._remembered.ended.get(place))
-        if before is not None:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, COMMITTED if before else ROLLED_BACK)
+        if place in self._in_run or place in self._remembered.ended:
+            is_commit = self._in_run.get(place, self._remembered.ended.get(place))
+            remark = COMMITTED if is_commit else ROLLED_BACK
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         message = None
         if header.commit_or_rollback == _COMMIT:
-            message = self._committed(half, record, now_ms)
+            message = self._committed(half, record, run.now_ms)
         self._in_run[place] = message is not None
         return End(self, half, message)
 

@@ -52,7 +52,9 @@ def entries_of(
     born_host, store_host = batch.born_host, batch.store_host
     reconsume_times = batch.reconsume_times
     body, end = batch.body, len(batch.body)
-    while at < end and len(made) < most:
+    for _ in range(most):
+        if at >= end:
+            break
         try:
             _, _, _, flag, body_bytes = head(body, at)
             body_at = at + head_bytes

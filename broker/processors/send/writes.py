@@ -33,6 +33,7 @@ from txrocketmq.remoting.errors import ResponseError
 MOST_WORK: Final = 64
 """How much work there may be in one run; others then have their turn."""
 _PUT_OK: Final = PutStatus.PUT_OK
+_ANSWERS: Final = (Exception, Reply)
 _WRITES: Final = "_writes"
 _ENDS: Final = "_ends_runs"
 
@@ -114,6 +115,7 @@ class Writes:
         self.bindings: list[Binding] = []
         """The calls of all readers, all of them served here: see remoting.dispatch.Registry."""
         self._intake = intake
+        self._commit = intake.store.commit
         self._checks = checks
         self._answers = answers
         self._readers: dict[int, Reader] = {}
@@ -177,7 +179,7 @@ class Writes:
                     out += answer
                     continue
             if waits and confirmed is None and batch is not None:
-                confirmed = self._intake.store.commit.outcome(batch.end_offset)
+                confirmed = self._commit.outcome(batch.end_offset)
             if command.flag & ONEWAY_FLAG:
                 continue
             offset, _, queue_offset = places[first]
@@ -206,16 +208,16 @@ class Writes:
         status = _PUT_OK
         if refused:
             status = next((refused[at] for at in places if at in refused), _PUT_OK)
+        if instead is None:
+            if status is _PUT_OK:
+                return None
+            return run.answer(command, self._checks.refusal_of(status))
+        if isinstance(instead, _ANSWERS):
+            return run.answer(command, instead)
         if isinstance(instead, Later):
             instead.wait(partial(self._go_on, run, command))
             return ()
-        if isinstance(instead, (Exception, Reply)):
-            return run.answer(command, instead)
-        if instead is not None:
-            return run.answer(command, instead.settled(status))
-        if status is not _PUT_OK:
-            return run.answer(command, self._checks.refusal_of(status))
-        return None
+        return run.answer(command, instead.settled(status))
 
     def _go_on(
         self, run: Run, command: RemotingCommand, now_ms: int, error: ResponseError | None

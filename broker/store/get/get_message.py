@@ -63,19 +63,18 @@ Chosen = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 def get_message(records: Records, queue: ConsumeQueue | None, request: Request) -> GetResult:
     """Serves a request from a queue."""
-    config = records.config
     if queue is None or queue.max_offset == 0:
-        return elsewhere(config, GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
-    offset = request.offset
-    if offset < queue.min_offset:
-        status = GetMessageStatus.OFFSET_TOO_SMALL
-        return elsewhere(config, status, queue.min_offset, request, queue)
-    if offset == queue.max_offset:
-        return elsewhere(config, GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue)
-    if offset > queue.max_offset:
-        status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
-        return elsewhere(config, status, queue.max_offset, request, queue)
-    if isinstance(queue, BatchQueue):
+        status = GetMessageStatus.NO_MESSAGE_IN_QUEUE
+        return elsewhere(records.config, status, 0, request, queue)
+    offset, end = request.offset, queue.max_offset
+    if not queue.min_offset <= offset < end:
+        status, at = GetMessageStatus.OFFSET_OVERFLOW_BADLY, end
+        if offset < queue.min_offset:
+            status, at = GetMessageStatus.OFFSET_TOO_SMALL, queue.min_offset
+        elif offset == end:
+            status = GetMessageStatus.OFFSET_OVERFLOW_ONE
+        return elsewhere(records.config, status, at, request, queue)
+    if queue.is_batch and isinstance(queue, BatchQueue):
         return search_batches(records, queue, request)
     return _Search(records, queue, request).run()
 
@@ -105,7 +104,7 @@ class _Search:
         limits, check = self._limits, self._records.memory.check
         if request.tag_codes is None and request.by_properties is None:
             # Mostly all messages are wanted and sound, so that these are enough.
-            count = max(min(request.max_count, limits.most_count), 1)
+            count = limits.first_count
         else:
             count = self._units_left()
         files_left, last_offset = config.travel_cq_file_num_when_get_message, 0
@@ -147,9 +146,13 @@ class _Search:
         if count and starts[0] < self._asked_before:
             count = self._count_in_memory(starts, sizes)
             if count < len(numbers):
-                examined = numbers[count]
-        taken = self._slices.take_all(starts[:count], sizes[:count])
-        self._count, self._size_bytes = taken, sum(sizes[:taken])
+                examined, starts, sizes = numbers[count], starts[:count], sizes[:count]
+        taken = self._slices.take_all(starts, sizes)
+        self._count = taken
+        if taken == count:
+            self._size_bytes = sum(sizes)
+            return examined
+        self._size_bytes = sum(sizes[:taken])
         while taken < count:
             # There is no sound record at the next place.
             start, size = starts[taken], sizes[taken]
@@ -157,7 +160,7 @@ class _Search:
                 return numbers[taken]
             self._pass_over(start, size, self._next + numbers[taken])
             taken += 1
-            found = self._slices.take_all(starts[taken:count], sizes[taken:count])
+            found = self._slices.take_all(starts[taken:], sizes[taken:])
             self._count += found
             self._size_bytes += sum(sizes[taken : taken + found])
             taken += found
@@ -173,7 +176,9 @@ class _Search:
             starts, sizes = fields[::_FIELDS], fields[1::_FIELDS]
             if PRE_BLANK_SIZE not in sizes:
                 fit = limits.fit(starts, sizes)
-                return (range(fit), starts[:fit], sizes[:fit]), fit
+                if fit < count:
+                    starts, sizes = starts[:fit], sizes[:fit]
+                return (range(fit), starts, sizes), fit
         chosen: list[tuple[int, int, int]] = []
         number = total = 0
         is_by_tags = wanted is not None and not self._has_ext

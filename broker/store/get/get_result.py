@@ -146,7 +146,6 @@ class Limits:
         "_config",
         "_count",
         "_most_bytes",
-        "most_count",
         "recent_bytes",
         "recent_count",
         "recent_from",
@@ -155,17 +154,25 @@ class Limits:
     def __init__(self, config: StoreConfig, request: Request, recent_from: int) -> None:
         # For each get, so without calls.
         count, most_bytes = request.max_count, request.max_bytes
-        if not _LEAST_PULL_BYTES <= most_bytes <= _MAX_PULL_BYTES:
-            most_bytes = min(max(most_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
+        if most_bytes > _MAX_PULL_BYTES:
+            most_bytes = _MAX_PULL_BYTES
+        elif most_bytes < _LEAST_PULL_BYTES:
+            most_bytes = _LEAST_PULL_BYTES
         self._config, self._count, self._most_bytes = config, count, most_bytes
         self.recent_from = recent_from
         most = config.max_transfer_count_on_message_in_memory
-        self.most_count = most
-        if most < config.max_transfer_count_on_message_in_disk:
-            self.most_count = config.max_transfer_count_on_message_in_disk
         self.recent_count = count if count < most else most  # noqa: FURB136 - as above
         most = config.max_transfer_bytes_on_message_in_memory
         self.recent_bytes = most_bytes if most_bytes < most else most  # noqa: FURB136 - as above
+
+    @property
+    def first_count(self) -> int:
+        """How many units are looked at first, if all messages are wanted."""
+        count, config = self._count, self._config
+        if count > self.recent_count:
+            most = config.max_transfer_count_on_message_in_disk
+            count = min(count, max(config.max_transfer_count_on_message_in_memory, most))
+        return count if count > 0 else 1
 
     @property
     def older_count(self) -> int:

@@ -38,8 +38,10 @@ class LogSlices:
         self._slices: list[memoryview] = []
         self._file: MappedFile | None = None
         self._view: memoryview
-        self._file_start = self._file_bytes = 0
-        self._run_start = self._run_end = -1
+        self._file_start: int
+        self._file_bytes: int
+        self._run_start: int
+        self._run_end = -1
         """Both are positions in the file, of the slice that is being extended; -1 without one."""
         self._start: int
         self._end: int
@@ -49,9 +51,11 @@ class LogSlices:
         returns how many it took.
         """
         count = len(starts)
-        if self._file is None and count:
+        if not count:
+            return 0
+        if self._file is None:
             self._go_to_file(starts[0])
-        taken = self._take_usual(starts, sizes) if count else 0
+        taken = self._take_usual(starts, sizes)
         while taken < count:  # the next is in another file, or unusual, or none
             if not self.find(starts[taken], sizes[taken]):
                 break
@@ -68,13 +72,18 @@ class LogSlices:
         if self._file is None or min(sizes) < _HEAD_BYTES:
             return 0
         view, base, magic, add = self._view, self._file_start, self._magic, self._slices.append
-        count, begin, end = len(starts), self._run_start, self._run_end
-        unpack_head = _unpack_head
-        while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
-            count -= 1  # it is in the next file
-        if end < 0:
+        count, end, unpack_head = len(starts), self._run_end, _unpack_head
+        if starts[-1] + sizes[-1] > base + self._file_bytes:
+            while count and starts[count - 1] + sizes[count - 1] > base + self._file_bytes:
+                count -= 1  # it is in the next file
+            starts, sizes = starts[:count], sizes[:count]
+        messages = zip(starts, sizes)  # noqa: B905 - as many
+        if end >= 0:
+            begin = self._run_start
+        elif count:
             begin = end = starts[0] - base
-        messages = zip(starts[:count], sizes[:count], strict=True)
+        else:
+            return 0
         try:
             # This handles each message that is pulled, so no call is made that can be avoided:
             # these are the cheap checks of `find`.
@@ -95,12 +104,12 @@ class LogSlices:
 
     def find(self, physical_offset: int, size: int) -> bool:
         """Goes to a message; returns False when the log does not have it there (see is_record)."""
-        at = physical_offset - self._file_start
-        if self._file is None or not 0 <= at <= at + size <= self._file_bytes:
+        at = -1 if self._file is None else physical_offset - self._file_start
+        if at < 0 or not at <= at + size <= self._file_bytes:
             self._go_to_file(physical_offset)
-            at = physical_offset - self._file_start
         if self._file is None or not is_record(self._file, physical_offset, size):
             return False
+        at = physical_offset - self._file_start
         self._start, self._end = at, at + size
         return True
 
@@ -128,7 +137,8 @@ class LogSlices:
     def end(self) -> list[memoryview]:
         """Returns all slices that were collected."""
         if self._run_end >= 0:
-            self._end_run()
+            self._slices.append(self._view[self._run_start : self._run_end])
+            self._run_end = -1
         return self._slices
 
     def _end_run(self) -> None:

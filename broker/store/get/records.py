@@ -59,8 +59,10 @@ class Records:
         """Both `recent_from` and `asked_before`."""
         end = self.log.max_offset
         ratio = self.config.access_message_in_memory_max_ratio
-        recent_bytes = self.physical_bytes * ratio // 100
-        return end - recent_bytes, max(self.written_from, end - _WRITTEN_LATELY_BYTES)
+        recent_bytes, lately = self.physical_bytes * ratio // 100, end - _WRITTEN_LATELY_BYTES
+        if lately < self.written_from:  # noqa: PLR1730 - for each pull
+            lately = self.written_from
+        return end - recent_bytes, lately
 
     def check_all(self, places: Iterable[tuple[int, int]]) -> None:
         """Raises NotInMemory when some records, at these offsets, are not in memory.
@@ -88,7 +90,10 @@ class Records:
 
         Without a size, the size is taken from the record once its beginning is in memory.
         """
-        file = self.log.files.find(physical_offset) if physical_offset < self.asked_before else None
+        log = self.log
+        if self.written_from <= physical_offset >= log.max_offset - _WRITTEN_LATELY_BYTES:
+            return  # as `asked_before` says
+        file = log.files.find(physical_offset)
         if file is None:
             return
         start = physical_offset - file.from_offset

@@ -21,8 +21,9 @@ from txrocketmq.broker.store.opening.loss import Loss
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.timers.timer_check import TimerCheck, TimerProgress
 from txrocketmq.broker.store.timers.timer_log import TimerLog, TimerUnit
+from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
+from txrocketmq.remoting.serialize.json import decode_body, encode_pretty
 
 _TABLE: Final = "offsetTable"
 _LIGHT_TABLE: Final = "lmqOffsetTable"
@@ -68,7 +69,7 @@ class CutProgress:
             try:
                 content = decode_body(data) if data.strip() else None
                 is_changed = isinstance(content, dict) and taken_back(content, most)
-            except (JsonError, TypeError, ValueError) as error:
+            except (HeaderError, TypeError, ValueError) as error:
                 done.warnings.append(
                     f"{path} cannot be read ({error}), so its offsets were not taken back to the"
                     " end of the log that was cut."

@@ -241,11 +241,13 @@ class ConsumeQueue:
 
     def read(self, offset: int, max_units: int, check: Check = unchecked) -> memoryview | None:
         """Up to `max_units` units from this offset on, of one file; None when there are none."""
-        is_there = self.min_offset <= offset < self.max_offset
-        file = self._files.find(offset * UNIT_BYTES) if is_there else None
+        if not self.min_offset <= offset < self.max_offset:
+            return None
+        position = offset * UNIT_BYTES
+        file = self._files.find(position)
         if file is None:
             return None
-        start = offset * UNIT_BYTES - file.from_offset
+        start = position - file.from_offset
         end = min(start + max_units * UNIT_BYTES, file.wrote_bytes)
         if end <= start:
             return None

@@ -40,12 +40,13 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.primitives.values import Value, value_class
 from txrocketmq.remoting.serialize.json import (
     MAX_JSON_BYTES,
-    JsonError,
     decode_body,
     encode_body,
 )
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 _LONG_MAX: Final = 2**63 - 1
+_LONG_MIN: Final = -(2**63)
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
 
 SHORT_BYTES: Final = 16 * 1024
@@ -85,22 +86,20 @@ class _Member:
     """Reads in steps what may be long; None for all else."""
 
 
+_Written = tuple[Callable[[Any], Sequence[Any]], tuple[str, ...], tuple[tuple[str, Writer], ...]]
+
+
 class Body(Value):
     """Base class of all JSON bodies; see the module's docstring."""
 
     __slots__ = ()
     java_class: ClassVar[str] = ""
     members: ClassVar[tuple[_Member, ...]] = ()
-    written: ClassVar[tuple[tuple[str, str, Writer | None], ...]] = ()
-    """The name, the wire name and the writer of each member."""
+    written: ClassVar[Callable[[Any], dict[str, Any]]]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are not None as plain values, sorted by their wire names."""
-        return {
-            wire: value if write is None else write(value)
-            for name, wire, write in self.written
-            if (value := getattr(self, name)) is not None
-        }
+        return type(self).written(self)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -120,7 +119,8 @@ class Body(Value):
 
         Raises BodyError, which names the member, if one is missing or of a wrong type.
         """
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         found: dict[str, Any] = {}
         for each in cls.members:
             item = value.get(each.wire)
@@ -138,7 +138,8 @@ class Body(Value):
     @classmethod
     def from_json_in_steps(cls, value: Any) -> Generator[None, None, Self]:
         """Does the same as `from_json`, with a pause after each small step."""
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         found: dict[str, Any] = {}
         for each in cls.members:
             item = value.get(each.wire)
@@ -217,7 +218,7 @@ def body(java_class: str) -> Callable[[type[B]], type[B]]:
         made = value_class(cls)
         made.java_class = java_class
         made.members = Lazy("members", _members)  # type: ignore[assignment]
-        made.written = Lazy("written", _written)  # type: ignore[assignment]
+        made.written = Lazy("written", _compile_written)  # type: ignore[assignment]
         return made
 
     return make
@@ -229,8 +230,21 @@ def _members(cls: type[Any]) -> tuple[_Member, ...]:
     return tuple(sorted(members, key=lambda each: each.wire))
 
 
-def _written(cls: type[Body]) -> tuple[tuple[str, str, Writer | None], ...]:
-    return tuple((each.name, each.wire, each.write) for each in cls.members)
+def _compile_written(cls: type[Body]) -> Callable[[Any], dict[str, Any]]:
+    """Compiles what `to_json` does, which takes half the time of a loop over the members."""
+    scope: dict[str, Any] = {}
+    lines = ["def written(self):", "    found = {}"]
+    for each in cls.members:
+        value = "value"
+        if each.write is not None:
+            scope[f"write_{each.name}"] = each.write
+            value = f"write_{each.name}(value)"
+        lines.append(f"    value = self.{each.name}")
+        lines.append(f"    if value is not None: found[{each.wire!r}] = {value}")
+    lines.append("    return found")
+    exec("\n".join(lines), scope)  # noqa: S102 - generated from declarations only, as headers do
+    written: Callable[[Any], dict[str, Any]] = scope["written"]
+    return written
 
 
 def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:
@@ -309,7 +323,8 @@ def _sequence_codec(of: Any, make: Callable[[Any], Any]) -> tuple[Reader, Writer
     read, write = _codec(of)
 
     def read_all(value: Any) -> Any:
-        _check_list(value)
+        if type(value) is not list:
+            _check_list(value)
         items = []
         for index, item in enumerate(value):
             try:
@@ -330,7 +345,8 @@ def _mapping_codec(key: Any, of: Any) -> tuple[Reader, Writer | None]:
     read_key: Reader = _read_queue_key if key is MessageQueue else _PLAIN[key]
 
     def read_all(value: Any) -> dict[Hashable, Any]:
-        _check_object(value)
+        if type(value) is not dict:
+            _check_object(value)
         items = {}
         for name, item in value.items():
             try:
@@ -379,11 +395,12 @@ def _read_str(value: Any) -> str:
 
 
 def _read_int(value: Any) -> int:
-    if type(value) is str and _DIGITS.fullmatch(value):
-        value = int(value)
-    if type(value) is not int or not -_LONG_MAX - 1 <= value <= _LONG_MAX:
-        raise BodyError(f"a number is expected, not {value!r:.80}")
-    return value
+    kind = type(value)
+    if kind is str and _DIGITS.fullmatch(value):
+        value, kind = int(value), int
+    if kind is int and _LONG_MIN <= value <= _LONG_MAX:
+        return value  # type: ignore[no-any-return]
+    raise BodyError(f"a number is expected, not {value!r:.80}")
 
 
 def _read_float(value: Any) -> float:

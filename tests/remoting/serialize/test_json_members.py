@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.remoting.serialize import json_members
-from txrocketmq.remoting.serialize.json import JsonError, encode_body
+from txrocketmq.remoting.serialize.json import encode_body
 from txrocketmq.remoting.serialize.json_members import SHORT, members, taking
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=5),

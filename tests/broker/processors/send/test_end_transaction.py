@@ -352,7 +352,7 @@ def _fails(*_: Any) -> None:
 def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
     ends = RememberedEnds(most=3)
     for offset in (0, 1, 1, 2, 3):
-        ends.add((0, offset), is_commit=offset != 2)
+        ends.add([(0, offset)], is_commit=offset != 2)
     assert [ends.ended.get((0, offset)) for offset in range(5)] == [
         None, True, False, True, None,
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from txrocketmq.remoting.protocol.body.base import (
     body,
     member,
 )
-from txrocketmq.remoting.serialize.json import JsonError
+from txrocketmq.remoting.serialize.json_scanner import JsonError
 
 
 @body("example.Part")

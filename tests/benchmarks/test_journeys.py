@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No journey of broker, name server and client becomes longer unnoticed.
+
+Operations of the interpreter and calls are counted, which come out the same however busy the
+machine is. A journey that needs more than its limit has become slower: `python -m
+benchmarks.journeys --where NAME` says by which functions, and the same in a checkout of before,
+what they needed there. A limit is raised only for something that each request is worth.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from benchmarks.counted_journeys import JOURNEYS
+from benchmarks.operations import COUNTED, Call, Counting, cost_of
+from txrocketmq.broker.store.disk.descriptors import mappings
+
+LIMITS: Final = {
+    "send, JSON": (2437, 47.0),
+    "send, JSON, of 32": (942, 4.9),
+    "send, JSON, 3 properties": (2437, 47.0),
+    "send, JSON, 3 properties, of 32": (942, 4.9),
+    "send, binary": (3768, 52.1),
+    "send, binary, of 32": (1003, 8.0),
+    "send, one-way": (2253, 42.9),
+    "send, one-way, of 32": (848, 4.8),
+    "batch, of 32": (526, 3.8),
+    "batch, 3 properties, of 32": (526, 3.8),
+    "half message": (3428, 78.6),
+    "half message, of 32": (1933, 36.3),
+    "commit": (3983, 100.0),
+    "commit, of 32": (2554, 58.0),
+    "rollback": (2269, 59.2),
+    "rollback, of 32": (1867, 41.6),
+    "acknowledgement": (3563, 100.0),
+    "acknowledgement, of 32": (2129, 60.6),
+    "op message, of 32": (331, 1.3),
+    "check of an ended transaction": (475, 17.9),
+    "check of an open transaction": (3904, 113),
+    "delayed message, delivery": (1134, 23.0),
+    "message given back": (4380, 128),
+    "pull of 32": (4413, 69.9),
+    "pull of 32 by tag": (7415, 75.5),
+    "pull of 1": (2859, 69.4),
+    "pull that waits": (2046, 58.2),
+    "send that wakes a pull": (4840, 119),
+    "pop of 32": (35855, 926),
+    "other invisible time": (4615, 132),
+    "heartbeat": (3325, 119),
+    "progress of a consumer": (759, 18.4),
+    "question for progress": (992, 26.6),
+    "name server: route": (2972, 110),
+    "name server: registration": (11579, 322),
+    "name server: registration, new": (12385, 336),
+    "client: send": (2000, 71.4),
+    "client: pulled message, of 32": (617, 14.4),
+}
+"""By journey: how many operations and calls one of its requests or messages may need."""
+LEAST: Final = 0.9
+"""Which part of its limit a journey needs at least: else the limit would not notice much."""
+
+of_this_version = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="the limits are in operations of CPython 3.11"
+)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without this, stores would give up mappings because of those that other tests have left."""
+    monkeypatch.setattr(mappings, "count", 0)
+
+
+def test_every_journey_has_a_limit() -> None:
+    assert list(LIMITS) == list(JOURNEYS)
+
+
+@of_this_version
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_journey_costs_no_more_than_its_limit(name: str, tmp_path: Path) -> None:
+    cost, counting = JOURNEYS[name](tmp_path)
+    most_operations, most_calls = LIMITS[name]
+    functions = "\n".join(
+        f"{count:>8} {function}" for function, count in counting.by_function().most_common(30)
+    )
+    assert cost.operations <= most_operations, f"{cost}\n{functions}"
+    assert cost.calls <= most_calls, f"{cost}\n{functions}"
+    assert cost.operations >= LEAST * most_operations, f"lower the limit: {cost}"
+
+
+def test_the_same_journey_costs_the_same(tmp_path: Path) -> None:
+    first, _ = JOURNEYS["pop of 32"](tmp_path / "first")
+    second, _ = JOURNEYS["pop of 32"](tmp_path / "second")
+    assert first == second
+
+
+def _work(times: int) -> int:
+    return sum(_step(each) for each in range(times))
+
+
+def _step(each: int) -> int:
+    return each + 1
+
+
+def _calls(times: int) -> Iterator[Call]:
+    yield partial(_work, times)
+    yield partial(_work, times)
+
+
+def test_only_what_is_yielded_counts() -> None:
+    made: list[int] = []
+
+    def journey(times: int) -> Iterator[Call]:
+        made.append(_work(100))  # is no part of it
+        yield from _calls(times)
+
+    few, many = Counting(), Counting()
+    cost = cost_of(partial(journey, 3), 1, few)
+    assert cost_of(partial(journey, 4), 1, many).operations > cost.operations
+    assert [count for code, count in few.calls.items() if code is _step.__code__] == [6 * COUNTED]
+    assert cost.files == 1
+    assert len(made) > COUNTED
+    (name,) = [name for name in few.by_function() if name.endswith(": _step")]
+    assert name == "tests/benchmarks/test_journeys.py: _step"
+
+
+def test_one_of_several_requests_is_told() -> None:
+    one = cost_of(partial(_calls, 5), 1, Counting())
+    assert cost_of(partial(_calls, 5), 4, Counting()).operations == one.operations / 4

@@ -243,10 +243,7 @@ class Dispatcher:
         self._runs = registry.runs()
 
     def serve(
-        self,
-        peer: Peer,
-        commands: list[RemotingCommand],
-        goes_on: Callable[[], bool] = _always,
+        self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool] = _always
     ) -> int:
         """Serves requests until `goes_on` says no; returns how many of them were served.
 
@@ -315,11 +312,7 @@ class Dispatcher:
         return self._knows
 
     def _serve_guarded(
-        self,
-        peer: Peer,
-        commands: list[RemotingCommand],
-        goes_on: Callable[[], bool],
-        passed: int,
+        self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool], passed: int
     ) -> int:
         """Does the same for requests that the guards have to be asked about, but for those before
         `passed`. A run may end before those that they have seen, and they see each request once.
@@ -437,11 +430,7 @@ class Dispatcher:
         return self._answer_to(peer, command, answer, started_ms) if answer is not None else ()
 
     def _answer_late(
-        self,
-        peer: Peer,
-        command: RemotingCommand,
-        outcome: Reply[Any] | Exception,
-        started_ms: int,
+        self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception, started_ms: int
     ) -> None:
         if not peer.connected:
             return

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Workers compare the names of the tests they have found, so a name must be the same in each.
     """
     for item in items:
-        if re.search(r"\b0x[0-9a-f]{6,}", item.name):
+        if re.search(r"\bat 0x[0-9a-f]+", item.name):
             raise pytest.UsageError(f"a test's name contains an address of memory: {item.nodeid}")
     items.sort(key=lambda item: item.path.stem not in _LONG)
 

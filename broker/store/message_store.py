@@ -102,10 +102,9 @@ class MessageStore(PackedPuts):
         self.commit = CommitPoint(policy or policy_of(config))
         self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
         self._confirmed.most_records = _SLICE_RECORDS if config.is_slave else ALL
-        self.on_arrivals = self._confirmed.on_arrivals
-        """Called with rows, each of which begins with a queue that has new messages."""
-        self.on_arrival = self._confirmed.on_arrival
-        """Called with topic, queue id and the queue's new max offset."""
+        self.on_arrivals, self.on_arrival = self._confirmed.on_arrivals, self._confirmed.on_arrival
+        """Called with rows, each of which begins with a queue that has new messages; and for each
+        such queue, with topic, queue id and new max offset."""
         self.flush.on_durable.append(self._durable)
         self.damaged_from: int | None = None
         """Where the first part of the log begins that was damaged when the store was opened."""

@@ -141,10 +141,9 @@ class Filled(Header):
     encode_letters = encode
 
     def __repr__(self) -> str:
-        names = ", ".join(
-            f"{spec.name}={getattr(self, spec.name)!r}" for spec in self.form.header.fields
-        )
-        return f"{type(self.form.header).__name__}({names})"
+        """Is that of the header, which may leave out secrets."""
+        header = self.form.header
+        return repr(type(header)(**{each.name: getattr(self, each.name) for each in header.fields}))
 
 
 _set_form: Final[Callable[[Filled, Form], None]] = vars(Filled)["form"].__set__

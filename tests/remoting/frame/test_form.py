@@ -16,6 +16,8 @@ from txrocketmq.remoting.frame.form import Filled, Form
 from txrocketmq.remoting.frame.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.operations import auth
+from txrocketmq.remoting.protocol.operations.auth import CreateAccessConfigRequestHeader
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -78,6 +80,12 @@ def test_any_call_with_any_fields(
     assert filled.encode() == (expected.encode_letters() if call.letters else expected.encode())
     assert all(getattr(filled, each.name) == getattr(expected, each.name) for each in fields)
     assert repr(filled) == repr(expected)
+
+
+def test_a_secret_is_not_shown() -> None:
+    header = CreateAccessConfigRequestHeader(access_key="a", secret_key="hidden")  # noqa: S106
+    filled = Form(auth.UPDATE_AND_CREATE_ACL_CONFIG, header, "access_key").filled("b")
+    assert repr(filled) == "CreateAccessConfigRequestHeader('b', admin=False)"
 
 
 def test_fields_that_are_absent_stay_so() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,18 @@ SETTINGS: Final[dict[str, Any]] = {
     "max_hash_slot_num": 50,
     "max_index_num": 500,
 }
+
+
+def for_each_queue(heard: Callable[[str, int, int], object]) -> Callable[[Any], None]:
+    """Returns what a store can call for new messages, by which `heard` is told of each queue: its
+    topic, id and new end.
+    """
+
+    def all_heard(rows: Sequence[tuple[Any, ...]]) -> None:
+        for queue, *_ in rows:
+            heard(queue.topic, queue.queue_id, queue.max_offset)
+
+    return all_heard
 
 
 def put_message(number: int) -> PutMessage:

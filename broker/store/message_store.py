@@ -69,7 +69,7 @@ _SLICE_RECORDS: Final = 1024
 
 
 class MessageStore(PackedPuts):
-    """The store. The functions in `on_arrival` are called for new messages.
+    """The store. The functions in `on_arrivals` are called for new messages.
 
     With `new_rows`, which makes the rows of a kernel, runs of it can be put (packed_puts.py).
     """
@@ -102,9 +102,8 @@ class MessageStore(PackedPuts):
         self.commit = CommitPoint(policy or policy_of(config))
         self._confirmed = Confirmed(self.commit, self._reput, dispatchers)
         self._confirmed.most_records = _SLICE_RECORDS if config.is_slave else ALL
-        self.on_arrivals, self.on_arrival = self._confirmed.on_arrivals, self._confirmed.on_arrival
-        """Called with rows, each of which begins with a queue that has new messages; and for each
-        such queue, with topic, queue id and new max offset."""
+        self.on_arrivals = self._confirmed.on_arrivals
+        """Called with rows, each of which begins with a queue that has new messages."""
         self.flush.on_durable.append(self._durable)
         self.damaged_from: int | None = None
         """Where the first part of the log begins that was damaged when the store was opened."""
@@ -208,9 +207,9 @@ class MessageStore(PackedPuts):
     def append(self, messages: Sequence[PutMessage], now_ms: int) -> QueueBatch:
         """Stores a run of messages, all in one write; the batch has the result of each.
 
-        Consumers see them, and `on_arrival` is called once per queue, as soon as they are confirmed
-        (see `commit`), mostly before this returns. A failure leaves nothing behind: either a
-        message is stored and will be seen, or it is not stored at all. Exceptions that are not the
+        Consumers see them, and `on_arrivals` are called with their queues, as soon as they are
+        confirmed (see `commit`), mostly before this returns. A failure leaves nothing behind: a
+        message is stored and will be seen, or it is not stored. Exceptions that are not the
         disk's fault are raised.
         """
         started_ns = perf_counter_ns()

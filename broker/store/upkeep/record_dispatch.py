@@ -28,12 +28,11 @@ class Confirmed:
     """Dispatches records.
 
     The functions in `on_arrivals` are called with rows, each of which begins with a queue that has
-    new messages; those in `on_arrival` for each queue, with topic, queue id and new max offset.
+    new messages.
     """
 
     def __init__(self, commit: CommitPoint, reput: Reput, dispatchers: Dispatchers) -> None:
         self.on_arrivals: list[Callable[[Arrivals], None]] = []
-        self.on_arrival: list[Callable[[str, int, int], None]] = []
         self.most_records = ALL
         """About how many records are dispatched from the log at once."""
         self.shown_ms = 0
@@ -117,8 +116,5 @@ class Confirmed:
         self._arrived([(queue,) for queue in touched])
 
     def _arrived(self, rows: Arrivals) -> None:
-        for heard_all in self.on_arrivals:
-            heard_all(rows)
-        for heard in self.on_arrival:
-            for queue, *_ in rows:
-                heard(queue.topic, queue.queue_id, queue.max_offset)
+        for heard in self.on_arrivals:
+            heard(rows)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.broker.kernel.random_frames import Frames
 from tests.broker.kernel.two_brokers import TwoBrokers, with_each_kernel
 from tests.examples import examples
+from tests.stored import for_each_queue
 from txrocketmq.broker.kernel.chosen import REFERENCE, Kernel
 from txrocketmq.broker.kernel.run import ReferenceRun
 from txrocketmq.broker.processors import raw_sends
@@ -207,7 +208,7 @@ def test_units_that_could_not_be_written_are_made_from_the_log(
 
 def test_consumers_hear_of_messages(scene: Scene) -> None:
     heard: list[tuple[str, int, int]] = []
-    scene.store.on_arrival.append(lambda *place: heard.append(place))
+    scene.store.on_arrivals.append(for_each_queue(lambda *place: heard.append(place)))
     scene.two.read(sends(scene.frames, 3))
     assert heard == [("orders", 1, 8)]
 

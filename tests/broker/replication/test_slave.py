@@ -20,6 +20,7 @@ from tests.broker.replication.wire import (
     said,
 )
 from tests.examples import examples
+from tests.stored import for_each_queue
 from txrocketmq.broker.replication.slave import LONGEST_PAUSE_MS, RECONNECT_MS
 from txrocketmq.broker.store.replication.frames import REPORT_CODEC
 from txrocketmq.remoting.errors import ConnectError
@@ -63,7 +64,7 @@ def test_one_read_is_reported_once_and_dispatched_later(scene: Scene) -> None:
 
 def test_arrivals_are_announced(scene: Scene) -> None:
     arrived: list[tuple[str, int, int]] = []
-    scene.parts.store.on_arrival.append(lambda *news: arrived.append(news))
+    scene.parts.store.on_arrivals.append(for_each_queue(lambda *news: arrived.append(news)))
     scene.pass_ms(100)
     master_of(scene).put("T", 3)
     scene.settle()

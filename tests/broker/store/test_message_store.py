@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import for_each_queue
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.errors import FileSizeError, StoreError
@@ -56,7 +57,7 @@ def test_nothing_is_put_when_there_is_nothing(open_store: OpenStore) -> None:
 def test_arrivals_are_told_once_per_queue(open_store: OpenStore, message: Build) -> None:
     store = open_store()
     told: list[tuple[str, int, int]] = []
-    store.on_arrival.append(lambda *where: told.append(where))
+    store.on_arrivals.append(for_each_queue(lambda *where: told.append(where)))
     store.put([message("A", 1), message("B", 0), message("A", 1), message("a/b")], NOW_MS)
     assert told == [("A", 1, 2), ("B", 0, 1)]
 
@@ -64,11 +65,11 @@ def test_arrivals_are_told_once_per_queue(open_store: OpenStore, message: Build)
 def test_a_listener_may_get_what_arrived(open_store: OpenStore, message: Build) -> None:
     store = open_store()
     counts: list[int] = []
-    store.on_arrival.append(
-        lambda topic, queue_id, end: counts.append(
-            store.get(topic, queue_id, end - 1, 1, 100).count
-        )
-    )
+
+    def get(topic: str, queue_id: int, end: int) -> None:
+        counts.append(store.get(topic, queue_id, end - 1, 1, 100).count)
+
+    store.on_arrivals.append(for_each_queue(get))
     store.put([message("A"), message("B")], NOW_MS)
     assert counts == [1, 1]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.broker.store.conftest import ROOT, SMALL
 from tests.disk import MemoryFiles
+from tests.stored import for_each_queue
 from txrocketmq.broker.kernel.rows import ReferenceRows
 from txrocketmq.broker.kernel.table import ReferenceTable
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -45,7 +46,7 @@ def taken(store: MessageStore, count: int = 3) -> tuple[Any, ReferenceTable]:
 def test_a_run_is_put_like_messages() -> None:
     store = opened()
     arrived: list[tuple[str, int, int]] = []
-    store.on_arrival.append(lambda *its: arrived.append(its))
+    store.on_arrivals.append(for_each_queue(lambda *its: arrived.append(its)))
     run, table = taken(store)
     packed = store.append_run(run, table, HOST, HOST, NOW_MS + 1)
     assert packed is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import for_each_queue
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH
 from txrocketmq.broker.store.formats.scan import RecordWalk
@@ -41,7 +42,7 @@ def test_a_message_is_in_its_queue_and_in_each_light_one(
     store: MessageStore, message: Build
 ) -> None:
     arrived: list[tuple[str, int, int]] = []
-    store.on_arrival.append(lambda *what: arrived.append(what))
+    store.on_arrivals.append(for_each_queue(lambda *what: arrived.append(what)))
     results = store.put(
         [
             listing(message, FIRST, SECOND),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import for_each_queue
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.errors import StoreError
@@ -255,7 +256,7 @@ def test_with_sync_flush_consumers_see_what_is_durable(
 ) -> None:
     store = open_store(flush_disk_type="SYNC_FLUSH")
     arrived: list[tuple[str, int, int]] = []
-    store.on_arrival.append(lambda *where: arrived.append(where))
+    store.on_arrivals.append(for_each_queue(lambda *where: arrived.append(where)))
     results = store.put([message(uniq_key="U" * 32), message("B", 3), message()], NOW_MS)
     assert [result.queue_offset for result in results] == [0, 0, 1]
     assert store.max_offset("Topic", 0) == 0

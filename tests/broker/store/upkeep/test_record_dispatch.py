@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.stored import for_each_queue
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
@@ -111,7 +112,9 @@ def test_what_could_not_be_dispatched_comes_before_what_comes_later(
 ) -> None:
     store = open_store()
     arrived: list[tuple[str, int]] = []
-    store.on_arrival.append(lambda topic, queue_id, end: arrived.append((topic, end)))
+    store.on_arrivals.append(
+        for_each_queue(lambda topic, queue_id, end: arrived.append((topic, end)))
+    )
 
     def fail(*_: object) -> None:
         raise MemoryError

@@ -73,7 +73,7 @@ kernel-wheels: unit-environment ## wheels of the compiled kernel for Linux on x8
 
 engine: environment ## proves that Spark itself reads stores and clusters as the sources say (Java 17); ARGS="-k stream"
 	@echo "engine: Spark reads stores and clusters, intact and damaged, as the sources say"
-	@$(BIN)/pytest tests/engine -n 2 --dist loadfile --timeout 300 -rfEs $(ARGS)
+	@$(BIN)/pytest tests/engine -rfEs $(ARGS)
 
 engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its own in var/ (a large download)
 	@test -x var/pyspark-4.0/bin/pytest || { python3 -m venv var/pyspark-4.0 \

@@ -269,5 +269,11 @@ def alice_at(origin: Origin, folder: Path) -> Iterator[Broker]:
             answer_to(broker, ask)
         for topic in ("Orders", "Other"):
             answer_to(broker, Ask("a topic", 17, *ROOT, create(topic)))
-        poll(lambda: b"Other" in probe.request(broker.name_server.port, 206)[1], "it is known")
+
+        def are_known() -> bool:
+            known = probe.request(broker.name_server.port, 206)[1]
+            return b"Orders" in known and b"Other" in known
+
+        # The original tells of each by itself, in any order, and of all of them each half minute.
+        poll(are_known, "both topics are known", 60)
         yield broker

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -33,6 +34,9 @@ from txrocketmq.testing.server import Server, running
 CROWD = 2_000
 CALLS = 200
 WORST_MS = 30.0
+ALONE_MS = 0.1
+"""What a call takes where nobody else asks, on a machine for which the line above is meant. One
+that does other work takes longer for both."""
 MOST_BYTES = 160 << 20
 TOPIC = "Crowd"
 EMPTY_TOPIC = "Empty"
@@ -177,13 +181,20 @@ def proxy(server: Server, tmp_path: Path) -> Iterator[Proxy]:
     made.process.wait(LIMIT_S)
 
 
-@pytest.mark.timeout(300)
+def taken_ms(proxy: Proxy, client: Client) -> float:
+    """How long the proxy works until a call is answered."""
+    before_ms = proxy.cpu_ms()
+    assert client.asks() == Code.OK
+    return proxy.cpu_ms() - before_ms
+
+
 def test_one_that_behaves_waits_little_among_two_thousand(proxy: Proxy) -> None:
     address = proxy.address()
     client = Client(address)
     deadline_s = time.monotonic() + LIMIT_S
     while client.asks() != Code.OK:  # a broker is asked for the first answer
         assert time.monotonic() < deadline_s
+    alone_ms = fmean(taken_ms(proxy, client) for _ in range(CALLS))
     before_bytes = proxy.resident_bytes()
     crowd = [Stranger(address) for _ in range(CROWD)]
     try:
@@ -191,10 +202,9 @@ def test_one_that_behaves_waits_little_among_two_thousand(proxy: Proxy) -> None:
         for number in range(CALLS):
             for stranger in crowd[number % 10 :: 50]:
                 stranger.bother()
-            before_ms = proxy.cpu_ms()
-            assert client.asks() == Code.OK
-            took_ms.append(proxy.cpu_ms() - before_ms)
-        assert sorted(took_ms)[CALLS * 99 // 100] < WORST_MS
+            took_ms.append(taken_ms(proxy, client))
+        slowness = max(alone_ms / ALONE_MS, 1.0)
+        assert sorted(took_ms)[CALLS * 99 // 100] < WORST_MS * slowness
         assert proxy.resident_bytes() - before_bytes < MOST_BYTES
     finally:
         for stranger in crowd:

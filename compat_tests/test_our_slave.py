@@ -14,6 +14,7 @@ from compat_tests import probe
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.scene import poll
 from compat_tests.test_replication import (
     FLUSH_SLAVE_TIMEOUT,
     MESSAGES,
@@ -36,9 +37,17 @@ KNOWN_TOPIC = {"topicName": "Copied", "readQueueNums": 4, "writeQueueNums": 4, "
 
 
 def end_of(broker: Broker) -> int:
-    """Where the log of a broker ends."""
-    figures = json.loads(probe.request(broker.port, GET_BROKER_RUNTIME_INFO)[1])["table"]
-    return int(figures["commitLogMaxOffset"])
+    """Where the log of a broker ends. An original of 4.9.7 fails to say so in its first second,
+    before it has counted anything.
+    """
+    bodies: list[bytes] = []
+
+    def has_said() -> bool:
+        bodies.append(probe.request(broker.port, GET_BROKER_RUNTIME_INFO)[1])
+        return bool(bodies[-1]) or isinstance(broker.origin, Ours)
+
+    poll(has_said, "the broker says where its log ends")
+    return int(json.loads(bodies[-1])["table"]["commitLogMaxOffset"])
 
 
 def pulled(

@@ -37,8 +37,8 @@ KNOWN_TOPIC = {"topicName": "Copied", "readQueueNums": 4, "writeQueueNums": 4, "
 
 
 def end_of(broker: Broker) -> int:
-    """Where the log of a broker ends. An original of 4.9.7 fails to say so in its first second,
-    before it has counted anything.
+    """Where the log of a broker ends. An original fails to say so in its first second, before
+    it has counted anything.
     """
     bodies: list[bytes] = []
 

@@ -15,6 +15,8 @@ import pytest
 
 SECONDS: Final = {
     "test_pop_exchange": 552,
+    "test_replica_kills": 527,
+    "test_acting_master": 509,
     "test_recipes": 550,
     "test_our_consumers_restart": 344,
     "test_grpc_clients": 332,

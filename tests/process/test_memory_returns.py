@@ -114,15 +114,20 @@ def unfinished(server: Hurried, stack: ExitStack) -> None:
 
 
 def unread(server: Hurried, stack: ExitStack) -> None:
-    """Sixty peers that ask for messages of 1 MiB and do not read the answers."""
+    """Eighty peers that ask for messages of 2 MiB and do not read the answers.
+
+    What the system takes of the last answer is not held by the server. Where it ends in that answer
+    is the system's affair, and much the same for all peers; so that the rest is not small for all
+    of them, each asks for another number of small messages before.
+    """
     peer = Peer(server.broker)
     for _ in range(4):
-        assert peer.ask(message("Huge", bytes(MIB))).code == ResponseCode.SUCCESS
+        assert peer.ask(message("Huge", bytes(2 * MIB))).code == ResponseCode.SUCCESS
     peer.socket.close()
-    for _ in range(60):
+    for number in range(80):
         peer = Peer(server.broker)
         stack.callback(peer.socket.close)
-        peer.socket.sendall(pull_of("Huge") * 40)
+        peer.socket.sendall(pull_of("T0") * (number % 20) + pull_of("Huge") * 20)
         server.stay()
 
 

@@ -3,15 +3,16 @@
 
 These are the opaque, the time of birth and the properties. What is left is always the same for one
 place: it says where a message goes and how, and is the key by which that is looked up. So nothing
-else of a header has to be understood. A header that is written in any unusual way has no holes, and
-is decoded as ever.
+else of a header has to be understood, but for one thing: in the key, fields come in the order of
+their names, since the Go client writes them in another order each time. A header that is written in
+any unusual way has no holes, and is decoded as ever.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -37,9 +38,9 @@ _NAME_LENGTH: Final = fixed(formats.BINARY_NAME_LENGTH).struct
 
 
 class Holes(NamedTuple):
-    """The three values, and what is left: the pieces of the header between them."""
+    """The three values, and what is left: the bytes around the fields, and the other fields."""
 
-    key: tuple[bytes, ...]
+    key: tuple[Any, ...]
     opaque: int
     born_timestamp_ms: int
     properties: bytes
@@ -58,21 +59,25 @@ def holes_of(kind: int, header: bytes) -> Holes | None:
 
 def _json_holes(header: bytes) -> Holes | None:
     found: dict[str, tuple[int, int]] = {}
-    if not _members(header, found) or len(found) != len(Holes._fields) - 1:
+    fields: dict[bytes, bytes] = {}
+    if not _members(header, found, fields) or len(found) != len(Holes._fields):
         return None
     opaque, born, text = (header[slice(*found[name])] for name in ("opaque", "born", "text"))
     if not _OPAQUE.fullmatch(opaque) or int(opaque) > _INT_MAX or not _BORN.fullmatch(born[1:-1]):
         return None
     properties = orjson.loads(text).encode()
-    pieces, at = [b"json"], 0
-    for start, end in sorted(found.values()):
+    pieces, at = [], 0
+    for start, end in sorted([found["opaque"], found["fields"]]):
         pieces.append(header[at:start])
         at = end
-    return Holes((*pieces, header[at:]), int(opaque), int(born[1:-1]), properties)
+    key = ("json", *pieces, header[at:], *sorted(fields.items()))
+    return Holes(key, int(opaque), int(born[1:-1]), properties)
 
 
-def _members(header: bytes, found: dict[str, tuple[int, int]]) -> bool:
-    """Finds where the values lie; returns whether the header is one object, written as usual."""
+def _members(header: bytes, found: dict[str, tuple[int, int]], fields: dict[bytes, bytes]) -> bool:
+    """Finds where the values and the fields lie, and what other fields there are; returns whether
+    the header is one object, written as usual.
+    """
     if header[:1] != b"{":
         return False
     at, names = 1, set()
@@ -83,9 +88,10 @@ def _members(header: bytes, found: dict[str, tuple[int, int]]) -> bool:
         names.add(member[1])
         at = member.end()
         if member[2] == b"{":
-            at = _fields(header, at, found) if member[1] == b"extFields" else 0
+            at = _fields(header, at, found, fields) if member[1] == b"extFields" else 0
             if not at:
                 return False
+            found["fields"] = member.start(2), at
         elif member[1] == b"opaque":
             found["opaque"] = member.span(2)
         if header[at : at + 1] == b"}":
@@ -95,7 +101,9 @@ def _members(header: bytes, found: dict[str, tuple[int, int]]) -> bool:
         at += 1
 
 
-def _fields(header: bytes, at: int, found: dict[str, tuple[int, int]]) -> int:
+def _fields(
+    header: bytes, at: int, found: dict[str, tuple[int, int]], fields: dict[bytes, bytes]
+) -> int:
     """Finds where the values of fields lie; returns where the fields end, or 0."""
     names = set()
     while True:
@@ -108,6 +116,7 @@ def _fields(header: bytes, at: int, found: dict[str, tuple[int, int]]) -> int:
             return 0
         if what:
             found[what] = field.span(2)
+        fields[field[1]] = b"" if what else field[2]
         at = field.end() + 1
         if header[at - 1 : at] == b"}":
             return at
@@ -128,26 +137,24 @@ def _binary_holes(header: bytes) -> Holes | None:
         return None
     if at + fields_bytes != len(header):
         return None
-    pieces = [b"binary", header[:_OPAQUE_AT], header[_FLAG_AT : _HEAD.size]]
-    names: set[bytes] = set()
+    fields: dict[bytes, bytes] = {}
     values: dict[str, bytes] = {}
-    start = at
     while at < len(header):
         name_at = at + _NAME_LENGTH.size
         length_at = name_at + _NAME_LENGTH.unpack_from(header, at)[0]
         value_at = length_at + _INT.size
         name, at = header[name_at:length_at], value_at + _INT.unpack_from(header, length_at)[0]
-        if not name_at < length_at or not value_at <= at <= len(header) or name in names:
+        if not name_at < length_at or not value_at <= at <= len(header) or name in fields:
             return None
-        names.add(name)
         what = _what(name)
         if what in values or (what and at == value_at):
             return None
         if what:
             values[what] = header[value_at:at]
-            pieces.append(header[start:length_at])
-            start = at
+        fields[name] = b"" if what else header[value_at:at]
     if len(values) != len(Holes._fields) - 2 or not _BORN.fullmatch(values["born"]):
         return None
     values["text"].decode()
-    return Holes((*pieces, header[start:]), opaque, int(values["born"]), values["text"])
+    head = header[:_OPAQUE_AT], header[_FLAG_AT : _HEAD.size]
+    key = ("binary", *head, *sorted(fields.items()))
+    return Holes(key, opaque, int(values["born"]), values["text"])

@@ -2,9 +2,10 @@
 """The reference of a kernel's table: places of sends, and with which sends the bytes begin.
 
 A place is learned from a header that was decoded and checked as usual. A later header with the same
-bytes, but for its three holes (header_holes.py), is for the same place. A send is taken if its
-place is known and no transform acts on its properties. What is in any way unusual is not taken; it
-goes the way of everything else. There are no partial results: a batch is taken whole or not at all.
+key, so that only its three holes differ (header_holes.py), is for the same place. A send is taken
+if its place is known and no transform acts on its properties. What is in any way unusual is not
+taken; it goes the way of everything else. There are no partial results: a batch is taken whole or
+not at all.
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -63,7 +64,7 @@ class ReferenceTable:
         self._touched = frozenset(touched)
         self._touched_in_batch = frozenset(touched_in_batch)
         self._own = own
-        self._places: dict[tuple[bytes, ...], Learned] = {}
+        self._places: dict[tuple[Any, ...], Learned] = {}
         self.queues: list[EndOfQueue] = []
         """The queues of all places."""
 

@@ -3,7 +3,8 @@
 //!
 //! A layout is made of a header that was decoded and checked in Python. Another header has this
 //! layout if it has the same bytes around the holes, and in each hole what the decoder reads as the
-//! same kind of value. Then all that was found out about the first one holds for it as well.
+//! same kind of value. Then all that was found out about the first one holds for it as well. So it
+//! does for one whose fields come in another order; that has the same key, but not the same layout.
 
 use crate::bytes::{decimal, i32_at, u16_at, u32_at};
 use crate::json_header::{json_holes, unescape};
@@ -46,8 +47,43 @@ pub struct Layout {
     parts: Vec<Box<[u8]>>,
 }
 
-/// The holes of a header, in their order.
-fn holes_of(kind: u8, header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
+/// What the value of a field means for a layout.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// It is the same in all headers.
+    Same,
+    Born,
+    Text,
+}
+
+impl Value {
+    pub fn of(name: &[u8]) -> Value {
+        match name {
+            b"g" | b"bornTimestamp" => Value::Born,
+            b"i" | b"properties" => Value::Text,
+            _ => Value::Same,
+        }
+    }
+}
+
+/// A field of a header: where its name is and where its value is.
+#[derive(PartialEq, Debug)]
+pub struct Field {
+    pub name: Range<usize>,
+    pub value: Value,
+    pub place: Range<usize>,
+}
+
+/// What lies where in a header.
+struct Found {
+    /// The holes, in their order.
+    holes: Vec<(Hole, Range<usize>)>,
+    /// Where all fields lie together.
+    object: Range<usize>,
+    fields: Vec<Field>,
+}
+
+fn found_in(kind: u8, header: &[u8]) -> Option<Found> {
     match kind {
         JSON => {
             let found = json_holes(header)?;
@@ -57,20 +93,20 @@ fn holes_of(kind: u8, header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
                 (Hole::JsonText, found.text),
             ];
             holes.sort_by_key(|(_, place)| place.start);
-            Some(holes)
+            Some(Found { holes, object: found.object, fields: found.fields })
         }
-        ROCKETMQ => binary_holes(header),
+        ROCKETMQ => found_in_binary(header),
         _ => None,
     }
 }
 
-fn binary_holes(header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
+fn found_in_binary(header: &[u8]) -> Option<Found> {
     if header.len() < FIELDS_AT || i32_at(header, 13) != 0 {
         return None;
     }
     let mut holes = vec![(Hole::BinaryOpaque, 5..9), (Hole::BinaryFieldsLength, 17..FIELDS_AT)];
     let (mut has_born, mut has_text) = (false, false);
-    let mut names: Vec<&[u8]> = Vec::with_capacity(16);
+    let mut fields: Vec<Field> = Vec::with_capacity(16);
     let mut at = FIELDS_AT;
     while at < header.len() {
         let name_length = usize::from(u16_at(header.get(at..at + 2)?, 0));
@@ -81,59 +117,148 @@ fn binary_holes(header: &[u8]) -> Option<Vec<(Hole, Range<usize>)>> {
         let name = &header[name_at..name_end];
         if value_end > header.len()
             || !(1..=MOST_NAME_BYTES).contains(&name_length)
-            || names.len() >= MOST_NAMES
-            || names.contains(&name)
+            || fields.len() >= MOST_NAMES
+            || fields.iter().any(|field| header[field.name.clone()] == *name)
         {
             return None;
         }
-        names.push(name);
-        match name {
-            b"g" | b"bornTimestamp" => {
-                if std::mem::replace(&mut has_born, true) {
-                    return None;
-                }
-                holes.push((Hole::BinaryBorn, name_end..value_end));
-            }
-            b"i" | b"properties" => {
-                if std::mem::replace(&mut has_text, true) {
-                    return None;
-                }
-                holes.push((Hole::BinaryText, name_end..value_end));
-            }
-            _ => {}
+        let (value, place) = (Value::of(name), name_end..value_end);
+        let is_there_twice = match value {
+            Value::Born => std::mem::replace(&mut has_born, true),
+            Value::Text => std::mem::replace(&mut has_text, true),
+            Value::Same => false,
+        };
+        if is_there_twice {
+            return None;
         }
+        match value {
+            Value::Born => holes.push((Hole::BinaryBorn, place.clone())),
+            Value::Text => holes.push((Hole::BinaryText, place.clone())),
+            Value::Same => {}
+        }
+        fields.push(Field { name: name_at..name_end, value, place });
         at = value_end;
     }
-    (has_born && has_text).then_some(holes)
+    (has_born && has_text).then_some(Found { holes, object: FIELDS_AT..header.len(), fields })
 }
 
-/// What is equal in all headers of a layout, as one text; `None` for a header without all holes.
-pub fn key_of(kind: u8, header: &[u8]) -> Option<Vec<u8>> {
-    let holes = holes_of(kind, header)?;
-    let mut key = Vec::with_capacity(header.len() + 32);
+/// What is equal in all headers that mean the same but for their holes, as one text. Fields come in
+/// the order of their names: some clients write them in another order each time.
+fn key_with(kind: u8, header: &[u8], found: &mut Found) -> Vec<u8> {
+    let mut key = Vec::with_capacity(header.len() + 64);
     key.push(kind);
+    // Lengths make the key unambiguous, whatever bytes the parts have.
+    let put = |key: &mut Vec<u8>, part: Range<usize>| {
+        key.extend_from_slice(&(part.len() as u32).to_ne_bytes());
+        key.extend_from_slice(&header[part]);
+    };
     let mut at = 0;
-    for (hole, place) in &holes {
-        // Lengths make the key unambiguous, whatever bytes the parts have.
-        key.extend_from_slice(&((place.start - at) as u32).to_ne_bytes());
-        let kind = match hole {
-            Hole::JsonOpaque | Hole::BinaryOpaque => 0,
-            Hole::JsonBorn | Hole::BinaryBorn => 1,
-            Hole::BinaryFieldsLength => 2,
-            Hole::JsonText | Hole::BinaryText => 3,
-        };
-        key.push(kind);
-        key.extend_from_slice(&header[at..place.start]);
+    let object = found.object.clone();
+    let outside = |place: &Range<usize>| place.end <= object.start || object.end <= place.start;
+    let mut has_object = false;
+    for (_, place) in found.holes.iter().filter(|(_, place)| outside(place)) {
+        if !has_object && object.end <= place.start {
+            put(&mut key, at..object.start);
+            (at, has_object) = (object.end, true);
+        }
+        put(&mut key, at..place.start);
         at = place.end;
     }
-    key.extend_from_slice(&header[at..]);
-    Some(key)
+    if !has_object {
+        put(&mut key, at..object.start);
+        at = object.end;
+    }
+    put(&mut key, at..header.len());
+    found.fields.sort_unstable_by(|one, other| header[one.name.clone()].cmp(&header[other.name.clone()]));
+    for field in &found.fields {
+        put(&mut key, field.name.clone());
+        if field.value == Value::Same {
+            put(&mut key, field.place.clone());
+        }
+    }
+    key
+}
+
+/// The key of a header; `None` for one without all holes.
+pub fn key_of(kind: u8, header: &[u8]) -> Option<Vec<u8>> {
+    Some(key_with(kind, header, &mut found_in(kind, header)?))
+}
+
+/// The key of a header, and what is in its holes; its properties are appended to `texts`.
+pub fn key_and_varying(kind: u8, header: &[u8], texts: &mut Vec<u8>) -> Option<(Vec<u8>, Varying)> {
+    let mut found = found_in(kind, header)?;
+    let mut varying = Varying::default();
+    for (hole, place) in &found.holes {
+        let length = hole.read(&header[place.start..], header.len(), texts, &mut varying)?;
+        if length != place.len() {
+            return None;
+        }
+    }
+    Some((key_with(kind, header, &mut found), varying))
+}
+
+impl Hole {
+    /// Reads what is in a hole, with which `rest` begins; returns how many bytes that are.
+    fn read(
+        self,
+        rest: &[u8],
+        header_bytes: usize,
+        texts: &mut Vec<u8>,
+        found: &mut Varying,
+    ) -> Option<usize> {
+        Some(match self {
+            Hole::JsonOpaque => {
+                let length = digits(rest);
+                let value = decimal(&rest[..length], 10)?;
+                if length > 1 && rest[0] == b'0' {
+                    return None;
+                }
+                found.opaque = i32::try_from(value).ok()?;
+                length
+            }
+            Hole::JsonBorn => {
+                let length = digits(rest);
+                found.born_ms = decimal(&rest[..length], MOST_DIGITS)?;
+                length
+            }
+            Hole::JsonText => {
+                let begin = texts.len();
+                let length = unescape(rest, texts)?;
+                std::str::from_utf8(&texts[begin..]).ok()?;
+                length
+            }
+            Hole::BinaryOpaque => {
+                found.opaque = i32_at(rest.get(..4)?, 0);
+                if found.opaque < 0 {
+                    return None;
+                }
+                4
+            }
+            Hole::BinaryFieldsLength => {
+                if u32_at(rest.get(..4)?, 0) as usize != header_bytes - FIELDS_AT {
+                    return None;
+                }
+                4
+            }
+            Hole::BinaryBorn => {
+                let born = value(rest)?;
+                found.born_ms = decimal(born, MOST_DIGITS)?;
+                4 + born.len()
+            }
+            Hole::BinaryText => {
+                let text = value(rest)?;
+                std::str::from_utf8(text).ok()?;
+                texts.extend_from_slice(text);
+                4 + text.len()
+            }
+        })
+    }
 }
 
 impl Layout {
     /// The layout of a header that was decoded; `None` if others with it could mean something else.
     pub fn of(kind: u8, header: &[u8]) -> Option<Layout> {
-        let found = holes_of(kind, header)?;
+        let found = found_in(kind, header)?.holes;
         // A text that only the tolerant scanner reads may not be what it seems here.
         if kind == JSON && (std::str::from_utf8(header).is_err() || header.iter().any(|byte| *byte < b' '))
         {
@@ -158,52 +283,7 @@ impl Layout {
         let mut rest = header;
         for (hole, part) in self.holes.iter().zip(&self.parts) {
             rest = rest.strip_prefix(&**part)?;
-            let length = match hole {
-                Hole::JsonOpaque => {
-                    let length = digits(rest);
-                    let value = decimal(&rest[..length], 10)?;
-                    if length > 1 && rest[0] == b'0' {
-                        return None;
-                    }
-                    found.opaque = i32::try_from(value).ok()?;
-                    length
-                }
-                Hole::JsonBorn => {
-                    let length = digits(rest);
-                    found.born_ms = decimal(&rest[..length], MOST_DIGITS)?;
-                    length
-                }
-                Hole::JsonText => {
-                    let begin = texts.len();
-                    let length = unescape(rest, texts)?;
-                    std::str::from_utf8(&texts[begin..]).ok()?;
-                    length
-                }
-                Hole::BinaryOpaque => {
-                    found.opaque = i32_at(rest.get(..4)?, 0);
-                    if found.opaque < 0 {
-                        return None;
-                    }
-                    4
-                }
-                Hole::BinaryFieldsLength => {
-                    if u32_at(rest.get(..4)?, 0) as usize != header.len() - FIELDS_AT {
-                        return None;
-                    }
-                    4
-                }
-                Hole::BinaryBorn => {
-                    let born = value(rest)?;
-                    found.born_ms = decimal(born, MOST_DIGITS)?;
-                    4 + born.len()
-                }
-                Hole::BinaryText => {
-                    let text = value(rest)?;
-                    std::str::from_utf8(text).ok()?;
-                    texts.extend_from_slice(text);
-                    4 + text.len()
-                }
-            };
+            let length = hole.read(rest, header.len(), texts, &mut found)?;
             rest = &rest[length..];
         }
         (*rest == **self.parts.last()?).then_some(found)

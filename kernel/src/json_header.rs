@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds the three holes in a JSON header: its opaque, the time of birth, and the properties.
+//! Finds the three holes in a JSON header, which are its opaque, the time of birth and the properties,
+//! and its fields.
 //!
 //! It knows headers as clients write them: one object without blanks, names of letters, texts and
 //! whole numbers as values, and among them the object extFields. All others are left to Python.
 
 use crate::bytes::{EVERY, below, equal};
+use crate::header::{Field, Value};
 use memchr::memchr2;
 use std::ops::Range;
 
@@ -14,6 +16,10 @@ pub struct JsonHoles {
     pub opaque: Range<usize>,
     pub born: Range<usize>,
     pub text: Range<usize>,
+    /// The object extFields, with its braces.
+    pub object: Range<usize>,
+    /// What it has, in the order of the header.
+    pub fields: Vec<Field>,
 }
 
 /// More names than this in one object are left to Python.
@@ -28,13 +34,20 @@ struct Scanner<'a> {
     opaque: Option<Range<usize>>,
     born: Option<Range<usize>>,
     text: Option<Range<usize>>,
+    object: Option<Range<usize>>,
+    fields: Vec<Field>,
 }
 
 pub fn json_holes(header: &[u8]) -> Option<JsonHoles> {
     let mut scanner = Scanner { header, ..Scanner::default() };
-    scanner.object(|scanner, name| match name {
-        b"extFields" => scanner.object(Scanner::field),
-        _ => {
+    scanner.object(|scanner, name| match &header[name] {
+        b"extFields" => {
+            let begin = scanner.at;
+            scanner.object(Scanner::field)?;
+            scanner.object = Some(begin..scanner.at);
+            Some(())
+        }
+        name => {
             let value = scanner.any()?;
             if name == b"opaque" {
                 scanner.opaque = Some(value);
@@ -45,7 +58,13 @@ pub fn json_holes(header: &[u8]) -> Option<JsonHoles> {
     if scanner.at != header.len() {
         return None;
     }
-    Some(JsonHoles { opaque: scanner.opaque?, born: scanner.born?, text: scanner.text? })
+    Some(JsonHoles {
+        opaque: scanner.opaque?,
+        born: scanner.born?,
+        text: scanner.text?,
+        object: scanner.object?,
+        fields: scanner.fields,
+    })
 }
 
 /// A hole that has two names at once is none: which of the two counts is for the decoder to say.
@@ -54,21 +73,23 @@ fn put_once(hole: &mut Option<Range<usize>>, place: Range<usize>) -> Option<()> 
 }
 
 impl<'a> Scanner<'a> {
-    fn field(&mut self, name: &'a [u8]) -> Option<()> {
+    fn field(&mut self, name: Range<usize>) -> Option<()> {
         let place = self.string()?;
-        match name {
-            b"g" | b"bornTimestamp" => put_once(&mut self.born, place),
-            b"i" | b"properties" => put_once(&mut self.text, place),
-            _ => Some(()),
+        let value = Value::of(&self.header[name.clone()]);
+        self.fields.push(Field { name, value, place: place.clone() });
+        match value {
+            Value::Born => put_once(&mut self.born, place),
+            Value::Text => put_once(&mut self.text, place),
+            Value::Same => Some(()),
         }
     }
 
-    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self, Range<usize>) -> Option<()>) -> Option<()> {
         let mut names: Vec<&[u8]> = Vec::with_capacity(16);
         self.expect(b'{')?;
         loop {
             let place = self.string()?;
-            let name = &self.header[place];
+            let name = &self.header[place.clone()];
             if name.is_empty()
                 || name.len() > MOST_NAME_BYTES
                 || !name.iter().all(u8::is_ascii_alphabetic)
@@ -79,7 +100,7 @@ impl<'a> Scanner<'a> {
             }
             names.push(name);
             self.expect(b':')?;
-            member(self, name)?;
+            member(self, place)?;
             match self.next()? {
                 b',' => {}
                 b'}' => return Some(()),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
 from mmap import mmap
 from typing import Any
 
@@ -17,10 +19,7 @@ from txrocketmq.remoting.message.record import MAGIC_V1
 pytestmark = needs_kernel
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0, 9])
-_HEADER = (
-    b'{"code":310,"extFields":{"a":"P","b":"T","g":"%d","i":"%b","j":"0"},"flag":0,'
-    b'"language":"JAVA","opaque":%d,"version":407}'
-)
+_HEADER = b'{"code":310,"extFields":{%b},"flag":0,"language":"JAVA","opaque":%d,"version":407}'
 _CHARACTERS = st.sampled_from([*"aZ09 =/%^", "\u007f", "\u00e9", "\u20ac", "\U0001f600"])
 _ESCAPES = st.sampled_from([
     rb"\u0001", rb"\u0002", rb"\u0009", rb"\u000A", rb"\u0000", rb"\u00e9", rb"\ud83d",
@@ -35,14 +34,24 @@ _PLAIN = st.lists(
     ),
     max_size=5,
 ).map(lambda pairs: [rb"UNIQ_KEY\u0001K1\u0002", *(rb"%b\u0001%b\u0002" % pair for pair in pairs)])
+_USUAL = range(5)
 _SENDS = st.lists(
-    st.tuples(_PLAIN | _PLAIN | _PIECES, st.binary(max_size=40), st.integers(0, 2**31 + 9)),
+    st.tuples(
+        _PLAIN | _PLAIN | _PIECES, st.binary(max_size=40), st.integers(0, 2**31 + 9),
+        st.just(_USUAL) | st.permutations(_USUAL),
+    ),
     min_size=1, max_size=5,
 )  # fmt: skip
 
 
-def _frame(text: list[bytes], body: bytes, opaque: int) -> bytes:
-    header = _HEADER % (1_700_000_000_000 + opaque, b"".join(text), opaque)
+def _header(text: bytes, born: int, opaque: int, order: Sequence[int] = _USUAL) -> bytes:
+    """A header with its fields in this order."""
+    fields = b'"a":"P"', b'"b":"T"', b'"g":"%d"' % born, b'"i":"%b"' % text, b'"j":"0"'
+    return _HEADER % (b",".join([fields[number] for number in order]), opaque)
+
+
+def _frame(text: list[bytes], body: bytes, opaque: int, order: Sequence[int] = _USUAL) -> bytes:
+    header = _header(b"".join(text), 1_700_000_000_000 + opaque, opaque, order)
     lengths = (4 + len(header) + len(body)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
     return lengths + header + body
 
@@ -51,7 +60,7 @@ def _results(new_table: Any, new_rows: Any, data: bytes) -> Any:
     """All that a table makes of a read: what it takes, records, units, index, answers."""
     table = new_table([b"DELAY"], [b"DELAY"], b"OWN\x01x\x02")
     queue = table.add_queue("queue", b"\x01T", MAGIC_V1, 3)
-    assert table.learn(0, _HEADER % (1, b"", 1), queue, False, False, 5, 0, 0, 310)
+    assert table.learn(0, _header(b"", 1, 1), queue, False, False, 5, 0, 0, 310)
     run = table.take(data)
     if run is None:
         return None
@@ -65,9 +74,9 @@ def _results(new_table: Any, new_rows: Any, data: bytes) -> Any:
 
 
 @given(_SENDS, st.integers(0, 200))
-@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5)], 0)
+@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5, _USUAL)], 0)
 def test_both_make_the_same_of_a_read(
-    sends: list[tuple[list[bytes], bytes, int]], missing: int
+    sends: list[tuple[list[bytes], bytes, int, Sequence[int]]], missing: int
 ) -> None:
     data = b"".join([_frame(*send) for send in sends])
     data = data[: len(data) - missing]
@@ -78,3 +87,14 @@ def test_both_make_the_same_of_a_read(
 def test_usual_sends_are_taken() -> None:
     data = _frame([rb"UNIQ_KEY\u0001K1\u0002TAGS\u0001", "\u00e9".encode()], b"body", 5)
     assert _results(kernel.Table, kernel.Rows, data)[0][:3] == (len(data), 1, 1)
+
+
+def test_a_place_is_found_again_whatever_the_order_of_the_fields() -> None:
+    """The Go client writes them in another one each time."""
+    frames = [
+        _frame([rb"UNIQ_KEY\u0001K1"], b"body", opaque, order)
+        for opaque, order in enumerate(permutations(_USUAL))
+    ]
+    for at in range(0, len(frames), 4):
+        data = b"".join(frames[at : at + 4])
+        assert _results(kernel.Table, kernel.Rows, data)[0][:3] == (len(data), 4, 4)

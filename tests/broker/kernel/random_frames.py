@@ -27,6 +27,8 @@ class Frames:
         self._opaque = 0
         self._language = chance.choice(("JAVA", "GO"))
         self._ascii = chance.choice((True, False))
+        self._is_shuffled = chance.choice((False, False, True))
+        """Whether the fields come in another order each time, as with the Go client."""
         self._code, self._is_long = chance.choice(((310, False), (310, False), (10, True)))
 
     def some(self, count: int) -> bytes:
@@ -164,6 +166,10 @@ class Frames:
 
     def _frame(self, code: int, fields: dict[str, str], body: bytes, flag: int) -> bytes:
         self._opaque += 1
+        if self._is_shuffled:
+            items = list(fields.items())
+            self._chance.shuffle(items)
+            fields = dict(items)
         kind = self._chance.choice((0, 0, 0, 1))
         header = self._binary if kind and code < 1 << 15 else self._json
         encoded = header(code, fields, flag)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from tests.broker.kernel.random_frames import Frames
 from tests.examples import examples
 from txrocketmq.broker.kernel.header_holes import holes_of
+from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError
-from txrocketmq.remoting.frame.frame import decode_header
+from txrocketmq.remoting.frame.frame import decode_header, encode_frame
 
 USUAL = (
     b'{"code":310,"extFields":{"b":"T","g":"17","i":"UNIQ_KEY\\u0001A\\u0002"},"flag":0,'
@@ -36,6 +38,12 @@ def filled(command: RemotingCommand) -> tuple[list[Any], str, str, int]:
     return [*others, fields], born, text, command.opaque
 
 
+def encoded(kind: SerializeType, fields: dict[str, str]) -> bytes:
+    """The header of a send with these fields."""
+    command = RemotingCommand(310, fields, opaque=9, serialize_type=kind)
+    return header_of(b"".join(encode_frame(command)))[1]
+
+
 def test_a_usual_header_has_three_holes() -> None:
     holes = holes_of(0, USUAL)
     assert holes is not None
@@ -47,6 +55,22 @@ def test_a_usual_header_has_three_holes() -> None:
     assert same is not None
     assert same.key == holes.key
     assert same[1:] == (77, 18, "UNIQ_KEY\1ä\2".encode())
+
+
+def test_the_order_of_the_fields_does_not_count() -> None:
+    fields = {"b": "T", "g": "17", "i": "UNIQ_KEY\1A\2", "e": "3", "empty": ""}
+    for kind in SerializeType:
+        keys = set()
+        for order in permutations(fields):
+            holes = holes_of(kind, encoded(kind, {name: fields[name] for name in order}))
+            assert holes is not None
+            assert holes[1:] == (9, 17, b"UNIQ_KEY\1A\2")
+            keys.add(holes.key)
+        assert len(keys) == 1
+        for name in ("b", "e", "empty"):
+            holes = holes_of(kind, encoded(kind, fields | {name: "other"}))
+            assert holes is not None
+            assert holes.key not in keys
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "both_releases: wire or behaviour of the Java clients differ between releases"
     )
+    config.addinivalue_line(
+        "markers", "whole_matrix: others prove the same of each part; runs with --all-releases"
+    )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -70,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--all-releases",
         action="store_true",
-        help="every scenario with each release of the Java clients, not only those marked so",
+        help="every scenario with each release of the Java clients, and the whole matrix of others",
     )
 
 
@@ -85,8 +88,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("jvm", RELEASES if is_both else RELEASES[-1:], indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs long modules first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Runs long modules first, and what belongs to the whole matrix only if that is asked for."""
+    if not config.getoption("--all-releases"):
+        left_out = [item for item in items if item.get_closest_marker("whole_matrix")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     items[:] = in_order(items)
 
 

@@ -105,7 +105,7 @@ def test_what_takes_too_long_comes_back(pops: Scene) -> None:
     assert again["message"]["reconsume_times"] == 1
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.whole_matrix), "kill"])
 def test_acks_hold_and_nothing_is_lost(
     origin: Origin, jvms: dict[str, ClientJvm], test_folder: Path, end: str
 ) -> None:

@@ -174,7 +174,7 @@ class Handed:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.whole_matrix), "kill"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 def test_what_waits_goes_from_hand_to_hand(
     origin: Origin,

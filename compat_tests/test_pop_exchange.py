@@ -113,8 +113,11 @@ class Handed:
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize(
     ("end", "merge", "v2"),
-    [("stop", "false", "false"), ("kill", "false", "true"), ("stop", "true", "true")],
-    ids=["stopped", "killed", "merged"],
+    [
+        pytest.param("stop", "false", "false", id="stopped", marks=pytest.mark.whole_matrix),
+        pytest.param("kill", "false", "true", id="killed"),
+        pytest.param("stop", "true", "true", id="merged"),
+    ],
 )
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 def test_what_is_popped_goes_from_hand_to_hand(

@@ -56,7 +56,9 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.registration.life(),
         *([] if parts.config_copy is None else [parts.config_copy.life()]),
         *([] if slave is None else [parts.new_topics.life()]),
-        parts.acting.life(parts.members, parts.polling.resume_held, parts.create_new_topics),
+        parts.acting.life(
+            parts.members, parts.polling.resume_held, parts.create_new_topics, parts.store.commit
+        ),
         parts.members.life(),
         parts.pre_online.life(),
         journal.life(),

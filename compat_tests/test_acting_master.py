@@ -23,6 +23,7 @@ from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
 from compat_tests.scene import Scene, poll
 from compat_tests.test_our_slave import end_of
 
+SEND_MESSAGE, UPDATE_BROKER_CONFIG = 10, 25
 QUERY_CONSUMER_OFFSET, GET_BROKER_RUNTIME_INFO, LOCK_BATCH_MQ = 14, 28, 41
 OURS, RELEASE = "ours", "5.4.0"
 TOPIC, QUEUES, COUNT = "kept", 2, 20
@@ -242,4 +243,48 @@ def test_delayed_messages_and_retries_come_by_way_of_another_master(
     finally:
         scene.close()
         elsewhere.close()
+        group.close()
+
+
+def answer_of(broker: Broker, wait: str = "") -> tuple[int, str | None]:
+    """Code and remark of the answer to a send."""
+    fields = {
+        "producerGroup": "writers", "topic": TOPIC, "defaultTopic": "TBW102", "queueId": "0",
+        "defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0",
+        "properties": wait, "reconsumeTimes": "0", "unitMode": "false", "batch": "false",
+    }  # fmt: skip
+    answer, _ = probe.request(broker.port, SEND_MESSAGE, fields, b"body")
+    return int(answer["code"]), answer.get("remark")
+
+
+@pytest.mark.parametrize("kind", [OURS, RELEASE])
+def test_a_master_refuses_sends_while_too_few_brokers_are_in_sync(
+    kind: str, engine: Engine, test_folder: Path
+) -> None:
+    more = {"totalReplicas": "1", "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}
+    group = Group((OURS, kind, OURS), engine, test_folder)
+    group.master.settings |= more
+    group.slave.settings |= {"totalReplicas": "1"}
+    master = group.master
+
+    def comes(code: int) -> None:
+        poll(lambda: answer_of(master)[0] == code, f"sends are answered with {code}", WAIT_S)
+
+    def change(settings: str) -> None:
+        probe.request(master.port, UPDATE_BROKER_CONFIG, body=settings.encode())
+
+    try:
+        group.names.start()
+        master.start()
+        assert answer_of(master) == (1, "in-sync replicas not enough")
+        assert answer_of(master, "WAIT\x01false\x02")[0] == 0
+        change("enableAutoInSyncReplicas=true\n")
+        assert answer_of(master)[0] == 0
+        change("minInSyncReplicas=2\n")
+        assert answer_of(master) == (1, "in-sync replicas not enough")
+        group.slave.start()
+        comes(0)
+        group.slave.kill()
+        comes(1)
+    finally:
         group.close()

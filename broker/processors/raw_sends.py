@@ -130,6 +130,8 @@ class RawSends:
             return 0
         if now_ms < config.start_accept_send_request_time_stamp:
             return 0
+        if run.waits and store.commit.lacks_brokers:
+            return 0
         started_ms = 0 if times is None else self._steady_clock()
         packed = self._intake.put_run(run, table, born, host, now_ms)
         if packed is None:

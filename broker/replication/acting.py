@@ -19,11 +19,13 @@ Java: updateMinBroker, onMinBrokerChange, changeSpecialServiceStatus in BrokerCo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from txrocketmq.broker.cluster.members import Addresses, Members
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.log.commit_point import CommitPoint
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import Hears, Life
 from txrocketmq.remoting.call import PendingReply, Reply
@@ -63,18 +65,25 @@ class Acting:
         members: Members,
         resume_held: Callable[[], object],
         create_new: Callable[[], object],
+        commit: CommitPoint,
     ) -> Life:
-        """It hears of the members. New topics are created when it begins to act, and held pulls
-        resumed when a master has come.
+        """It hears of the members, and `commit` how many there are. New topics are created when it
+        begins to act, and held pulls resumed when a master has come.
         """
+        if self._config.enable_slave_acting_master:
+            commit.members = 1
         return Life(
             "acting master",
             hears=(
                 Hears(members.on_known, self.knows),
+                Hears(members.on_known, partial(self._count, commit)),
                 Hears(self.on_master, resume_held),
                 Hears(self.on_begin, create_new),
             ),
         )
+
+    def _count(self, commit: CommitPoint, members: Addresses) -> None:
+        commit.members = len({*members, self._config.broker_id})
 
     @property
     def acts(self) -> bool:

@@ -267,6 +267,8 @@ class Batches:
         drafts, now_ms = self._checks.topics.drafts, self._now_ms()
         if not self._intake.store.writeable:
             raise NotTaken(PutStatus.SERVICE_NOT_AVAILABLE)
+        if batch.message.waits and self._intake.store.commit.lacks_brokers:
+            raise NotTaken(PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
         drafts.clear()
         drafts.begin()
         self._checks.topic_of(batch.header, batch.run.peer)

@@ -149,7 +149,9 @@ class Writes:
                     run.end_at(at)
                     break
                 at += readers[commands[at].code](run, commands[at:], messages, outcomes)
-            if messages:
+            if messages and self._commit.members is not None and self._commit.lacks_brokers:
+                batch = self._put_unwaited(messages, outcomes, run.now_ms)
+            elif messages:
                 batch = self._intake.put(messages, run.now_ms)
             return self._answered(run, batch, outcomes)
         finally:
@@ -158,6 +160,20 @@ class Writes:
                 ends = self._ends if len(commands) > 1 else self._ends_of.get(code, ())
                 for end in ends:
                     end(None if batch is None else batch.refused, run.now_ms)
+
+    def _put_unwaited(
+        self, messages: Sequence[PutMessage], outcomes: Sequence[Outcome], now_ms: int
+    ) -> QueueBatch:
+        """Puts what nobody waits for, and refuses the sends that would wait for slaves."""
+        refused: dict[int, PutStatus] = {}
+        for outcome in map(Outcome._make, outcomes):
+            if outcome.waits:
+                places = range(outcome.first, outcome.first + outcome.number)
+                refused |= dict.fromkeys(places, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
+        kept = [each for at, each in enumerate(messages) if at not in refused]
+        batch = self._intake.put(kept, now_ms)
+        batch.refuse_besides(refused)
+        return batch
 
     # Every message passes here, so no call is made that can be avoided.
     def _answered(

@@ -184,6 +184,13 @@ class StoreConfig:
     """How many brokers, counting the master, must have a message before its sender is told that it
     is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
     the original and means the same as in 4.9: one slave is waited for if there is any."""
+    min_in_sync_replicas: int = setting(1, live=True, least=1)
+    """With enableAutoInSyncReplicas, how many brokers must have a message at least, counting the
+    master."""
+    enable_auto_in_sync_replicas: bool = setting(False, live=True)
+    """Whether fewer brokers than inSyncReplicas are enough while fewer are in sync, but no fewer
+    than minInSyncReplicas; with SYNC_MASTER and enableSlaveActingMaster. While even fewer are in
+    sync, sends are refused."""
     total_replicas: int = setting(1, least=1)
     """How many brokers have this name, counting the master. With more than one, a broker with
     enableSlaveActingMaster registers only when master and slaves have found each other."""

@@ -28,7 +28,7 @@ STORE_KEYS: Final = original_keys(
     deleteConsumeQueueFilesInterval=100 destroyMapedFileIntervalForcibly=120000
     disappearTimeAfterStart=-1 diskFallRecorded=true dispatchCqCacheNum=4096 dispatchCqThreads=10
     dispatchFromSenderThread=false dLegerGroup dLegerPeers dLegerSelfId duplicationEnable=false
-    enableAcceleratedRecovery=false enableAsyncReput=true enableAutoInSyncReplicas=false
+    enableAcceleratedRecovery=false enableAsyncReput=true
     enableBatchPush=false enableBuildConsumeQueueConcurrently=false enableCleanExpiredOffset=false
     enableCompaction=true enabledAppendPropCRC=false enableDLegerCommitLog=false
     enableLogConsumeQueueRepeatedlyBuildWhenRecover=false
@@ -46,7 +46,7 @@ STORE_KEYS: Final = original_keys(
     maxBatchDeleteFilesNum=50 maxChecksumRange=1073741824 maxConsumeQueueScan=20000
     maxOffsetMapSize=104857600
     maxRecoveryCommitlogFiles=30 maxRocksDBIndexQueryDays=7 maxSlaveResendLength=268435456
-    maxTopicLength=127 memTableFlushIntervalMs=3600000 messageIndexSafe=false minInSyncReplicas=1
+    maxTopicLength=127 memTableFlushIntervalMs=3600000 messageIndexSafe=false
     osPageCacheBusyTimeOutMills=1000 preferredLeaderId pullBatchMaxMessageCount=160
     putConsumeQueueDataByFileChannel=true putMessageTimeout=8000 putMsgIndexHightWater=600000
     readOnlyCommitLogStorePaths realTimePersistRocksDBConfig=true recheckReputOffsetFromCq=false

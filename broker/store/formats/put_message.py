@@ -66,6 +66,8 @@ class PutStatus(Enum):
     """The store does not take messages: it is stopped, or its disk is full."""
     CREATE_MAPPED_FILE_FAILED = auto()
     """There is no room for one more file."""
+    IN_SYNC_REPLICAS_NOT_ENOUGH = auto()
+    """Fewer brokers are in sync than have to have it."""
     MESSAGE_ILLEGAL = auto()
     """The message is too large, or a field does not fit its place."""
     PROPERTIES_SIZE_EXCEEDED = auto()

@@ -40,6 +40,10 @@ class Marks(Protocol):
     def acknowledged(self) -> Sequence[int]:
         """The offsets up to which the connected slaves have the log, the highest one first."""
 
+    @property
+    def members(self) -> int | None:
+        """How many brokers of the name there are, counting this one; None if that is not asked."""
+
 
 class Policy(Protocol):
     """Decides what is confirmed."""
@@ -72,6 +76,9 @@ class Policy(Protocol):
     def visible(self, marks: Marks) -> int:
         """The offset up to which consumers see messages."""
 
+    def lacks_brokers(self, marks: Marks) -> bool:
+        """Whether senders that wait are refused, since too few brokers have the log."""
+
 
 class AsyncFlush:
     """Confirms what is written."""
@@ -93,6 +100,9 @@ class AsyncFlush:
 
     def visible(self, marks: Marks) -> int:
         return marks.written
+
+    def lacks_brokers(self, marks: Marks) -> bool:
+        return False
 
 
 class SyncFlush:
@@ -122,6 +132,9 @@ class SyncFlush:
     def visible(self, marks: Marks) -> int:
         return marks.written if self._config.read_un_committed else marks.durable
 
+    def lacks_brokers(self, marks: Marks) -> bool:
+        return False
+
 
 class SyncMaster:
     """Confirms what another policy confirms here, as soon as slaves have it as well.
@@ -130,6 +143,11 @@ class SyncMaster:
     FLUSH_SLAVE_TIMEOUT. Without it, it is that of 4.9: any slave, or SLAVE_NOT_AVAILABLE if there
     is none near enough. What consumers see does not depend on slaves. If the disk and the slaves
     are both late, the slaves count.
+
+    With inSyncReplicas and enableSlaveActingMaster, senders are refused before anything is stored
+    while there are fewer brokers in sync than have to have the messages; and with
+    enableAutoInSyncReplicas fewer have to, down to minInSyncReplicas. (The original decides that
+    when a message is put; here those who wait for a slave that goes are told at once.)
     """
 
     def __init__(self, config: StoreConfig, here: Policy) -> None:
@@ -170,9 +188,28 @@ class SyncMaster:
     def visible(self, marks: Marks) -> int:
         return self._here.visible(marks)
 
+    def lacks_brokers(self, marks: Marks) -> bool:
+        members = marks.members
+        return members is not None and self._wanted(marks, members) > self._in_sync(marks, members)
+
+    def _in_sync(self, marks: Marks, members: int) -> int:
+        """How many brokers have nearly all of the log, counting this one."""
+        least = marks.written - self._config.ha_max_gap_not_in_sync
+        return min(members, 1 + sum(each > least for each in marks.acknowledged))
+
+    def _wanted(self, marks: Marks, members: int) -> int:
+        """How many brokers have to have a message, counting this one; 0 with 4.9's meaning."""
+        config = self._config
+        wanted = config.in_sync_replicas
+        if wanted and config.enable_auto_in_sync_replicas:
+            wanted = max(min(wanted, self._in_sync(marks, members)), config.min_in_sync_replicas)
+        return wanted
+
     def _replicated(self, marks: Marks) -> int:
         """The offset up to which enough slaves have the log."""
-        slaves = (self._config.in_sync_replicas or 2) - 1
+        members = marks.members
+        wanted = self._config.in_sync_replicas if members is None else self._wanted(marks, members)
+        slaves = (wanted or 2) - 1
         if not slaves:
             return marks.written
         return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
@@ -222,6 +259,8 @@ class CommitPoint:
         """The offset up to which the log is written."""
         self.durable = 0
         self.acknowledged: Sequence[int] = ()
+        self.members: int | None = None
+        """How many brokers of the name there are, with enableSlaveActingMaster."""
         self.on_demand: list[Callable[[], None]] = []
         self._waiting: dict[PutStatus, deque[Ticket]] = {
             _OK: deque(),
@@ -233,6 +272,11 @@ class CommitPoint:
     def visible(self) -> int:
         """The offset up to which consumers see messages."""
         return self.policy.visible(self)
+
+    @property
+    def lacks_brokers(self) -> bool:
+        """Whether senders that wait are refused, since too few brokers have the log."""
+        return self.members is not None and self.policy.lacks_brokers(self)
 
     @property
     def is_wanted(self) -> bool:

@@ -49,6 +49,7 @@ _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _NOT_PLAIN: Final = IPV6_FLAGS | MULTI_DISPATCH | MessageSysFlag.INNER_BATCH
 _PUT_OK: Final = PutStatus.PUT_OK
 _BOTH: Final = (True, True)
+_NOWHERE: Final = (-1, 0, -1)
 
 
 def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
@@ -145,7 +146,18 @@ class Batch(Generic[Q]):
     def refuse(self, status: PutStatus) -> None:
         """Notes that the next message is not stored."""
         self.refused[len(self.places)] = status
-        self.places.append((-1, 0, -1))
+        self.places.append(_NOWHERE)
+
+    def refuse_besides(self, refused: Mapping[int, PutStatus]) -> None:
+        """Notes that there were more messages, which were refused before these were put.
+
+        Their indices are those that they have among all messages.
+        """
+        places = iter(self.places)
+        count = len(self.places) + len(refused)
+        kept = [at for at in range(count) if at not in refused]
+        self.refused = {kept[at]: status for at, status in self.refused.items()} | dict(refused)
+        self.places = [_NOWHERE if at in refused else next(places) for at in range(count)]
 
     def end_file(self, parts: list[bytes], offset: int, file_end: int) -> None:
         """Adds the last parts of a file, which a blank record ends from `offset` on.

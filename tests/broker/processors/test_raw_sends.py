@@ -233,3 +233,14 @@ def test_places_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     assert handler._learned <= 2
     assert scene.two.other.taken == 10
     scene.two.compare()
+
+
+def test_sends_that_wait_for_too_few_brokers_are_refused_as_ever(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, broker_role="SYNC_MASTER", in_sync_replicas=1)
+    for one in (scene.two.plain, scene.two.other):
+        one.broker.parts.store.commit.members = 1
+        one.broker.parts.configuration.update({"inSyncReplicas": "2"})
+    scene.two.read(sends(scene.frames, 3))
+    assert scene.store.max_offset("orders", 1) == 5, "nothing is stored"
+    assert scene.two.other.taken == 4
+    scene.two.compare()

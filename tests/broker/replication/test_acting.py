@@ -15,6 +15,7 @@ from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.primitives.listeners import tell_all
 from txrocketmq.remoting.protocol.operations.ha import (
     ExchangeHAInfoRequestHeader,
     ExchangeHAInfoResponseHeader,
@@ -173,3 +174,17 @@ def test_a_master_never_has_to(parts: Parts) -> None:
     parts.acting.told(1, OWN)
     assert not parts.acting.acts
     assert parts.acting.has_master
+
+
+def test_the_log_hears_how_many_brokers_there_are(tmp_path: Path, parts: Parts) -> None:
+    config = BrokerConfig(enable_slave_acting_master=True, namesrv_addr="10.0.1.1:9876")
+    master = Parts(tmp_path / "master", config, store_settings={"broker_role": "SYNC_MASTER"})
+    for each in (master, parts):
+        for life in each.lives():
+            for heard in life.hears if life.name == "acting master" else ():
+                heard.begin()
+    assert (master.store.commit.members, parts.store.commit.members) == (1, None)
+    for members, count in (({1: OWN}, 2), (BOTH, 2), ({0: ADDRESS}, 1)):
+        tell_all(master.members.on_known, members)
+        assert master.store.commit.members == count, "itself it is, too"
+    master.store.stop(master.now_ms)

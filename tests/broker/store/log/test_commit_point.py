@@ -153,6 +153,45 @@ def test_so_many_brokers_are_needed(
 
 
 @pytest.mark.parametrize(
+    ("members", "slaves", "auto", "least", "lacks", "waits"),
+    [
+        (None, 0, False, 1, False, True),  # without enableSlaveActingMaster
+        (1, 0, False, 1, True, True),
+        (1, 1, False, 1, True, False),  # no name server has named the slave
+        (2, 0, False, 1, True, True),
+        (2, 1, False, 1, False, False),
+        (1, 0, True, 1, False, False),
+        (1, 0, True, 2, True, True),
+        (3, 1, True, 2, False, False),
+    ],
+)
+def test_a_group_with_an_acting_slave_may_have_too_few_brokers(
+    open_store: OpenStore, message: Build, members: int | None, slaves: int, auto: bool,
+    least: int, lacks: bool, waits: bool,
+) -> None:  # fmt: skip
+    store = open_store(
+        broker_role="SYNC_MASTER", in_sync_replicas=2, enable_auto_in_sync_replicas=auto,
+        min_in_sync_replicas=least, ha_max_gap_not_in_sync=1_000,
+    )  # fmt: skip
+    store.commit.members = members
+    store.put([message()], NOW_MS)
+    acknowledged(store, *[store.max_physical_offset] * slaves)
+    assert store.commit.lacks_brokers is lacks
+    assert isinstance(store.commit.outcome(store.max_physical_offset), Ticket) is waits
+    for _ in range(20):
+        store.put([message()], NOW_MS)
+    assert store.commit.lacks_brokers is (members is not None and (not auto or least > 1)), "late"
+
+
+def test_only_a_sync_master_lacks_brokers(open_store: OpenStore) -> None:
+    for settings in ({}, {"flush_disk_type": "SYNC_FLUSH"}, {"broker_role": "SYNC_MASTER"}):
+        store = open_store(**settings)
+        store.commit.members = 1
+        assert not store.commit.lacks_brokers, "with 4.9's meaning, too"
+        store.stop(NOW_MS)
+
+
+@pytest.mark.parametrize(
     ("is_durable", "has_slave", "is_replicated", "told"),
     [
         (True, True, True, OK),

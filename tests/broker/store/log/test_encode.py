@@ -256,3 +256,14 @@ def test_a_batch_may_refuse_everything() -> None:
     batch: Batch[End] = Batch.refusing(2, PutStatus.SERVICE_NOT_AVAILABLE, NOW_MS)
     assert [each.status for each in batch.results] == [PutStatus.SERVICE_NOT_AVAILABLE] * 2
     assert (batch.places, batch.end_offset) == ([(-1, 0, -1)] * 2, 0)
+
+
+def test_more_may_have_been_refused_before() -> None:
+    batch: Batch[End] = Batch(1)
+    batch.places += [(10, 5, 0), (-1, 0, -1), (15, 5, 1)]
+    batch.refused[1] = PutStatus.MESSAGE_ILLEGAL
+    lacking = PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH
+    batch.refuse_besides({0: lacking, 3: lacking})
+    none = (-1, 0, -1)
+    assert batch.places == [none, (10, 5, 0), none, none, (15, 5, 1)]
+    assert batch.refused == {0: lacking, 2: PutStatus.MESSAGE_ILLEGAL, 3: lacking}

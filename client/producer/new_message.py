@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Never, TypeVar
 
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.remoting.arguments.arguments import Given, converted_by
@@ -39,6 +39,7 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     deliver_at_ms: int | None = None,
     priority: int | None = None,
     wait_for_store: bool = True,
+    **others: Never,
 ) -> Message:
     """Makes a message; a text as body is encoded in UTF-8.
 
@@ -50,6 +51,8 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     Raises MessageIllegal for values that brokers could not tell apart or would not accept, and
     TypeError for values of a wrong type.
     """
+    if others:
+        raise _no_argument(next(iter(others)))
     if type(body) is not bytes:
         body = body.encode() if isinstance(body, str) else bytes(_BODY.take("body", body))
     if type(topic) is not str:
@@ -71,6 +74,13 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     if wait_for_store is not True and not _SWITCH.take("wait_for_store", wait_for_store):
         own[names.WAIT] = "false"
     return message
+
+
+def _no_argument(name: str) -> TypeError:
+    """What is raised for an argument that messages do not have, but perhaps in other clients."""
+    instead = _FOREIGN_PARTS.get(name)
+    known = ", ".join(inspect.signature(new_message).parameters)
+    return TypeError(f"new_message has no argument {name!r}: {instead or f'it has {known}'}")
 
 
 def _set_properties(own: dict[str, str], properties: Mapping[str, str]) -> None:
@@ -189,4 +199,25 @@ _FOREIGN: Final = {
     "on_delivery": _RESULT,
 }
 """What other clients give with a message."""
+_FOREIGN_PARTS: Final = {
+    "value": "give body",
+    "data": "give body",
+    "payload": "give body",
+    "headers": "give properties, a dict of str to str",
+    "header": "give properties, a dict of str to str",
+    "property": "give properties, a dict of str to str",
+    "tag": "give tags, the one tag of the message",
+    "routing_key": "give tags, the one tag of the message",
+    "key": "give keys, by which queries find the message; to choose a queue by a key, give"
+    " selector=by_hash and key to send",
+    "partition": "give queue, a MessageQueue, to send",
+    "delay": "give delay_ms, in milliseconds",
+    "delay_seconds": "give delay_ms, in milliseconds",
+    "timestamp_ms": "brokers note when a message was sent; properties may have other times",
+}
+"""What parts of a message are called in other clients."""
+new_message.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # without the rest
+    [each for each in inspect.signature(new_message).parameters.values() if each.name != "others"],
+    return_annotation=inspect.signature(new_message).return_annotation,
+)
 _OF_MESSAGES: Final = frozenset(inspect.signature(new_message).parameters) - {"topic", "body"}

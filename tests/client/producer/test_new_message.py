@@ -34,6 +34,22 @@ def test_times_of_delivery() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("headers", "give properties, a dict of str to str"),
+        ("key", "give keys, by which queries find the message; to choose a queue by a key, give"),
+        ("tag", "give tags"),
+        ("colour", "it has topic, body, tags, keys, properties, flag, delay_level, "),
+    ],
+)
+def test_arguments_of_other_clients_are_answered_by_name(name: str, why: str) -> None:
+    make: Any = new_message
+    with pytest.raises(TypeError, match=re.escape(f"new_message has no argument {name!r}: {why}")):
+        make("T", "x", **{name: "a"})
+    assert "others" not in inspect.signature(new_message).parameters
+
+
+@pytest.mark.parametrize(
     ("settings", "why"),
     [
         ({"properties": {"TAGS": "x"}}, "used by system"),

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One load on a proxy: `python -m benchmarks.grpc_load ENDPOINT TOPIC MODE name=number ...`.
 
-grpcio is the client, so that each proxy has the same one. Modes are send (so many calls in flight)
-and receive (receives of 32 messages, each of which is acknowledged by a call of its own). Standard
+grpcio is the client, so that each proxy has the same one. Modes are send (so many calls in flight),
+receive (receives of 32 messages, each of which is acknowledged by a call of its own) and pace (a
+hundred sends a second, and how long it takes until each message has been received). Standard
 output carries one JSON object a line, as with java/Load.java: "start" and "end" stand at the edges
 of the measured window. Bodies have 1 KiB.
 """
 
 import asyncio
 import json
+import struct
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -29,6 +31,9 @@ SETTLED_S: Final = 1.5
 WARM_UP_SHARE: Final = 5
 """One part in so many of the messages that are received does not count."""
 GROUP: Final = "bench-grpc"
+PACE_MS: Final = 10
+"""The time between two sends, where they come one by one."""
+_TIME: Final = struct.Struct("d")
 
 
 class Proxy:
@@ -66,11 +71,11 @@ class Proxy:
         await stream.read()
         return stream
 
-    async def send(self, messages: int = 1) -> None:
+    async def send(self, messages: int = 1, body: bytes = BODY) -> None:
         """Sends messages in one call. Raises RuntimeError if they are refused."""
         request = message_type("SendMessageRequest")()
         for _ in range(messages):
-            message = request.messages.add(topic=self.topic, body=BODY)
+            message = request.messages.add(topic=self.topic, body=body)
             system = message.system_properties
             system.message_id = f"01{next(self._numbers):032X}"
             system.message_type = MessageType.NORMAL
@@ -132,13 +137,17 @@ async def send(proxy: Proxy, options: dict[str, int]) -> None:
     stream.cancel()
     if not messages:
         raise RuntimeError("no send has got through")
-    taken = sorted(times_ms[:messages])
-    p50_ms, p99_ms = taken[messages // 2], taken[messages * 99 // 100]
-    say(event="result", messages=messages, seconds=seconds, p50_ms=p50_ms, p99_ms=p99_ms)
+    say(event="result", messages=messages, seconds=seconds, **percentiles(times_ms[:messages]))
 
 
-async def receive(proxy: Proxy, options: dict[str, int]) -> None:
-    """Sends messages, and then receives and acknowledges all of them."""
+def percentiles(times_ms: list[float]) -> dict[str, float]:
+    """Returns the median of times and what one in a hundred exceeds."""
+    taken = sorted(times_ms)
+    return {"p50_ms": taken[len(taken) // 2], "p99_ms": taken[len(taken) * 99 // 100]}
+
+
+async def settled_consumer(proxy: Proxy) -> Any:
+    """Makes a group, and returns the stream of its settings, which is to stay open."""
     subscription = {"group": {"name": GROUP}, "subscriptions": [{"topic": proxy.topic}]}
     stream = await proxy.settle(
         {"client_type": ClientType.SIMPLE_CONSUMER, "subscription": subscription}
@@ -147,6 +156,50 @@ async def receive(proxy: Proxy, options: dict[str, int]) -> None:
     first = asyncio.create_task(_all_of(proxy))
     await asyncio.sleep(SETTLED_S)
     first.cancel()
+    return stream
+
+
+async def pace(proxy: Proxy, options: dict[str, int]) -> None:
+    """Sends a message each hundredth of a second, while receives wait for them."""
+    stream = await settled_consumer(proxy)
+    times_ms: list[float] = []
+    arrived = asyncio.Semaphore(0)
+
+    async def receiver() -> None:
+        while True:
+            async for each in proxy.receive():
+                (sent_s,) = _TIME.unpack_from(each.body)
+                times_ms.append((time.perf_counter() - sent_s) * 1_000)
+                arrived.release()
+                await proxy.ack(each)
+
+    async def sends(window_ms: int) -> float:
+        begun_s = time.perf_counter()
+        sending = []
+        for at in range(window_ms // PACE_MS):
+            await asyncio.sleep(max(begun_s + at * PACE_MS / 1_000 - time.perf_counter(), 0))
+            now = _TIME.pack(time.perf_counter())
+            sending.append(asyncio.create_task(proxy.send(body=now + BODY[_TIME.size :])))
+        await asyncio.gather(*sending)
+        for _ in sending:
+            await arrived.acquire()
+        return time.perf_counter() - begun_s
+
+    receivers = [asyncio.create_task(receiver()) for _ in range(options["in-flight"])]
+    await sends(options["warmup-ms"])
+    times_ms.clear()
+    say(event="start")
+    seconds = await sends(options["window-ms"])
+    say(event="end")
+    for each in receivers:
+        each.cancel()
+    stream.cancel()
+    say(event="result", messages=len(times_ms), seconds=seconds, **percentiles(times_ms))
+
+
+async def receive(proxy: Proxy, options: dict[str, int]) -> None:
+    """Sends messages, and then receives and acknowledges all of them."""
+    stream = await settled_consumer(proxy)
     messages = options["messages"]
     for _ in range(messages // BATCH):
         await proxy.send(BATCH)
@@ -186,7 +239,7 @@ def say(**fields: Any) -> None:
 async def run(endpoint: str, topic: str, mode: str, options: dict[str, int]) -> None:
     """Runs a mode."""
     async with grpc.aio.insecure_channel(endpoint) as channel:
-        await {"send": send, "receive": receive}[mode](Proxy(channel, topic), options)
+        await {"send": send, "receive": receive, "pace": pace}[mode](Proxy(channel, topic), options)
 
 
 def main(argv: list[str]) -> None:

@@ -43,6 +43,7 @@ LOADS: Final = (
     Load("send16", "send, 16 in flight", "send", 16),
     Load("send64", "send, 64 in flight", "send", 64),
     Load("receive", "receive by 32, acknowledge each", "receive", 16),
+    Load("pace", "send to receive at 100 msg/s", "pace", 4),
 )
 
 
@@ -147,8 +148,13 @@ def one_round(
 def _line(sample: Sample) -> str:
     return (
         f"{sample.load:<8}{sample.side:<10}{sample.rate:>8,.0f} msg/s"
-        f"{sample.proxy_cpu_us:>8.1f} us CPU a message{rounds.busy(sample.others_cores)}"
+        f"{sample.proxy_cpu_us:>8.1f} us CPU a message{_p50(sample.p50_ms, ', p50 {:.2f} ms')}"
+        f"{rounds.busy(sample.others_cores)}"
     )
+
+
+def _p50(p50_ms: float | None, words: str) -> str:
+    return "" if p50_ms is None else words.format(p50_ms)
 
 
 def medians(samples: Sequence[Sample]) -> list[dict[str, Any]]:
@@ -156,17 +162,24 @@ def medians(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     columns: rounds.Columns = {
         "rate": MEDIAN,
         "proxy_cpu_us": MEDIAN,
+        "p50_ms": _median,
         "ready_s": MEDIAN,
         "resident_bytes": max,
     }
     return rounds.medians(samples, LOADS, "side", SIDES, columns)
 
 
+def _median(found: list[float | None]) -> float | None:
+    known = [each for each in found if each is not None]
+    return MEDIAN(known) if known else None
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """Returns the medians as a table of text."""
-    lines = [f"{'':<34}{'':<10}{'msg/s':>8}{'us CPU':>9}{'ready s':>9}{'MiB':>6}"]
+    lines = [f"{'':<34}{'':<10}{'msg/s':>8}{'us CPU':>9}{'p50 ms':>8}{'ready s':>9}{'MiB':>6}"]
     lines += [
         f"{row['title']:<34}{row['side']:<10}{row['rate']:>8,.0f}{row['proxy_cpu_us']:>9.1f}"
+        f"{_p50(row['p50_ms'], '{:.2f}'):>8}"
         f"{row['ready_s']:>9.2f}{row['resident_bytes'] / 2**20:>6.0f}"
         for row in rows
     ]

@@ -34,9 +34,13 @@ from txrocketmq.testing.server import Server, running
 CROWD = 2_000
 CALLS = 200
 WORST_MS = 30.0
+FIRST_CALLS = 20
+"""Calls while all of the crowd that came at the same moment is served for the first time."""
+WORST_FIRST_MS = 200.0
 ALONE_MS = 0.1
-"""What a call takes where nobody else asks, on a machine for which the line above is meant. One
-that does other work takes longer for both."""
+"""What a call takes where nobody else asks, on a machine for which the line above is meant."""
+SPINS = 20_000
+"""How much this process counts after each call, to find out how slow the machine is meanwhile."""
 MOST_BYTES = 160 << 20
 TOPIC = "Crowd"
 EMPTY_TOPIC = "Empty"
@@ -188,6 +192,22 @@ def taken_ms(proxy: Proxy, client: Client) -> float:
     return proxy.cpu_ms() - before_ms
 
 
+def worst(times_ms: list[float]) -> float:
+    """What one in a hundred exceeds."""
+    return sorted(times_ms)[len(times_ms) * 99 // 100]
+
+
+def spun_ms() -> float:
+    """How long this process takes to count, in the time of the processor that it gets.
+
+    Where processes take turns, each finds its memory in no cache, so the same takes longer.
+    """
+    before_s = time.thread_time()
+    for _ in range(SPINS):
+        pass
+    return (time.thread_time() - before_s) * 1_000
+
+
 def test_one_that_behaves_waits_little_among_two_thousand(proxy: Proxy) -> None:
     address = proxy.address()
     client = Client(address)
@@ -198,13 +218,16 @@ def test_one_that_behaves_waits_little_among_two_thousand(proxy: Proxy) -> None:
     before_bytes = proxy.resident_bytes()
     crowd = [Stranger(address) for _ in range(CROWD)]
     try:
-        took_ms = []
+        took_ms, spins_ms = [], []
+        first_ms = [taken_ms(proxy, client) for _ in range(FIRST_CALLS)]
         for number in range(CALLS):
             for stranger in crowd[number % 10 :: 50]:
                 stranger.bother()
             took_ms.append(taken_ms(proxy, client))
-        slowness = max(alone_ms / ALONE_MS, 1.0)
-        assert sorted(took_ms)[CALLS * 99 // 100] < WORST_MS * slowness
+            spins_ms.append(spun_ms())
+        slowness = max(alone_ms / ALONE_MS, 1.0) * worst(spins_ms) / min(spins_ms)
+        assert worst(took_ms) < WORST_MS * slowness
+        assert max(first_ms) < WORST_FIRST_MS * slowness
         assert proxy.resident_bytes() - before_bytes < MOST_BYTES
     finally:
         for stranger in crowd:

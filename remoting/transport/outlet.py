@@ -254,14 +254,15 @@ class SocketOutlet(TransportOutlet):
     def _send_now(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
         if len(buffers) > _MAX_VECTORS and sum(map(len, buffers)) <= PIECE_BYTES:
             buffers = [b"".join(buffers)]
-        one = len(buffers) == 1  # as with answers to sends: there is nothing to gather
         try:
-            if one:
+            if len(buffers) == 1:  # as with answers to sends: there is nothing to gather
                 sent = self._socket.send(buffers[0])
             else:
                 sent = self._socket.sendmsg(buffers[:_MAX_VECTORS])
         except OSError:  # would block, or broken: the transport finds out
             return buffers
+        if sent == sum(map(len, buffers)):
+            return ()
         for index, part in enumerate(buffers):
             if sent < len(part):
                 return [memoryview(part)[sent:], *buffers[index + 1 :]]

@@ -185,8 +185,7 @@ class StoreConfig:
     is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
     the original and means the same as in 4.9: one slave is waited for if there is any."""
     min_in_sync_replicas: int = setting(1, live=True, least=1)
-    """With enableAutoInSyncReplicas, how many brokers must have a message at least, counting the
-    master."""
+    """With enableAutoInSyncReplicas: how many brokers, master included, must have a message."""
     enable_auto_in_sync_replicas: bool = setting(False, live=True)
     """Whether fewer brokers than inSyncReplicas are enough while fewer are in sync, but no fewer
     than minInSyncReplicas; with SYNC_MASTER and enableSlaveActingMaster. While even fewer are in

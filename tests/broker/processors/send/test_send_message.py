@@ -495,34 +495,3 @@ def test_the_region_is_the_configured_one(tmp_path: Path) -> None:
     reply = send(sending, header())
     assert reply.ext_fields.items() >= {"MSG_REGION": "R", "TRACE_ON": "false"}.items()
     sending.close()
-
-
-def test_nothing_is_stored_for_who_would_wait_for_too_few_brokers(tmp_path: Path) -> None:
-    sending = Sending(tmp_path, broker_role="SYNC_MASTER", in_sync_replicas=2)
-    sending.parts.topic("T")
-    sending.parts.store.commit.members = 1
-    others = {"UNIQ_KEY": KEY, "WAIT": "false"}
-    commands = [
-        RemotingCommand(RequestCode.SEND_MESSAGE_V2, header(**more).encode(), body)
-        for body, more in (
-            (b"1", {}),
-            (b"2", {"properties": others}),
-            (b"3", {"topic": "New"}),
-            (b"4", {"properties": others}),
-        )
-    ]
-    answers = sending.serve(commands)
-    assert [(each.code, each.remark) for each in answers] == [
-        (ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough"),
-        (ResponseCode.SUCCESS, None),
-        (ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough"),
-        (ResponseCode.SUCCESS, None),
-    ]
-    assert [each.body for each in sending.stored()] == [b"2", b"4"]
-    assert sending.parts.topics.get("New") is None, "what is refused leaves nothing"
-    assert answers[3].ext_fields["queueOffset"] == "1"
-
-    sending.parts.store.commit.members = None
-    sending.serve(commands[:1])
-    assert len(sending.stored()) == 3
-    sending.close()

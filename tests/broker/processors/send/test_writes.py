@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
+from tests.broker.processors.sends import Sending
 from tests.fakes import FakePeer
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.intake.inner_message import InnerMessage
@@ -27,6 +29,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Registry, Run
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.protocol import pop, send, transaction
 
 FIRST, SECOND = transaction.END_TRANSACTION, pop.ACK_MESSAGE
@@ -195,3 +198,31 @@ def test_every_code_that_writes_in_runs_has_the_same_handler(parts: Parts) -> No
     handlers: dict[int, Callable[..., Any]] = registry.runs()
     assert sorted(handlers) == sorted(call.code for call in wanted)
     assert len({id(handler) for handler in handlers.values()}) == 1
+
+
+def send_of(body: bytes, topic: str = "T", **properties: str) -> RemotingCommand:
+    fields = {
+        "a": "p", "b": topic, "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1", "h": "0",
+        "i": encode_properties({"UNIQ_KEY": "K1", **properties}),
+    }  # fmt: skip
+    return RemotingCommand(send.SEND_MESSAGE_V2.code, fields, body)
+
+
+def test_nothing_is_stored_for_who_would_wait_for_too_few_brokers(tmp_path: Path) -> None:
+    sending = Sending(tmp_path, broker_role="SYNC_MASTER", in_sync_replicas=2)
+    sending.parts.topic("T")
+    sending.parts.store.commit.members = 1
+    waiting = send_of(b"1")
+    others = send_of(b"2", WAIT="false"), send_of(b"4", WAIT="false")
+    answers = sending.serve([waiting, others[0], send_of(b"3", "New"), others[1]])
+    refused = ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough"
+    stored = ResponseCode.SUCCESS, None
+    assert [(each.code, each.remark) for each in answers] == [refused, stored, refused, stored]
+    assert [each.body for each in sending.stored()] == [b"2", b"4"]
+    assert sending.parts.topics.get("New") is None, "what is refused leaves nothing"
+    assert (answers[3].ext_fields or {})["queueOffset"] == "1"
+
+    sending.parts.store.commit.members = None
+    sending.serve([waiting])
+    assert len(sending.stored()) == 3
+    sending.close()

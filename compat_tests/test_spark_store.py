@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,12 +56,18 @@ def test_a_store_that_is_written_has_what_was_acknowledged(
     topic = scene.topic("live")
     producer = scene.producer()
     sent = [[f"{chunk}-{n} {'x' * (7 * n)}" for n in range(CHUNK)] for chunk in range(CHUNKS)]
-    sends = [
-        first_jvm.submit(
-            "send", name=producer.name, mode="sync", messages=[message(topic, m) for m in chunk]
-        )
-        for chunk in sent
-    ]
+
+    def begin(chunks: list[list[str]]) -> list[Any]:
+        return [
+            first_jvm.submit(
+                "send", name=producer.name, mode="sync", messages=[message(topic, m) for m in chunk]
+            )
+            for chunk in chunks
+        ]
+
+    # The rest is sent once something was read: else all may be there before the first read.
+    half = CHUNKS // 2
+    sends = begin(sent[:half])
     known = {body for chunk in sent for body in chunk}
     by_queues, by_log = {"topic": topic}, {"verify": "crc"}
     seen: dict[str, set[str]] = {"topic": set(), "verify": set()}
@@ -79,6 +86,9 @@ def test_a_store_that_is_written_has_what_was_acknowledged(
             assert seen[kind] | (set() if is_late else stored) <= set(found) <= known
             partial_reads += len(found) < len(known)
             seen[kind] = set(found)
+        if len(sends) < CHUNKS:
+            sends.extend(begin(sent[half:]))
+            return False
         return all(answered) and seen["topic"] == known
 
     poll(read_again, "all is sent", timeout_s=60)

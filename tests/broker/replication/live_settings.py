@@ -30,6 +30,24 @@ def in_sync_replicas(parts: Parts) -> None:
 
 
 @check
+def enable_auto_in_sync_replicas(parts: Parts) -> None:
+    parts.set(in_sync_replicas=2)
+    parts.store.commit.members = 1
+    assert parts.store.commit.lacks_brokers
+    parts.set(enable_auto_in_sync_replicas=True)
+    assert not parts.store.commit.lacks_brokers
+
+
+@check
+def min_in_sync_replicas(parts: Parts) -> None:
+    parts.set(in_sync_replicas=2, enable_auto_in_sync_replicas=True)
+    parts.store.commit.members = 1
+    assert not parts.store.commit.lacks_brokers
+    parts.set(min_in_sync_replicas=2)
+    assert parts.store.commit.lacks_brokers
+
+
+@check
 def slave_timeout(parts: Parts) -> None:
     parts.set(in_sync_replicas=2, slave_timeout=500)
     outcome = sent(parts)

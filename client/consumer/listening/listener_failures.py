@@ -44,6 +44,7 @@ class ListenerFailures:
         self._counts: dict[Kind, int] = {}
         """The kinds of this period, with the number of those that were not told."""
         self._period: IDelayedCall | None = None
+        self._has_stopped = False
 
     def tell(
         self,
@@ -59,9 +60,11 @@ class ListenerFailures:
             kind = _OTHERS
         if kind in self._counts:
             self._counts[kind] += 1
+            if self._has_stopped:
+                self._tell_counts()
             return
         self._counts[kind] = 0
-        if self._period is None:
+        if self._period is None and not self._has_stopped:
             self._period = self._clock.later(PERIOD_MS, self._end_period)
         log.error(
             "the listener of group {group} failed with {what}, which will {then}: {error}",
@@ -73,31 +76,37 @@ class ListenerFailures:
         )
 
     def stop(self) -> None:
-        """Tells what was counted, because the consumer stops."""
+        """Tells what was counted, because the consumer stops.
+
+        Calls that are still running may fail later. That is told at once, without a traceback if
+        the kind was told before.
+        """
         if self._period is not None and self._period.active():
             self._period.cancel()
         self._period = None
+        self._has_stopped = True
         self._tell_counts()
-        self._counts.clear()
 
     def _end_period(self) -> None:
         """Tells what was counted; kinds that came again are counted on, and others forgotten."""
+        counted = [kind for kind, count in self._counts.items() if count]
         self._tell_counts()
-        self._counts = dict.fromkeys((kind for kind, n in self._counts.items() if n), 0)
+        self._counts = dict.fromkeys(counted, 0)
         self._period = None
         if self._counts:
             self._period = self._clock.later(PERIOD_MS, self._end_period)
 
     def _tell_counts(self) -> None:
-        for (name, path, line), count in self._counts.items():
+        for kind, count in self._counts.items():
             if count:
-                where = f" at {PurePath(path).name}:{line}" if path else ""
+                name, path, line = kind
+                self._counts[kind] = 0
                 log.error(
-                    "the listener of group {group} failed {count} times more with {name}{where}",
+                    "the listener of group {group} failed {times} more with {name}{where}",
                     group=self._group,
-                    count=count,
+                    times="once" if count == 1 else f"{count} times",
                     name=name,
-                    where=where,
+                    where=f" at {PurePath(path).name}:{line}" if path else "",
                 )
 
 

@@ -86,7 +86,7 @@ def test_equal_failures_are_counted_and_told_once_a_minute(told: Told) -> None:
     assert "log_failure" not in told.events[2]
     told.fail()
     told.time.advance(PERIOD_MS / 1000)
-    assert "1 times more with ValueError" in told.texts[3]
+    assert "failed once more with ValueError" in told.texts[3]
     told.time.advance(PERIOD_MS / 1000)
     assert len(told.events) == 4
     assert told.time.getDelayedCalls() == []
@@ -102,6 +102,20 @@ def test_what_was_counted_is_told_at_the_end(told: Told) -> None:
     assert told.time.getDelayedCalls() == []
     told.failures.stop()
     assert len(told.events) == 2
+
+
+def test_a_call_that_fails_after_the_end_is_told_at_once(told: Told) -> None:
+    told.fail()
+    told.failures.stop()
+    told.fail()
+    assert "failed once more with ValueError at test_listener" in told.texts[1]
+    assert "log_failure" not in told.events[1]
+    told.fail(kind=KeyError)
+    assert "KeyError" in told.texts[2]
+    assert "log_failure" in told.events[2], "this kind is news"
+    told.failures.stop()
+    assert len(told.events) == 3
+    assert told.time.getDelayedCalls() == []
 
 
 def test_there_is_a_limit_of_kinds(told: Told) -> None:

@@ -33,7 +33,7 @@ RESERVE_BYTES = 8 * 1024 * 1024
 STACK_BYTES = 1 << 20
 """An upper bound, in bytes, of what `grow_stack` makes the stack grow by."""
 
-_STACK_CALLS = 300
+_STACK_CALLS = 400
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
@@ -124,16 +124,15 @@ def grow_stack() -> None:
     """Makes the main thread's stack grow now, while there is room; otherwise raises MemoryError.
 
     The system lets the stack grow when a deep call first needs it. If the address space is limited
-    and used up by then, the stack cannot grow, and the system ends the process with SIGSEGV.
-    Without such a limit this does nothing.
+    and used up by then, the stack cannot grow, and the system ends the process with SIGSEGV. A
+    limit may also be set later, by `prlimit`.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return
-    with suppress(OSError):
-        used_pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        if used_pages * resource.getpagesize() + STACK_BYTES > limit:
-            raise MemoryError("the stack has no room")
+    if limit != resource.RLIM_INFINITY:
+        with suppress(OSError):
+            used_pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+            if used_pages * resource.getpagesize() + STACK_BYTES > limit:
+                raise MemoryError("the stack has no room")
     _call_deeply(_STACK_CALLS)
 
 

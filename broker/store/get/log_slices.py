@@ -89,13 +89,18 @@ class LogSlices:
             # these are the cheap checks of `find`.
             for start, size in messages:
                 at = start - base
-                if unpack_head(view, at) != (size, magic, start) or not view[at + size - 1]:
+                found_size, found_magic, offset = unpack_head(view, at)
+                after = at + size
+                if (
+                    offset != start or found_size != size or found_magic != magic
+                    or not view[after - 1]
+                ):  # fmt: skip
                     count -= 1 + len([*messages])
                     break
                 if at != end:
                     add(view[begin:end])
                     begin = at
-                end = at + size
+                end = after
         except (struct.error, IndexError):  # a unit points beside the file
             count -= 1 + len([*messages])
         if end > begin:

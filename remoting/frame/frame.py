@@ -346,7 +346,7 @@ def encode_frame(
         )
     return [
         _PREFIX.pack(size, serialize_type << 24 | header_bytes) + header,
-        *filter(None, bodies),
+        *filter(bool, bodies),
     ]
 
 

@@ -145,8 +145,6 @@ class Arguments:
         return self._examined(arguments, named)
 
     def _examined(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
-        if self._conversion is not None:
-            arguments, named = self._conversion(arguments, named)
         if len(arguments) > len(self._positional) and not self._takes_more:
             many, given = len(self._positional), len(arguments)
             known = f" ({', '.join(self._positional)})" if many else ""
@@ -154,6 +152,8 @@ class Arguments:
                 f"{self._called}() takes {many} argument{'s' * (many != 1)}{known} by position, not"
                 f" {given}: give the others by name"
             )
+        if self._conversion is not None:
+            arguments, named = self._conversion(arguments, named)
         by_position = self._positional[: len(arguments)]
         for name in named:
             if name in by_position:

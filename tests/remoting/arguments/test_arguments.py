@@ -76,6 +76,10 @@ def test_other_arguments_are_converted_first() -> None:
     takes = Arguments(twice, "twice")
     assert takes.first == {int}
     assert takes.taken(("7",), {}) == ((7,), {})
+    with pytest.raises(
+        TypeError, match=r"^twice\(\) takes 1 argument \(number\) by position, not 2"
+    ):
+        takes.taken(("7", "8"), {})
 
 
 class Caller:

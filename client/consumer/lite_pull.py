@@ -104,11 +104,10 @@ class LitePullConsumer:
         self._rebalance = Rebalance(
             instance,
             ByStrategy(instance, group, strategy) if is_shared else Everything(),
-            self._subscriptions.topics,
-            self._take_over,
+            self._subscriptions.topics, self._take_over,
             SameSubscriptions(instance, group, self._subscriptions),
             group=instance.without_namespace(group),
-        )
+        )  # fmt: skip
         self._assigned = AssignedQueues(
             instance, group, self.config, self.offsets, self._subscription_to
         )

@@ -38,6 +38,14 @@ PATH: Final = click.Path(readable=False)
 when it is opened."""
 MAX_SECRET_BYTES: Final = 4096
 """How long a line with a secret may be."""
+FIRST: Final = "first"
+LAST: Final = "last"
+_KAFKA_WORDS: Final = {
+    "earliest": FIRST, "beginning": FIRST, "start": FIRST, "latest": LAST, "end": LAST,
+}  # fmt: skip
+"""What kcat, rpk and Kafka's own tools call the two ends of a queue."""
+_SENTENCE: Final = 1_000
+"""More characters than any sentence has."""
 _JAVA_TIME: Final = "%Y%m%d%H%M%S"
 
 
@@ -55,6 +63,10 @@ class Command(click.Command):
                 raise
             text = f"No such option '{error.option_name}': {answer}."
             raise click.UsageError(text, ctx) from None
+
+    def get_short_help_str(self, limit: int = _SENTENCE) -> str:
+        """Returns the first sentence of the help, in whole: lists of commands fold it."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options, those of `servers_options` last."""
@@ -309,11 +321,18 @@ def json_option_of(what: str) -> Callable[[F], F]:
     )
 
 
-def positive(text: str) -> int:
-    """The type of an option that is a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise click.BadParameter(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+def whole(least: int) -> Callable[[str], int]:
+    """Returns the type of an option that is a whole number of at least this."""
+
+    def convert(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise click.BadParameter(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return convert
+
+
+positive: Final = whole(1)
 
 
 def above_zero(text: str) -> float:
@@ -336,11 +355,15 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def moment(*words: str) -> Callable[[str], str | int]:
-    """Returns the type of an option that is one of the words, or a time in ms since the epoch."""
+    """Returns the type of an option that is one of the words, or a time in ms since the epoch.
+
+    The words of Kafka's tools for the first and the last message mean the same.
+    """
 
     def convert(text: str) -> str | int:
-        if text in words:
-            return text
+        word = _KAFKA_WORDS.get(text, text)
+        if word in words:
+            return word
         try:
             return parse_time(text)
         except ValueError:

@@ -95,9 +95,16 @@ def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | No
         forget_stdout()
         return 0
     if isinstance(error, (MQClientError, RemotingError, ValueError, OSError)):
-        text = "; ".join((str(error), *getattr(error, "__notes__", ())))
+        text = "; ".join((_reason(error), *getattr(error, "__notes__", ())))
         print(f"{prog}: {plain(text, keep=_LINE_END)}", file=errors)
         return 1
     trace = plain(failure.getTraceback(), keep=_LINE_END)
     print(f"{prog}: a defect of this program:\n{trace}", file=errors)
     return 1
+
+
+def _reason(error: BaseException) -> str:
+    """Returns what an error says, without the number of an error of the system."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads RocketMQ's stores and clusters with Apache Spark, and writes to clusters.
 
+    from pyspark.sql import SparkSession
     from txrocketmq.spark import register
 
+    spark = SparkSession.builder.getOrCreate()
     register(spark)
     spark.read.format("rocketmq").option("storePath", "/data/store").load()
 

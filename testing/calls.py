@@ -16,6 +16,8 @@ from typing import Any, Final, Self, TypeVar, overload
 
 from txrocketmq.client import (
     ConsumeFrom,
+    ConsumeOrderlyStatus,
+    ConsumeStatus,
     LitePullConsumer,
     MessageExt,
     Producer,
@@ -38,7 +40,12 @@ MAX_MESSAGES: Final = 100_000
 """How many messages `messages` returns at most."""
 _MAX_TOLD: Final = 8
 
+_STATUSES: Final = (ConsumeStatus, ConsumeOrderlyStatus)
 L = TypeVar("L", bound=Callable[..., Any])
+
+
+class WrongAnswer(TypeError):
+    """A listener has returned something that is no status."""
 
 
 class ListenerErrors:
@@ -62,28 +69,43 @@ class ListenerErrors:
             @wraps(listener)
             async def called(*arguments: Any) -> Any:
                 try:
-                    return await listener(*arguments)
+                    answer = await listener(*arguments)
                 except Exception as error:
                     self._first.setdefault(group, error)
                     raise
+                self._look_at(group, answer)
+                return answer
 
         else:
 
             @wraps(listener)
             def called(*arguments: Any) -> Any:
                 try:
-                    return listener(*arguments)
+                    answer = listener(*arguments)
                 except Exception as error:
                     self._first.setdefault(group, error)
                     raise
+                self._look_at(group, answer)
+                return answer
 
         return called  # type: ignore[no-any-return]
+
+    def _look_at(self, group: str, answer: object) -> None:
+        """Notes an answer that is no status, as an error: its messages are delivered again."""
+        if answer is None or hasattr(answer, "__await__") or isinstance(answer, _STATUSES):
+            return
+        error = WrongAnswer(
+            f"the listener of group {group} returned {answer!r:.80}, so its messages are delivered"
+            " again: it should return None, or a member of ConsumeStatus or ConsumeOrderlyStatus"
+        )
+        self._first.setdefault(group, error)
 
     def check(self, group: str) -> None:
         """Raises the error of a listener of the group, if there is one that was not raised yet."""
         error = self._first.pop(group, None)
         if error is not None:
-            error.add_note(f"A listener of the group {group} has raised this.")
+            if not isinstance(error, WrongAnswer):
+                error.add_note(f"A listener of the group {group} has raised this.")
             raise error
 
     def forget(self, group: str) -> None:

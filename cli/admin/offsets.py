@@ -20,7 +20,7 @@ from txrocketmq.cli.admin.admin_command import (
     yes_option,
 )
 from txrocketmq.cli.admin.lag import show_group
-from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options
+from txrocketmq.cli.command_line import Servers, group, moment, run, servers_options, whole
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.offsets import FIRST, LAST
 from txrocketmq.remoting.message.message import MessageQueue
@@ -90,8 +90,8 @@ def reset(
 @group_argument
 @topic_argument
 @broker_argument
-@click.argument("queue_id", metavar="QUEUE", type=click.IntRange(0))
-@click.argument("offset", type=click.IntRange(0))
+@click.argument("queue_id", metavar="QUEUE", type=whole(0))
+@click.argument("offset", type=whole(0))
 @servers_options
 @json_option
 def set_offset(

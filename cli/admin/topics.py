@@ -28,7 +28,15 @@ from txrocketmq.cli.admin.topic_rows import (
     OwnTopics,
     topic_rows,
 )
-from txrocketmq.cli.command_line import Servers, group, pair, progress, run, servers_options
+from txrocketmq.cli.command_line import (
+    Servers,
+    group,
+    pair,
+    positive,
+    progress,
+    run,
+    servers_options,
+)
 from txrocketmq.cli.tables import json_lines, time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.topics import DEFAULT_QUEUES
@@ -158,8 +166,8 @@ def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
 @topic_argument
 @click.option(
     "--queues",
-    type=click.IntRange(1),
-    default=DEFAULT_QUEUES,
+    type=positive,
+    default=str(DEFAULT_QUEUES),
     metavar="N",
     help=f"The number of queues at each broker (default: {DEFAULT_QUEUES}).",
 )
@@ -187,13 +195,13 @@ def create_topic(
 @topic_argument
 @click.option(
     "--read-queues",
-    type=click.IntRange(1),
+    type=positive,
     metavar="N",
     help="The number of queues that can be read.",
 )
 @click.option(
     "--write-queues",
-    type=click.IntRange(1),
+    type=positive,
     metavar="N",
     help="The number of queues that can be written.",
 )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from txrocketmq.cli.command_line import (
     json_option_of,
     moment,
     one_command,
+    pair,
     positive,
     run,
     servers_options,
@@ -57,7 +60,7 @@ def word(text: str) -> str:
 
 def own_property(text: str) -> tuple[str, str]:
     """The type of an option that is a property NAME=VALUE with a name that users may set."""
-    name, _, value = text.partition("=")
+    name, value = pair(text)
     try:
         check_user_property(name, value)
     except ValueError as error:
@@ -104,6 +107,8 @@ class Sending:
             raise click.UsageError(f"{option} is for lines of input: give - or --file")
         if STDIN in self.bodies and self.count > 1:
             raise click.UsageError("standard input can be sent only once: leave --count out")
+        for path in (*self.body_file, *((self.file,) if self.file is not None else ())):
+            _check_readable(path)
         delays = [self.delay_level, self.delay, self.at]
         if sum(each is not None for each in delays) > 1:
             raise click.UsageError("give one of --delay-level, --delay and --at, not several")
@@ -111,6 +116,22 @@ class Sending:
             raise click.UsageError(
                 "a batch has no delay, no rate and no transaction: leave --batch out"
             )
+
+
+def _check_readable(path: str) -> None:
+    """Refuses a file that cannot be read, before anything is sent."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path} cannot be read: {_why(error)}") from None
+    if Path(path).is_dir():
+        raise click.UsageError(f"{path} cannot be read: it is a folder")
+    if not os.access(path, os.R_OK):
+        raise click.UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
+
+
+def _why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def reading(text: str) -> FormatReader:

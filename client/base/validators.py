@@ -17,6 +17,10 @@ from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND
 
 MAX_TOPIC_LENGTH: Final = 127
 MAX_GROUP_LENGTH: Final = 120
+DEFAULT_PRODUCER_GROUP: Final = "DEFAULT_PRODUCER"
+DEFAULT_CONSUMER_GROUP: Final = "DEFAULT_CONSUMER"
+"""The groups that Java's clients have before the program gives them one; they start with neither.
+"""
 
 _TEXT: Final = Of(str)
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -31,6 +35,20 @@ def check_topic(topic: str) -> None:
 def check_group(group: str) -> None:
     """Raises MessageIllegal unless this can be the name of a group."""
     _check_name("group", group, MAX_GROUP_LENGTH)
+
+
+def check_producer_group(group: str) -> None:
+    """Raises MessageIllegal unless a producer may have this group."""
+    check_group(group)
+    if group == DEFAULT_PRODUCER_GROUP:
+        raise MessageIllegal(f"the group {group} is reserved: give the producer its own name")
+
+
+def check_consumer_group(group: str) -> None:
+    """Raises MessageIllegal unless a consumer may be a member of this group."""
+    check_group(group)
+    if group == DEFAULT_CONSUMER_GROUP:
+        raise MessageIllegal(f"the group {group} is reserved: give the consumer its own name")
 
 
 def check_message(message: Message, max_body_bytes: int) -> None:

@@ -27,7 +27,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from txrocketmq.client.base.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
-from txrocketmq.client.base.validators import check_group, check_topic
+from txrocketmq.client.base.validators import check_consumer_group, check_topic
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
@@ -84,7 +84,7 @@ class LitePullConsumer:
         config: LitePullConsumerConfig | None = None,
         strategy: Strategy = averagely,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group = instance.with_namespace(group)
         self.config = config or LitePullConsumerConfig()
         self.started_ms = 0
@@ -104,10 +104,10 @@ class LitePullConsumer:
         self._rebalance = Rebalance(
             instance,
             ByStrategy(instance, group, strategy) if is_shared else Everything(),
-            self._subscriptions.topics,
-            self._take_over,
+            self._subscriptions.topics, self._take_over,
             SameSubscriptions(instance, group, self._subscriptions),
-        )
+            group=instance.without_namespace(group),
+        )  # fmt: skip
         self._assigned = AssignedQueues(
             instance, group, self.config, self.offsets, self._subscription_to
         )

@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from twisted.logger import Logger
 
 from txrocketmq.client.base.errors import MQClientError, NoRoute, NotRunning
-from txrocketmq.client.base.validators import check_group
+from txrocketmq.client.base.validators import check_consumer_group
 from txrocketmq.client.consumer.config import (
     MAX_POP,
     ConsumeFrom,
@@ -74,7 +74,7 @@ class PopConsumer:
         config: PopConsumerConfig | None = None,
         orderly: bool = False,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group = instance.with_namespace(group)
         self.config = config or PopConsumerConfig()
         self.is_orderly = orderly
@@ -94,7 +94,7 @@ class PopConsumer:
         self._given_out = GivenMessages(self._clock, self._hooks)
         self._trace: ConsumeTrace | None = None
         self._waiting = PopWaiting(self._clock, self._has_something, PAUSE_MS)
-        self._missing = MissingTopics(instance)
+        self._missing = MissingTopics(instance, instance.without_namespace(group))
         self._turn = 0
         self._given: MessageExt | None = None
         self._next: deque[tuple[int, MessageExt]] = deque()

@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.base.errors import MQBrokerError, MQClientError, NoRoute
-from txrocketmq.client.base.validators import check_group, check_topic
+from txrocketmq.client.base.validators import check_consumer_group, check_topic
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.client.consumer.queue.queue_life import Marks, QueueLife
 from txrocketmq.client.core.instance import ClientInstance
@@ -73,7 +73,7 @@ class PullLoop:
         wants: Callable[[MessageQueue], bool] = lambda _: True,
     ) -> None:
         check_topic(topic)
-        check_group(group)
+        check_consumer_group(group)
         self.topic = topic
         self.start_from: Start = start
         self.done: Deferred[None] = Deferred()

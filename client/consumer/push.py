@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from twisted.logger import Logger
 
-from txrocketmq.client.base.validators import MAX_TOPIC_LENGTH, check_group
+from txrocketmq.client.base.validators import MAX_TOPIC_LENGTH, check_consumer_group
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.group.rebalance import QueuesListener, Rebalance
 from txrocketmq.client.consumer.group.same_subscriptions import SameSubscriptions
@@ -94,7 +94,7 @@ class PushConsumer:
         orderly: bool | None = None,
         queues_changed: QueuesListener | None = None,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group = instance.with_namespace(group)
         self.config = config or PushConsumerConfig()
         self.listener = listener
@@ -159,8 +159,9 @@ class PushConsumer:
         self._may_pop = isinstance(share, ByBroker)
         same = SameSubscriptions(instance, group, self.subscriptions)
         self._rebalance = Rebalance(
-            instance, share, self.subscriptions.topics, self._take_over, same
-        )
+            instance, share, self.subscriptions.topics, self._take_over, same,
+            group=instance.without_namespace(group),
+        )  # fmt: skip
         self._pulled = PulledQueues(
             instance,
             self.config,

@@ -29,7 +29,7 @@ from txrocketmq.client.core import top_addressing
 from txrocketmq.client.core.api import Api
 from txrocketmq.client.core.consumer_requests import AskedConsumer, ConsumerRequests
 from txrocketmq.client.core.heartbeats import Heartbeats
-from txrocketmq.client.core.name_servers import NameServers
+from txrocketmq.client.core.name_servers import NameServers, check_addresses
 from txrocketmq.client.core.producer_requests import RegisteredProducer, Replies, ToldProducers
 from txrocketmq.client.core.tls import contexts_of
 from txrocketmq.remoting.call import Reply, Request
@@ -64,6 +64,7 @@ class ClientInstance:
         clock: Clock | None = None,
         connections: Connections | None = None,
     ) -> None:
+        check_addresses(config)
         self.config = config
         self.clock = clock or Clock()
         self._connections = connections or Connections(

@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.base.errors import MQBrokerError, NoNameServer
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -19,7 +20,7 @@ from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.route import GetRouteInfoRequestHeader
-from txrocketmq.remoting.transport.client import Connections, as_deferred
+from txrocketmq.remoting.transport.client import Connections, as_deferred, parse_address
 
 NOT_ONE: Final = (
     "it answers, but is not a name server; if it is a broker (10911), give the address of its name"
@@ -27,6 +28,18 @@ NOT_ONE: Final = (
 )
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
+
+
+def check_addresses(config: ClientConfig) -> None:
+    """Raises ValueError unless the addresses of name servers look like addresses."""
+    for address in config.name_servers:
+        try:
+            parse_address(address)
+        except ValueError:
+            raise ValueError(
+                "namesrv_addr must be addresses of name servers as HOST:PORT, separated by"
+                f" semicolons, not {config.namesrv_addr!r:.200}"
+            ) from None
 
 
 class NameServers:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from txrocketmq.client.faces.foreign_settings import Foreign, answer_for, plain
+from txrocketmq.client.faces.foreign_settings import answer_for
+from txrocketmq.remoting.arguments.foreign import Foreign, plain, spelt_otherwise, table_of
 
+_BY_ADMIN = "Admin lists, creates and deletes topics and groups"
 _LISTENER = "its listener gets the messages"
 
 FOREIGN_METHODS: Final = (
@@ -31,8 +33,21 @@ FOREIGN_METHODS: Final = (
     Foreign("partitions_for partitions_for_topic fetch_message_queues fetch_publish_message_queues"
         " fetch_subscribe_message_queues", "publish_queues fetch_queues", "",
         "Admin lists topics and their queues"),
-    Foreign("list_topics topics create_topics delete_topics list_consumer_groups queue_declare"
-        " describe_topics create_topic", note="Admin lists, creates and deletes topics and groups"),
+    Foreign("list_topics topics get_topics topic_list fetch_all_topic_list", "topics", "",
+        _BY_ADMIN),
+    Foreign("create_topics create_topic queue_declare new_topic", "create_topic", "", _BY_ADMIN),
+    Foreign("delete_topics delete_topic queue_delete", "delete_topic", "", _BY_ADMIN),
+    Foreign("describe_topics describe_topic topic_info", "topic_stats",
+        "and topic_configs and topic_route tell more", _BY_ADMIN),
+    Foreign("create_partitions", "update_topic", "", _BY_ADMIN),
+    Foreign("list_consumer_groups list_groups consumer_groups", "groups", "", _BY_ADMIN),
+    Foreign("describe_consumer_groups describe_groups list_consumer_group_offsets consumer_lag",
+        "progress", "and consumer_connections tells who is connected", _BY_ADMIN),
+    Foreign("delete_consumer_groups delete_groups", "delete_group", "", _BY_ADMIN),
+    Foreign("alter_consumer_group_offsets", "reset_offsets", "", _BY_ADMIN),
+    Foreign("describe_cluster list_brokers", "brokers", "", _BY_ADMIN),
+    Foreign("query_messages query_message view_message search_messages", "messages_by_key",
+        "and message and messages_between find others", "Admin finds messages"),
     Foreign("getone getmany get consume read xread xreadgroup pull fetch basic_get get_message"
         " get_messages receive poll", "poll receive", "", _LISTENER,
         "nothing has to be polled, since send returns the result"),
@@ -55,25 +70,17 @@ FOREIGN_METHODS: Final = (
         " register_message_callback", note="the listener is the third argument of PushConsumer"),
 )  # fmt: skip
 
-_FOREIGN: Final = {plain(name): each for each in FOREIGN_METHODS for name in each.names.split()}
+_TABLE: Final = table_of(FOREIGN_METHODS, plain)
 
 
 def method_for(name: str, methods: Collection[str], settings: Collection[str]) -> str:
     """Returns what to say of a method of another client to a class with these, or ""."""
-    letters = plain(name)
-    for ours in methods:
-        if plain(ours) == letters:
-            return f"it is {ours} here"
-    foreign = _FOREIGN.get(letters)
-    if foreign is None:
-        answer = answer_for(name[3:], settings) if name.startswith("set") else ""
-        return f"settings are given when it is made: {answer}" if answer else ""
-    for ours in foreign.ours.split():
-        if ours in methods:
-            return f"it is {ours} here" + (f", {foreign.note}" if foreign.note else "")
-    if foreign.to_producers and "send" in methods:
-        return foreign.to_producers
-    return foreign.otherwise or foreign.note
+    if answer := spelt_otherwise(name, methods):
+        return answer
+    if foreign := _TABLE.get(plain(name)):
+        return foreign.answer(methods, to_producer="send" in methods)
+    answer = answer_for(name[3:], settings) if name.startswith("set") else ""
+    return f"settings are given when it is made: {answer}" if answer else ""
 
 
 def missing(settings: Callable[[], Collection[str]]) -> Callable[[Any, str], Any]:

@@ -10,23 +10,9 @@ pika and of redis-py. Letters count, however they are joined: `bootstrap_servers
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Foreign(NamedTuple):
-    """Settings of other clients that mean the same."""
-
-    names: str
-    """Their names, separated by blanks."""
-    ours: str = ""
-    """Settings and arguments of ours for it, separated by blanks; the first that a class has."""
-    note: str = ""
-    """What has to be known about these, or what to do instead."""
-    otherwise: str = ""
-    """What to do instead with a class that has none of ours."""
-    to_producers: str = ""
-    """The same where that would be odd for producers."""
-
+from txrocketmq.remoting.arguments.foreign import Foreign, plain, spelt_otherwise, table_of
 
 _GROUP = "its first argument"
 _BODIES = "bodies are bytes: "
@@ -35,8 +21,8 @@ _COMMITS = (
     " popped is acknowledged by ack"
 )
 _TOGETHER = (
-    "messages that are sent at the same time leave together, and a list of messages that is given"
-    " to send is one batch"
+    "messages that are sent at the same time leave together, and send_batch sends a list of them at"
+    " once"
 )
 _SILENCE = "brokers forget a client of which they hear nothing for two minutes"
 _LOGGING = "the client writes to Python's logging, under txrocketmq.client"
@@ -215,13 +201,7 @@ FOREIGN_SETTINGS: Final = (
         " often into the topic %DLQ%GROUP, after max_reconsume_times"),
 )  # fmt: skip
 
-
-def plain(name: str) -> str:
-    """Returns the letters and digits of a name, in small letters."""
-    return "".join(filter(str.isalnum, name)).lower()
-
-
-_FOREIGN: Final = {plain(name): each for each in FOREIGN_SETTINGS for name in each.names.split()}
+_TABLE: Final = table_of(FOREIGN_SETTINGS, plain)
 
 
 def answer_for(name: str, known: Collection[str]) -> str:
@@ -229,14 +209,7 @@ def answer_for(name: str, known: Collection[str]) -> str:
 
     A setting of ours in another spelling is one too, such as `namesrvAddr`.
     """
-    letters = plain(name)
-    for ours in known:
-        if plain(ours) == letters:
-            return f"it is {ours} here"
-    foreign = _FOREIGN.get(letters)
-    if foreign is None:
-        return ""
-    for ours in foreign.ours.split():
-        if ours in known:
-            return f"it is {ours} here" + (f", {foreign.note}" if foreign.note else "")
-    return foreign.otherwise or foreign.note
+    if answer := spelt_otherwise(name, known):
+        return answer
+    foreign = _TABLE.get(plain(name))
+    return foreign.answer(known) if foreign else ""

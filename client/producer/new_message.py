@@ -167,6 +167,8 @@ def _with_message(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
         raise TypeError(f"{name} is a part of the message: give new_message(..., {name}=...)")
     if foreign := sorted(rest.keys() & _FOREIGN.keys()):
         raise TypeError(f"there is no argument {foreign[0]!r}: {_FOREIGN[foreign[0]]}")
+    if isinstance(first, (list, tuple)):
+        raise TypeError("message must be one Message: give a list of them to send_batch")
     if not isinstance(first, str):
         if body is not None:
             raise TypeError("body must be left out beside a message: give a topic and a body")

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
 from txrocketmq.client.base.config import ProducerConfig
-from txrocketmq.client.base.errors import MessageIllegal, NoRoute
-from txrocketmq.client.base.validators import check_group
+from txrocketmq.client.base.errors import NoRoute
+from txrocketmq.client.base.validators import check_producer_group
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook
@@ -38,8 +38,6 @@ from txrocketmq.client.thread.pending_calls import Cancellable, Started, begun, 
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue
 from txrocketmq.remoting.routing.routes import PublishInfo
 
-DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
-
 
 class Producer:
     """Sends messages as a member of a producer group.
@@ -55,9 +53,7 @@ class Producer:
     def __init__(
         self, instance: ClientInstance, group: str, config: ProducerConfig | None = None
     ) -> None:
-        check_group(group)
-        if group == DEFAULT_GROUP:
-            raise MessageIllegal(f"the group {group} is reserved: give the producer its own name")
+        check_producer_group(group)
         self._group = group
         self.config = config or ProducerConfig()
         self._instance = instance

@@ -145,8 +145,6 @@ class Arguments:
         return self._examined(arguments, named)
 
     def _examined(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
-        if self._conversion is not None:
-            arguments, named = self._conversion(arguments, named)
         if len(arguments) > len(self._positional) and not self._takes_more:
             many, given = len(self._positional), len(arguments)
             known = f" ({', '.join(self._positional)})" if many else ""
@@ -154,6 +152,8 @@ class Arguments:
                 f"{self._called}() takes {many} argument{'s' * (many != 1)}{known} by position, not"
                 f" {given}: give the others by name"
             )
+        if self._conversion is not None:
+            arguments, named = self._conversion(arguments, named)
         by_position = self._positional[: len(arguments)]
         for name in named:
             if name in by_position:
@@ -175,14 +175,28 @@ class Arguments:
         }
 
 
+def _called(function: Callable[..., Any], of: type | None) -> str:
+    """Returns how a function is called: a method by the class of the object that has it."""
+    if of is None:
+        return function.__qualname__
+    return of.__name__ if function.__name__ == "__init__" else f"{of.__name__}.{function.__name__}"
+
+
 def checked(function: F) -> F:
     """Checks the arguments of a function, a method or a coroutine function."""
-    declared = functools.cache(lambda: Arguments(function, function.__qualname__))
+
+    @functools.cache
+    def declared(of: type | None) -> Arguments:
+        return Arguments(function, _called(function, of))
+
     is_method = next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
     own = 1 if is_method else 0
 
     def taken(arguments: tuple[Any, ...], named: dict[str, Any]) -> Given:
-        given, by_name = declared().taken(arguments[own:], named)
+        of = None
+        if own and arguments:
+            of = arguments[0] if isinstance(arguments[0], type) else type(arguments[0])
+        given, by_name = declared(of).taken(arguments[own:], named)
         return arguments[:own] + given, by_name
 
     async def waiting(*arguments: Any, **named: Any) -> Any:

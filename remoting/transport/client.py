@@ -62,13 +62,15 @@ new connection was answered GO_AWAY there, too."""
 _MAX_FAILURES = 10_000
 _PATIENCE_MS = 3_000
 """For how long after a long turn of the reactor requests have more time."""
+_NOT_IN_HOSTS = frozenset(" ,;/")
+"""What separates addresses, or is a part of a URL."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
     """Returns host and port of "host:port" or "[ip6]:port". Raises ValueError for others."""
     host, colon, port = address.strip().rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
-    if not colon or not is_port or not host:
+    if not colon or not is_port or not host or not _NOT_IN_HOSTS.isdisjoint(host):
         raise ValueError(f'"{address}" is not an address: it should look like 127.0.0.1:9876')
     return host.strip("[]"), int(port)
 

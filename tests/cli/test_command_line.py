@@ -156,6 +156,8 @@ def test_what_is_neither_a_word_nor_a_time(text: str) -> None:
 
 def test_what_is_no_time() -> None:
     assert moment("first", "last")("last") == "last"
+    assert moment("first", "last")("earliest") == "first"
+    assert moment("first", "last")("end") == "last"
     with pytest.raises(click.BadParameter, match="'lst' is neither first, last, nor a time"):
         moment("first", "last")("lst")
     with pytest.raises(click.BadParameter, match="is not a time such as"):
@@ -217,6 +219,7 @@ def test_all_help_has_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
         if not re.search(r"^  -h, --help +Show this message and exit\.$", text, re.MULTILINE):
             faults.append(f"{name}: --help")
         faults += [f"{name}: {line}" for line in lines if len(line) > 80]
+        faults += [f"{name}: {line}" for line in lines if line.endswith("...")]
         faults += [
             f"{name}: {line}"
             for line in lines

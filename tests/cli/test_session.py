@@ -44,6 +44,7 @@ def ended(error: Exception) -> tuple[int, str]:
         (NoRoute("T", "nobody has it"), "prog: topic T has no route: nobody has it\n"),
         (ConnectError("refused"), "prog: refused\n"),
         (ValueError("no number"), "prog: no number\n"),
+        (FileNotFoundError(2, "No such file", "/x"), "prog: /x: No such file\n"),
     ],
 )
 def test_an_error_is_one_sentence(error: Exception, text: str) -> None:

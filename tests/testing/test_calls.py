@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.client import ConsumeFrom, orderly
+from txrocketmq.client import ConsumeFrom, ConsumeOrderlyStatus, ConsumeStatus, orderly
 from txrocketmq.client.consumer.listening.listener import is_orderly
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.testing import calls
-from txrocketmq.testing.calls import ListenerErrors, ServerCalls
+from txrocketmq.testing.calls import ListenerErrors, ServerCalls, WrongAnswer
 
 
 class Asked(ServerCalls):
@@ -246,11 +246,29 @@ def test_coroutine_functions_are_watched_too(listener: Any) -> None:
         errors.check("g")
 
 
+@pytest.mark.parametrize("answer", [None, *ConsumeStatus, *ConsumeOrderlyStatus])
+def test_a_status_is_no_error(answer: Any) -> None:
+    errors = ListenerErrors()
+    assert errors.watched("g", lambda messages, context: answer)([], None) is answer
+    errors.check("g")
+
+
+def test_an_answer_that_is_no_status_is_an_error() -> None:
+    errors = ListenerErrors()
+    assert errors.watched("g", lambda messages, context: True)([], None) is True
+    with pytest.raises(
+        WrongAnswer, match="^the listener of group g returned True, so its mess"
+    ) as it:
+        errors.check("g")
+    assert not hasattr(it.value, "__notes__")
+    errors.check("g")
+
+
 def test_the_rest_of_a_listener_stays_as_it_is() -> None:
     errors = ListenerErrors()
-    listener: Any = orderly(lambda messages, context: len(messages))
+    listener: Any = orderly(lambda messages, context: messages[-1])
     watched = errors.watched("g", listener)
     assert is_orderly(watched)
-    assert watched([1, 2], None) == 2
+    assert watched([1, ConsumeOrderlyStatus.SUCCESS], None) is ConsumeOrderlyStatus.SUCCESS
     assert list(inspect.signature(watched).parameters) == ["messages", "context"]
     errors.check("g")

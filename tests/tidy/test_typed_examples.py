@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the pages about the client pass two type checkers, as those of their readers do.
+"""The programs of all pages and docstrings pass two type checkers, as those of their readers do.
 
 Functions without annotations stay without, since most programs begin so; all else is strict. A
 program in which everything is annotated shows that the client's own types are complete.
@@ -7,24 +7,43 @@ program in which everything is annotated shows that the client's own types are c
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+import txrocketmq
+import txrocketmq.client
+import txrocketmq.spark
 from tests.pages import blocks
 
-PAGES: Final = {
-    "README.md", "docs/administration.md", "docs/client.md", "docs/client_pop.md",
-    "docs/client_producer.md", "docs/client_recipes.md", "docs/client_transactions.md",
-    "docs/consumers.md", "docs/kafka_words.md", "docs/testing.md", "docs/tutorial.md",
-}  # fmt: skip
+LEFT_OUT: Final = {
+    "docs/adding.md": "parts of modules, which tests/process/test_adding.py puts into a copy",
+}
+"""Pages whose blocks of Python are no programs, and why."""
+_SESSION: Final = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+path = "/data/rocketmq/store"
+"""
+CONTINUED: Final = {
+    "docs/reports.md": _SESSION,
+    "docs/spark.md": "",
+    "docs/spark_cookbook.md": "",
+    "docs/spark_shipping.md": _SESSION,
+}
+"""Pages whose blocks go on with what the blocks before them have made, and how they begin."""
+DOCUMENTED: Final = (txrocketmq, txrocketmq.client, txrocketmq.spark)
+"""Modules whose docstrings contain programs."""
 OPTIONS: Final = (
     "--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-untyped-decorators",
     "--disable-error-code=import-untyped", "--disable-error-code=import-not-found",
@@ -44,8 +63,9 @@ PYRIGHT: Final = {
     "reportUnknownParameterType": False,
     "reportUnknownVariableType": False,
     "reportUntypedFunctionDecorator": False,
+    "reportDuplicateImport": False,
 }
-"""The same as OPTIONS: what is not annotated is unknown."""
+"""The same as OPTIONS: what is not annotated is unknown; and each block has its own imports."""
 TYPED: Final = """
 import asyncio
 from collections.abc import Sequence
@@ -117,15 +137,46 @@ pytestmark = pytest.mark.timeout(600)
 """Two type checkers look at everything that the programs import."""
 
 
+def of_pages() -> dict[str, str]:
+    """The programs of all pages, by names for their files."""
+    texts: dict[str, str] = {}
+    for number, block in enumerate(blocks()):
+        if block.language != "python" or block.page in LEFT_OUT:
+            continue
+        name = re.sub(r"\W", "_", block.page.removesuffix(".md"))
+        if block.page in CONTINUED:
+            texts[name] = texts.get(name, CONTINUED[block.page]) + block.text
+        else:
+            texts[f"{name}_{number}"] = block.text
+    return texts
+
+
+def of_docstrings() -> dict[str, str]:
+    """The programs of docstrings: what is indented from an import on."""
+    texts = {}
+    for module in DOCUMENTED:
+        lines = inspect.cleandoc(module.__doc__ or "").splitlines()
+        begin = next(at for at, line in enumerate(lines) if line.startswith("    from "))
+        after = (at for at, line in enumerate(lines[begin:], begin) if line and line[0] != " ")
+        text = textwrap.dedent("\n".join(lines[begin : next(after, None)]))
+        texts[module.__name__.replace(".", "_")] = text + "\n"
+    return texts
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with the programs of the pages."""
-    of_pages = [each for each in blocks() if each.language == "python" and each.page in PAGES]
-    assert {each.page for each in of_pages} == PAGES
-    for number, program in enumerate(of_pages):
-        name = re.sub(r"\W", "_", program.page.removesuffix(".md"))
-        (tmp_path / f"{name}_{number}.py").write_text(program.text)
+    """A folder with all programs."""
+    for name, text in (of_pages() | of_docstrings()).items():
+        (tmp_path / f"{name}.py").write_text(text)
     return tmp_path
+
+
+def test_every_page_with_python_is_among_them() -> None:
+    names = " ".join(of_pages())
+    for page in {each.page for each in blocks() if each.language == "python"} - LEFT_OUT.keys():
+        assert re.sub(r"\W", "_", page.removesuffix(".md")) in names, page
+    assert {each.page for each in blocks() if each.language == "python"} >= LEFT_OUT.keys()
+    assert all("from txrocketmq" in text for text in of_docstrings().values())
 
 
 def of_mypy(root: Path, folder: Path, *options: str) -> list[str]:

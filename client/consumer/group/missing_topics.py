@@ -32,8 +32,10 @@ log = Logger()
 class MissingTopics:
     """The missing topics of one consumer, by when they were last asked for."""
 
-    def __init__(self, instance: ClientInstance) -> None:
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        """`group` is for the log."""
         self._instance = instance
+        self._group = group
         self._asked_ms: dict[str, int] = {}
         self._asking: IDelayedCall | None = None
 
@@ -58,12 +60,12 @@ class MissingTopics:
             queues = await instance.subscribe_queues(topic)
         except NoRoute as error:
             if topic not in self._asked_ms:
-                log.warn("the consumer waits for a topic that is not there yet: {error}",
-                         error=error)  # fmt: skip
+                log.warn("a consumer of group {group} waits for a topic that does not exist yet:"
+                         " {error}", group=self._group, error=error)  # fmt: skip
             self._asked_ms[topic] = now_ms
             return None
         if self._asked_ms.pop(topic, None) is not None:
-            log.info("topic {topic} is there now", topic=instance.without_namespace(topic))
+            log.info("topic {topic} exists now", topic=instance.without_namespace(topic))
             await instance.heartbeat_now()
         return queues
 

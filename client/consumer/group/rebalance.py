@@ -51,8 +51,12 @@ class Rebalance:
         topics: Callable[[], Collection[str]],
         change: Change,
         same: SameSubscriptions | None = None,
+        group: str = "",
     ) -> None:
-        """`same` compares the subscriptions of members, when some have come or gone."""
+        """`group` is for the log.
+
+        `same` compares the subscriptions of members, when some have come or gone.
+        """
         self._same = same
         self._instance = instance
         self._share = share
@@ -63,7 +67,7 @@ class Rebalance:
         self._soon: Any = None
         self._repeating: Repeating | None = None
         self._watched: dict[str, Callable[[], None]] = {}
-        self._missing = MissingTopics(instance)
+        self._missing = MissingTopics(instance, group)
         self._troubled: dict[str, str] = {}
         """What was last said about each topic whose queues stay as they are."""
 

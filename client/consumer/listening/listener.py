@@ -148,7 +148,6 @@ class Calls:
         self._pool: ThreadPool | None = None
         self.is_calling = False
         """Whether the listener is being called in the client's own thread at this moment."""
-        self._has_told = False
         if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
             pool: Any = ThreadPool(0, threads, "consume")
             pool.threadFactory = _daemon
@@ -215,17 +214,8 @@ class Calls:
             answer = await answer
         if answer is None or isinstance(answer, type(failed)):
             return answer
-        if not self._has_told:
-            self._has_told = True
-            valid = type(failed)
-            log.error(
-                "the listener {listener} returned {answer!r:.80}: these messages are delivered"
-                " again, and so are all for which it returns anything but None, which is success,"
-                " or one of {valid}. This is logged once",
-                listener=getattr(self._listener, "__qualname__", self._listener),
-                answer=answer,
-                valid=", ".join(f"{valid.__name__}.{each.name}" for each in valid),
-            )
+        its = getattr(self._listener, "__qualname__", type(self._listener).__name__)
+        self.failures.tell_answer(its, answer, type(failed))
         return failed
 
     @staticmethod

@@ -8,6 +8,7 @@ The logger is `txrocketmq.client.listener`, which programs may configure.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from pathlib import PurePath
 from types import TracebackType
@@ -45,6 +46,7 @@ class ListenerFailures:
         """The kinds of this period, with the number of those that were not told."""
         self._period: IDelayedCall | None = None
         self._has_stopped = False
+        self._has_told_answer = False
 
     def tell(
         self,
@@ -73,6 +75,21 @@ class ListenerFailures:
             then=then,
             error=f"{type(error).__qualname__}: {error}"[:300],
             log_failure=Failure(error, type(error), found),
+        )
+
+    def tell_answer(self, listener: str, answer: object, valid: type[enum.Enum]) -> None:
+        """Logs once that the listener has returned something that is no status."""
+        if self._has_told_answer:
+            return
+        self._has_told_answer = True
+        log.error(
+            "the listener {listener} of group {group} returned {answer!r:.80}: these messages are"
+            " delivered again, and so are all for which it returns anything but None, which is"
+            " success, or one of {valid}. This is logged once",
+            listener=listener,
+            group=self._group,
+            answer=answer,
+            valid=", ".join(f"{valid.__name__}.{each.name}" for each in valid),
         )
 
     def stop(self) -> None:

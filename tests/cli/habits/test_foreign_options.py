@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.habits.test_foreign_commands import commands
-from txrocketmq.cli.habits.foreign_options import FOREIGN_OPTIONS, ForeignOption, option_for
+from txrocketmq.cli.habits.foreign_options import FOREIGN_OPTIONS, option_for
+from txrocketmq.remoting.arguments.foreign import Foreign
 
 
 class Leaf(NamedTuple):
@@ -53,7 +54,7 @@ def leaf_of(line: str) -> tuple[Leaf, list[str]]:
 
 
 @pytest.mark.parametrize("foreign", FOREIGN_OPTIONS, ids=lambda each: each.names.split()[0])
-def test_an_option_of_another_program_is_answered_by_name(foreign: ForeignOption) -> None:
+def test_an_option_of_another_program_is_answered_by_name(foreign: Foreign) -> None:
     is_heard = False
     for leaf in LEAVES:
         known = leaf.options

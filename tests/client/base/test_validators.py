@@ -6,7 +6,13 @@ from __future__ import annotations
 import pytest
 
 from txrocketmq.client.base.errors import MessageIllegal
-from txrocketmq.client.base.validators import check_group, check_message, check_topic
+from txrocketmq.client.base.validators import (
+    check_consumer_group,
+    check_group,
+    check_message,
+    check_producer_group,
+    check_topic,
+)
 from txrocketmq.remoting.message.message import Message
 
 
@@ -37,6 +43,15 @@ def test_groups_are_shorter() -> None:
         MessageIllegal, match="the name of a group can have at most 120 characters, not 121"
     ):
         check_group("g" * 121)
+
+
+def test_the_groups_that_java_refuses() -> None:
+    check_producer_group("DEFAULT_CONSUMER")
+    with pytest.raises(MessageIllegal, match="DEFAULT_PRODUCER is reserved: give the producer"):
+        check_producer_group("DEFAULT_PRODUCER")
+    check_consumer_group("DEFAULT_PRODUCER")
+    with pytest.raises(MessageIllegal, match="DEFAULT_CONSUMER is reserved: give the consumer"):
+        check_consumer_group("DEFAULT_CONSUMER")
 
 
 def test_bodies_are_neither_empty_nor_too_large() -> None:

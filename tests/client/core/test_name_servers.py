@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from tests.client.fakes import FakeConnections, a_route, refusal, result_of
+from txrocketmq.client.base.config import ClientConfig
 from txrocketmq.client.base.errors import MQBrokerError, NoNameServer
-from txrocketmq.client.core.name_servers import NameServers
+from txrocketmq.client.core.name_servers import NameServers, check_addresses
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.protocol.body.base import BodyError
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
@@ -88,6 +89,18 @@ def test_when_none_answers_each_is_named_with_its_failure() -> None:
         result_of(name_servers.route("T"))
     for address in ("a:1", "b:1"):
         assert f"{address} (connect to {address} failed: nobody there)" in str(error.value)
+
+
+@pytest.mark.parametrize("addresses", ["", "a:1", "a:1; b:2;", " [::1]:9876 "])
+def test_addresses_are_separated_by_semicolons(addresses: str) -> None:
+    check_addresses(ClientConfig(namesrv_addr=addresses))
+
+
+@pytest.mark.parametrize("addresses", ["a", "a:b", "a:1,b:2", "http://a:1", "a:1;b"])
+def test_what_is_no_address_is_refused_at_once(addresses: str) -> None:
+    with pytest.raises(ValueError, match="^namesrv_addr must be addresses of name servers") as said:
+        check_addresses(ClientConfig(namesrv_addr=addresses))
+    assert f"as HOST:PORT, separated by semicolons, not {addresses!r}" in str(said.value)
 
 
 def test_without_any_the_text_says_how_to_give_one() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.client.faces.test_foreign_settings import CLASSES, FORMS
 from txrocketmq.client.faces.foreign_methods import FOREIGN_METHODS
-from txrocketmq.client.faces.foreign_settings import Foreign, answer_for, plain
+from txrocketmq.client.faces.foreign_settings import answer_for
+from txrocketmq.remoting.arguments.foreign import Foreign, plain
 
 
 def bare(form: str, name: str) -> Any:
@@ -53,6 +54,9 @@ def test_the_table_is_sound() -> None:
         ("Producer", "poll", "nothing has to be polled, since send returns the result"),
         ("PushConsumer", "poll", "its listener gets the messages"),
         ("LitePullConsumer", "getone", "it is poll here"),
+        ("Admin", "list_topics", "it is topics here"),
+        ("Admin", "list_consumer_groups", "it is groups here"),
+        ("Producer", "create_topic", "Admin lists, creates and deletes topics and groups"),
         (
             "Producer", "set_name_server_address",
             f"settings are given when it is made: {answer_for('namesrv', ['namesrv_addr'])}",

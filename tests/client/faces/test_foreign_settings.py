@@ -10,12 +10,8 @@ from typing import Any
 import pytest
 
 from txrocketmq.client import aio, blocking, tx
-from txrocketmq.client.faces.foreign_settings import (
-    FOREIGN_SETTINGS,
-    Foreign,
-    answer_for,
-    plain,
-)
+from txrocketmq.client.faces.foreign_settings import FOREIGN_SETTINGS, answer_for
+from txrocketmq.remoting.arguments.foreign import Foreign, plain
 
 FORMS: dict[str, Any] = {"blocking": blocking, "asyncio": aio, "twisted": tx}
 CLASSES = (

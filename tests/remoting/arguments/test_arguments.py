@@ -76,6 +76,10 @@ def test_other_arguments_are_converted_first() -> None:
     takes = Arguments(twice, "twice")
     assert takes.first == {int}
     assert takes.taken(("7",), {}) == ((7,), {})
+    with pytest.raises(
+        TypeError, match=r"^twice\(\) takes 1 argument \(number\) by position, not 2"
+    ):
+        takes.taken(("7", "8"), {})
 
 
 class Caller:
@@ -98,12 +102,22 @@ class Caller:
 Checked = checked_class(Caller)
 
 
+class Derived(Checked):  # type: ignore[valid-type,misc]
+    """A class that has its methods from a checked one."""
+
+
 def test_a_class_is_checked() -> None:
     assert Checked.made("x").name == "x"
     for call in (Checked, Checked.made):
         with pytest.raises(TypeError, match="name must be str, not 5"):
             call(5)  # type: ignore[arg-type]
     caller = Checked("x")
+    with pytest.raises(
+        TypeError, match=r"^Caller\(\) takes 1 argument \(name\) by position, not 2"
+    ):
+        Checked("x", "y")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Derived\.wait\(\) needs the argument seconds"):
+        Derived("x").wait().send(None)
     assert caller._inside("y") == "y"  # type: ignore[arg-type]
     assert inspect.iscoroutinefunction(caller.wait)
     assert str(inspect.signature(Checked)) == "(name: 'str') -> 'None'"

@@ -51,8 +51,10 @@ def test_addresses(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "host", "host:", ":1", "h:x", "h:\N{SUPERSCRIPT TWO}", "h:0", "h:65536"]
-)
+    "text",
+    ["", "host", "host:", ":1", "h:x", "h:\N{SUPERSCRIPT TWO}", "h:0", "h:65536", "a:1,b:2",
+     "http://h:1", "a:1;b:2"],
+)  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match="is not an address: it should look like 127.0.0.1:9876"):
         parse_address(text)

@@ -39,7 +39,7 @@ def asked(scene: Scene) -> int:
 def test_a_missing_topic_is_told_once_and_asked_for_once_a_second(
     scene: Scene, said: list[str]
 ) -> None:
-    missing = MissingTopics(scene.client)
+    missing = MissingTopics(scene.client, "g")
     for _ in range(3):
         assert result_of(missing.queues_of("T")) is None
     assert missing
@@ -49,8 +49,8 @@ def test_a_missing_topic_is_told_once_and_asked_for_once_a_second(
     assert asked(scene) == 2
     (warning,) = said
     assert warning == (
-        "warn: the consumer waits for a topic that is not there yet: topic T has no route: no"
-        f" broker registered at {NAME_SERVER} has it"
+        "warn: a consumer of group g waits for a topic that does not exist yet: topic T has no"
+        f" route: no broker registered at {NAME_SERVER} has it"
     )
 
 
@@ -58,7 +58,7 @@ def test_brokers_of_a_topic_that_has_come_hear_of_the_consumer(
     scene: Scene, said: list[str]
 ) -> None:
     scene.connections.on(BROKER_A, heartbeat.HEART_BEAT, Reply())
-    missing = MissingTopics(scene.client)
+    missing = MissingTopics(scene.client, "g")
     result_of(missing.look_for(["T"]))
     scene.routes["T"] = a_route({"broker-a": 1})
     scene.client.register_producer("g")
@@ -67,7 +67,7 @@ def test_brokers_of_a_topic_that_has_come_hear_of_the_consumer(
     assert queues is not None
     assert len(queues) == 1
     assert len(scene.connections.questions(heartbeat.HEART_BEAT)) == 1
-    assert said[1:] == ["info: topic T is there now"]
+    assert said[1:] == ["info: topic T exists now"]
     result_of(missing.queues_of("T"))
     assert len(said) == 2
     assert not missing
@@ -75,7 +75,7 @@ def test_brokers_of_a_topic_that_has_come_hear_of_the_consumer(
 
 def test_it_asks_on_until_the_topic_comes_or_nobody_wants_it(scene: Scene) -> None:
     heard: list[str] = []
-    missing = MissingTopics(scene.client)
+    missing = MissingTopics(scene.client, "g")
     result_of(missing.look_for(["T", "U"]))
     for topic in "TU":
         scene.client.watch(topic, lambda topic=topic: heard.append(topic))  # type: ignore[misc]
@@ -94,7 +94,7 @@ def test_it_asks_on_until_the_topic_comes_or_nobody_wants_it(scene: Scene) -> No
 
 
 def test_name_servers_that_are_away_are_asked_again(scene: Scene) -> None:
-    missing = MissingTopics(scene.client)
+    missing = MissingTopics(scene.client, "g")
     result_of(missing.look_for(["T"]))
     scene.connections.on(NAME_SERVER, GET_ROUTEINFO_BY_TOPIC, ConnectError("refused"))
     missing.ask_on(["T"])
@@ -103,4 +103,4 @@ def test_name_servers_that_are_away_are_asked_again(scene: Scene) -> None:
     assert asked(scene) == 3
     missing.stop()
     with pytest.raises(NoNameServer):
-        result_of(MissingTopics(scene.client).queues_of("T"))
+        result_of(MissingTopics(scene.client, "g").queues_of("T"))

@@ -45,7 +45,7 @@ class Scene:
         self.noted: list[int] = []
         self.answer: Any = None
         self.took_back = True
-        self.listener_calls = Calls(Clock(self.time), self.make_listener(), 0)
+        self.listener_calls = Calls(Clock(self.time), self.make_listener(), 0, group="g")
         self.consumption = ConcurrentConsumption(
             Clock(self.time),
             PushConsumerConfig(**config),
@@ -119,7 +119,7 @@ def test_what_is_no_status_comes_again_and_is_logged_once(answer: Any) -> None:
     assert (scene.sent_back, scene.noted) == ([(1, 0), (2, 0)], [2, 3])
     (event,) = logged
     assert event["log_level"] is LogLevel.error
-    assert "Scene._listen returned " in formatEvent(event)
+    assert "the listener Scene._listen of group g returned " in formatEvent(event)
     assert "ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER" in formatEvent(event)
 
 

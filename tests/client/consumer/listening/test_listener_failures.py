@@ -11,6 +11,7 @@ import pytest
 from twisted.internet.task import Clock as ReactorClock
 from twisted.logger import ILogObserver, LogLevel, formatEvent, globalLogPublisher
 
+from txrocketmq.client.consumer.listening.listener import ConsumeStatus
 from txrocketmq.client.consumer.listening.listener_failures import (
     LOGGER,
     MAX_KINDS,
@@ -129,3 +130,16 @@ def test_there_is_a_limit_of_kinds(told: Told) -> None:
 def test_an_error_without_a_traceback_is_told_too(told: Told) -> None:
     told.failures.tell([MessageExt("T", b"x")], QUEUE, ValueError("no"), "be lost")
     assert "which will be lost: ValueError: no" in told.texts[0]
+
+
+def test_an_answer_that_is_no_status_is_told_once(told: Told) -> None:
+    told.failures.tell_answer("ship", True, ConsumeStatus)
+    told.failures.tell_answer("ship", True, ConsumeStatus)
+    (text,) = told.texts
+    assert text == (
+        "the listener ship of group g returned True: these messages are delivered again, and so"
+        " are all for which it returns anything but None, which is success, or one of"
+        " ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER. This is logged once"
+    )
+    (event,) = told.events
+    assert (event["log_namespace"], event["log_level"]) == (LOGGER, LogLevel.error)

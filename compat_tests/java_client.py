@@ -444,6 +444,10 @@ class Admin(Client):
         """Has a half message checked again that the broker has given up."""
         return bool(self._call("resume_check", topic=topic, msg_id=offset_msg_id))
 
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Calls any method by its Java name; objects are dicts of their members."""
+        return self._call("admin_call", method=method, arguments=list(arguments))
+
     def topic_route(self, topic: str) -> dict[str, dict[str, str]]:
         """Returns the addresses of each broker, by broker id."""
         return dict(self._call("topic_route", topic=topic))

@@ -30,10 +30,12 @@ def request(
     body: bytes = b"",
     timeout_s: float = 10.0,
     tls: ssl.SSLContext | None = None,
+    from_host: str = "",
 ) -> tuple[dict[str, Any], bytes]:
     """Asks the server at this port of the loopback interface; returns the answer's header and body.
 
-    With `tls`, the connection is encrypted. Raises OSError, and ValueError for an answer that is
+    With `tls`, the connection is encrypted, and with `from_host` it comes from that address of the
+    interface. Raises OSError, and ValueError for an answer that is
     not a remoting frame.
     """
     header = {
@@ -45,7 +47,7 @@ def request(
         "extFields": dict(fields or {}),
         "serializeTypeCurrentRPC": "JSON",
     }
-    with connected(port, timeout_s, tls) as connection:
+    with connected(port, timeout_s, tls, from_host) as connection:
         send_frame(connection, header, body)
         answer, said = read_frame(connection)
         while not answer["flag"] & 1:  # a request of the server, such as one about a group
@@ -57,10 +59,11 @@ def request(
 
 @contextmanager
 def connected(
-    port: int, timeout_s: float = 10.0, tls: ssl.SSLContext | None = None
+    port: int, timeout_s: float = 10.0, tls: ssl.SSLContext | None = None, from_host: str = ""
 ) -> Iterator[socket.socket]:
     """Gives a connection to this port of the loopback interface. Raises OSError."""
-    with socket.create_connection(("127.0.0.1", port), timeout_s) as plain:
+    source = (from_host, 0) if from_host else None
+    with socket.create_connection(("127.0.0.1", port), timeout_s, source) as plain:
         plain.settimeout(timeout_s)
         if tls is None:
             yield plain

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compat_tests import probe
-from compat_tests.peers import Broker
+from compat_tests.peers import Server
 
 _STACK = re.compile(r", [\w.$]+\([\w.$]*:?-?\d*\)$")
 """The place in the original's code at the end of a remark."""
@@ -47,8 +47,8 @@ def signature(fields: Mapping[str, str], body: bytes, secret: str) -> str:
     return base64.b64encode(hmac.digest(secret.encode(), values + body, "sha1")).decode()
 
 
-def answer_to(broker: Broker, ask: Ask) -> Answer:
-    """Sends a request to a broker."""
+def answer_to(server: Server, ask: Ask, from_host: str = "") -> Answer:
+    """Sends a request to a broker or a name server, if need be from another loopback address."""
     fields = dict(ask.fields)
     body = b"" if ask.body is None else ask.body
     if not isinstance(body, bytes):
@@ -58,10 +58,10 @@ def answer_to(broker: Broker, ask: Ask) -> Answer:
     if ask.secret:
         signed = signature(fields, body, ask.secret)
         fields["Signature"] = "x" + signed[1:] if ask.spoils else signed
-    header, said = probe.request(broker.port, ask.code, fields, body)
+    header, said = probe.request(server.port, ask.code, fields, body, from_host=from_host)
     code = int(header["code"])
     remark = _STACK.sub("", header.get("remark") or "") if code else None
-    for name, address in (("BROKER", broker.address), ("HOME", str(broker.folder))):
+    for name, address in (("BROKER", server.address), ("HOME", str(server.folder))):
         remark = remark and remark.replace(address, name)
     return Answer(code, remark, _sorted(said) if ask.is_read else None)
 

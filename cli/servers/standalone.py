@@ -476,6 +476,7 @@ def _welcome(service: Standalone, account: FirstAccount | None) -> None:
             service.config.broker_name,
             str(Path(service.store_config.store_path_root_dir).absolute()),
             service.grpc_endpoint,
+            needs_account=service.broker.parts.access.is_guarded,
         ),
         flush=True,
     )

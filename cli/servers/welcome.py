@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Final
 
 _DEFAULT_NAMESRV = "127.0.0.1:9876"
 _TEXT = """\
@@ -15,23 +16,44 @@ Ready.
   broker       {broker}  ({name} of {cluster})
 {grpc}  store        {store}
 
-In another terminal, watch a topic and send to it:
+In another terminal{variables}, watch a topic and send to it:
   {command} tail TopicTest{option}
   {command} send TopicTest "Hello RocketMQ"{option}
 
 From Java:
-  DefaultMQProducer producer = new DefaultMQProducer("group");
+{producer}
   producer.setNamesrvAddr("{namesrv}"); producer.start();
   producer.send(new Message("TopicTest", "Hello RocketMQ".getBytes()));
 
-With the original's tools:
+With the original's tools{tools}:
   mqadmin clusterList -n {namesrv}
 
 Ctrl-C stops it all.
 """
+_OPEN: Final = {
+    "variables": "",
+    "producer": '  DefaultMQProducer producer = new DefaultMQProducer("group");',
+    "tools": "",
+}
+_WITH_ACCOUNTS: Final = {
+    "variables": ", with an account in ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY",
+    "producer": """\
+  RPCHook account = new AclClientRPCHook(new SessionCredentials("ACCESS KEY", "SECRET KEY"));
+  DefaultMQProducer producer = new DefaultMQProducer("group", account);""",
+    "tools": ", with accessKey and secretKey in their conf/tools.yml",
+}
 
 
-def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str, grpc: str = "") -> str:
+def welcome(
+    namesrv: str,
+    broker: str,
+    cluster: str,
+    name: str,
+    store: str,
+    grpc: str = "",
+    *,
+    needs_account: bool = False,
+) -> str:
     """Returns the text that is printed; without an endpoint for gRPC, it does not mention one."""
     option = "" if _is_default(namesrv) else f" --namesrv {namesrv}"
     return _TEXT.format(
@@ -43,6 +65,7 @@ def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str, grpc
         grpc=f"  gRPC         {grpc}  (for clients of RocketMQ 5.x)\n" if grpc else "",
         option=option,
         command=own_command(),
+        **(_WITH_ACCOUNTS if needs_account else _OPEN),
     )
 
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.TreeMap;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -21,6 +24,7 @@ final class Admins {
         driver.operation("topic_stats", this::topicStats);
         driver.operation("topic_route", this::topicRoute);
         driver.operation("messages_by_key", this::messagesByKey);
+        driver.operation("admin_call", this::call);
         driver.operation(
                 "resume_check",
                 arguments ->
@@ -31,12 +35,48 @@ final class Admins {
     }
 
     private Object start(JSONObject arguments) throws Exception {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt(arguments.getString("group"));
+        DefaultMQAdminExt admin = new DefaultMQAdminExt(Clients.hook(arguments));
+        admin.setAdminExtGroup(arguments.getString("group"));
         Clients.configure(admin, arguments);
         admin.start();
         admins.put(arguments, admin);
         driver.started(arguments.getString("name"), admin::shutdown);
         return admin.buildMQClientId();
+    }
+
+    /**
+     * Fields: method, arguments. Any method, by its name and by what it is given, since most of them
+     * are not in both releases. Its result is what JSON has of the object.
+     */
+    private Object call(JSONObject arguments) throws Exception {
+        String name = arguments.getString("method");
+        JSONArray given = arguments.getJSONArray("arguments");
+        for (Method method : DefaultMQAdminExt.class.getMethods()) {
+            if (method.getName().equals(name) && fit(method.getParameterTypes(), given)) {
+                Object[] values = new Object[given.size()];
+                for (int at = 0; at < values.length; at++) {
+                    values[at] = given.getObject(at, method.getGenericParameterTypes()[at]);
+                }
+                try {
+                    return JSON.toJSON(method.invoke(admins.named(arguments), values));
+                } catch (InvocationTargetException error) {
+                    throw (Exception) error.getCause();
+                }
+            }
+        }
+        throw new IllegalArgumentException("not in this release: " + name + " of " + given);
+    }
+
+    private static boolean fit(Class<?>[] types, JSONArray given) {
+        boolean fit = types.length == given.size();
+        for (int at = 0; fit && at < types.length; at++) {
+            Object value = given.get(at);
+            fit =
+                    (value instanceof String) == (types[at] == String.class)
+                            && (value instanceof Number || value instanceof Boolean)
+                                    == types[at].isPrimitive();
+        }
+        return fit;
     }
 
     /** Fields: broker (its address), topic, queues, perm. */

@@ -22,8 +22,10 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/bin/txrocketmq")
 
 
-def text(namesrv: str) -> str:
-    return welcome.welcome(namesrv, "127.0.0.1:1", "c", "broker-a", "/s")
+def text(namesrv: str, *, needs_account: bool = False) -> str:
+    return welcome.welcome(
+        namesrv, "127.0.0.1:1", "c", "broker-a", "/s", needs_account=needs_account
+    )
 
 
 def commands(namesrv: str) -> list[list[str]]:
@@ -55,6 +57,15 @@ def test_it_says_where_everything_is() -> None:
     for part in ("127.0.0.1:4711", "127.0.0.1:1", "broker-a of c", "/s", "mqadmin clusterList -n"):
         assert part in said
     assert 'setNamesrvAddr("127.0.0.1:4711")' in said
+
+
+def test_whoever_needs_an_account_is_shown_where_it_belongs() -> None:
+    said, open_to_all = text("127.0.0.1:4711", needs_account=True), text("127.0.0.1:4711")
+    for part in ("ROCKETMQ_SECRET_KEY", "AclClientRPCHook", '"group", account)', "tools.yml"):
+        assert part in said
+        assert part not in open_to_all
+    assert 'new DefaultMQProducer("group");' in open_to_all
+    assert 'new DefaultMQProducer("group");' not in said
 
 
 def test_the_command_is_named_so_that_a_shell_finds_it(

@@ -34,6 +34,10 @@ MAX_LENIENT_HEADER_COMMAS: Final = 2048
 HOLE: Final = "<-- here -->"
 """Marks the place of a member's value that `encode_around` leaves out."""
 
+_ROOM_BYTES: Final = 4096
+"""orjson does not look whether it gets the memory for what it writes, so that a process without any
+crashes in it. A buffer that is at least as large as most texts is made before it, and given back at
+once: then there is room, or a MemoryError."""
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
@@ -63,6 +67,7 @@ def encode_header(command: RemotingCommand) -> bytes:
         del fields["extFields"]
     if command.language is None:
         del fields["language"]
+    bytes(_ROOM_BYTES)
     try:
         return orjson.dumps(fields)
     except TypeError:  # a text that is not Unicode, a mapping that is no dict
@@ -205,6 +210,7 @@ def encode_body(value: Any) -> bytes:
 
 
 def _dumped(prepared: Any) -> bytes:
+    bytes(_ROOM_BYTES)
     try:
         return orjson.dumps(prepared)
     except TypeError:  # a key that is no text, a text that is not Unicode, more than 64 bits
@@ -352,6 +358,7 @@ def _key_text(name: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
+    bytes(_ROOM_BYTES)
     try:
         return orjson.dumps(value).decode()
     except TypeError:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import enum
 import json as plain_json
+import subprocess
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -361,3 +363,42 @@ def test_mutated_bodies_are_values_or_json_errors(value: Any, data: st.DataObjec
     except JsonError:
         return
     json.encode_body(decoded)
+
+
+WITHOUT_MEMORY = """
+import resource, sys
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.serialize.json import encode_body, encode_header
+
+command = RemotingCommand(10, ext_fields={"topic": "T"})
+body = {"name": "x" * 500}
+writes = {"body": lambda: encode_body(body), "header": lambda: encode_header(command)}
+write = writes[sys.argv[1]]
+write()
+with open("/proc/self/statm") as statm:
+    used_pages = int(statm.read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (used_pages * resource.getpagesize(), -1))
+held, has_failed = None, False
+try:
+    for size in (100, 700):
+        try:
+            while True:
+                held = (held, bytes(size))
+        except MemoryError:
+            pass
+    for _ in range(20_000):
+        held = (held, write())
+except MemoryError:
+    has_failed = True
+held = None
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+print("no memory" if has_failed else "memory")
+"""
+
+
+@pytest.mark.parametrize("what", ["body", "header"])
+def test_a_process_without_memory_gets_an_error_and_goes_on(what: str) -> None:
+    """The library that writes JSON would end the process with SIGSEGV."""
+    command = [sys.executable, "-c", WITHOUT_MEMORY, what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "no memory\n"), done.stderr

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gRPC clients through a proxy, which is in front of the servers under test.
 
-The proxy is ours, and in long runs the official one as well; and in front of our servers and of the
-original's. It speaks remoting to name server and
-broker: it sends, pops, acknowledges, renews and asks for routes, topics and groups in the way of
-5.x.
+The proxy is ours, and in long runs the official one as well, each in front of our servers and of
+the original's. It speaks remoting to name server and broker: it sends, pops, acknowledges, renews
+and asks for routes, topics and groups in the way of 5.x.
 """
 
 import contextlib
@@ -20,15 +19,7 @@ from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.grpc_programs import ProgramUnavailable, events, go, node, rust
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import (
-    Broker,
-    NameServer,
-    Origin,
-    Original,
-    Ours,
-    Proxy,
-    running,
-)
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll
 
@@ -67,7 +58,7 @@ def grpc_broker(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs each scene with our proxy, and in long runs with the official one as well.
 
-    These run in front of the servers under test, and if those are ours, of the original's as well.
+    Both are in front of the servers under test, and in long runs of ours also of the original's.
     """
     if "proxy" in metafunc.fixturenames:
         is_long, server = map(metafunc.config.getoption, ("--all-releases", "--server"))

@@ -23,6 +23,7 @@ from txrocketmq.remoting.message.compression import CompressionError, PlainRoom
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.light_queues import is_light, light_offset
 from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
     MessageExt,
     MessageQueue,
     RecordBytes,
@@ -75,19 +76,22 @@ def wanted_messages(
 def _taken_apart(
     message: MessageExt, room: PlainRoom, *, decompress_bodies: bool
 ) -> Sequence[MessageExt]:
-    """Returns a message with its body decompressed, or those of an inner batch."""
+    """Returns a message with its body decompressed, or those of an inner batch.
+
+    What is damaged, or becomes too long, stays as it is.
+    """
     is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
-    if message.sys_flag & MessageSysFlag.COMPRESSED and message.body:
-        if not (is_batch or decompress_bodies):
-            return (message,)
-        try:
+    try:
+        if message.sys_flag & MessageSysFlag.COMPRESSED and message.body:
+            if not (is_batch or decompress_bodies):
+                return (message,)
             message.body = room.decompress(message.body, message.sys_flag)
-        except CompressionError as error:
-            what = message.offset_msg_id
-            log.warn("message {id} stays compressed: {error}", id=what, error=error)
-            return (message,)
-        message.sys_flag &= ~MessageSysFlag.COMPRESSED
-    return unwrap_inner_batch(message) if is_batch else (message,)
+            message.sys_flag &= ~MessageSysFlag.COMPRESSED
+        return unwrap_inner_batch(message) if is_batch else (message,)
+    except (CompressionError, MessageDecodeError) as error:
+        what = message.offset_msg_id
+        log.warn("message {id} is passed on as it is: {error}", id=what, error=error)
+        return (message,)
 
 
 def _put_in_light_queue(message: MessageExt, queue: MessageQueue) -> None:

@@ -15,13 +15,29 @@ here are the inside of the client and may change from one release to the next.
 LitePullConsumer, PopConsumer and Admin.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 if __name__ != "txrocketmq.client":
     raise ImportError("import txrocketmq.client, not client: each class would exist twice")
 
-from txrocketmq.client.blocking import *  # noqa: F403 - all that is public there
-from txrocketmq.client.blocking import __all__ as __all__
+if TYPE_CHECKING:
+    from txrocketmq.client.blocking import *  # noqa: F403 - all that is public there
+    from txrocketmq.client.blocking import __all__ as __all__
+else:  # type checkers would take any name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        """Imports what is public when it is first asked for: the proxy and commands need a part."""
+        if name == "__all__" or not name.startswith("_"):
+            blocking = import_module("txrocketmq.client.blocking")
+            if name == "__all__" or name in blocking.__all__:
+                globals().update({each: getattr(blocking, each) for each in blocking.__all__})
+                globals()["__all__"] = blocking.__all__
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """What is public: for completion, and for those who look around."""
-    return sorted([*__all__, "aio", "compat", "tx"])
+    public = import_module("txrocketmq.client.blocking").__all__
+    return sorted([*public, "aio", "compat", "tx"])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gRPC clients through a proxy, which is in front of the servers under test.
 
-The proxy is ours, and in long runs the official one as well. It speaks remoting to name server and
-broker: it sends, pops, acknowledges, renews and asks for routes, topics and groups in the way of
-5.x.
+The proxy is ours, and in long runs the official one as well, each in front of our servers and of
+the original's. It speaks remoting to name server and broker: it sends, pops, acknowledges, renews
+and asks for routes, topics and groups in the way of 5.x.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.grpc_programs import ProgramUnavailable, events, go, node, rust
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Ours, Proxy, running
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll
 
@@ -43,19 +43,29 @@ def only_5x(origin: Origin) -> None:
 
 
 @pytest.fixture(scope="module")
-def grpc_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
-    folder = work_folder / "grpc"
-    names = NameServer(origin, folder / "namesrv")
-    server = Broker(origin, folder / "broker", names, "broker-g", BROKER_SETTINGS)
+def grpc_broker(
+    origin: Origin, engine: Engine, work_folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Broker]:
+    is_tested = request.param == request.config.getoption("--server")
+    its = origin if is_tested else Original(RELEASE, engine)
+    folder = work_folder / f"grpc-{request.param}"
+    names = NameServer(its, folder / "namesrv")
+    server = Broker(its, folder / "broker", names, "broker-g", BROKER_SETTINGS)
     with running(names, server):
         yield server
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs each scene with our proxy, and in long runs with the official one as well."""
+    """Runs each scene with our proxy, and in long runs with the official one as well.
+
+    Both are in front of the servers under test, and in long runs of ours also of the original's.
+    """
     if "proxy" in metafunc.fixturenames:
-        whose = ["ours", "official"] if metafunc.config.getoption("--all-releases") else ["ours"]
+        is_long, server = map(metafunc.config.getoption, ("--all-releases", "--server"))
+        whose = ["ours", "official"] if is_long else ["ours"]
         metafunc.parametrize("proxy", whose, indirect=True, scope="module")
+        servers = ["ours", f"original-{RELEASE}"] if is_long and server == "ours" else [server]
+        metafunc.parametrize("grpc_broker", servers, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +73,8 @@ def proxy(
     grpc_broker: Broker, engine: Engine, work_folder: Path, request: pytest.FixtureRequest
 ) -> Iterator[Proxy]:
     runs = engine if request.param == "official" else None
-    server = Proxy(runs, work_folder / f"proxy-{request.param}", grpc_broker.name_server)
+    folder = grpc_broker.folder.parent / f"proxy-{request.param}"
+    server = Proxy(runs, folder, grpc_broker.name_server)
     try:
         server.start()
         yield server

@@ -17,6 +17,7 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.compression import (
     DEFAULT_MAX_BYTES,
     CompressionError,
+    PlainRoom,
     decompress,
 )
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -27,6 +28,8 @@ PORTION_BYTES: Final = 64 * 1024
 """How many bytes of records are decoded in one turn, but one record at least."""
 MOST_INFLATED_HERE: Final = 1024 * 1024
 """How many bytes a body may become in a turn; a longer one is decompressed in a thread."""
+MOST_BATCHES_INFLATED: Final = 16 * 1024 * 1024
+"""How many bytes the inner batches of a pop may become together, which are taken apart at once."""
 _SIZE_BYTES: Final = 4
 """A record begins with its size."""
 
@@ -61,10 +64,13 @@ async def popped_in_turns(
     Raises MessageDecodeError.
     """
     messages: list[MessageExt] = []
+    room = PlainRoom(MOST_BATCHES_INFLATED)
     for portion in portions(body):
         if messages:
             await clock.pause(0)
-        some = all_messages(portion, broker_name, subscription.topic, decompress_bodies=False)
+        some = all_messages(
+            portion, broker_name, subscription.topic, room=room, decompress_bodies=False
+        )
         for each in some:
             _ = each.properties  # they are decoded now
         messages += some

@@ -31,6 +31,11 @@ DEFAULT_LEVEL: Final = 5
 DEFAULT_MAX_BYTES: Final = 64 << 20
 """Limit of a decompressed body: well above any frame (16 MiB) and the usual body limit (4 MiB)."""
 
+MAX_BYTES_TOGETHER: Final = 256 << 20
+"""Limit of what the bodies of one answer become together, but for what is in `MAX_RATIO`."""
+MAX_RATIO: Final = 64
+"""How many bytes a byte may become in any case: texts become ten, and zeros a thousand."""
+
 _LEVEL_RANGE: Final = range(10)
 _QUICK_ERROR: Final[type[Exception]] = quick_zlib.error  # type: ignore[assignment]
 _MOST_INFLATED: Final = 1032
@@ -107,6 +112,31 @@ def decompress(body: bytes, sys_flag: int, max_bytes: int = DEFAULT_MAX_BYTES) -
         kind = compression_type(sys_flag).name
         raise CompressionError(f"{kind} body is damaged: {error}") from error
     raise CompressionError(_unknown(sys_flag))
+
+
+class PlainRoom:
+    """How much the bodies of one answer may become together.
+
+    A few kilobytes can have a hundred bodies each of which becomes as long as one body may be, so
+    there is a limit for all. What was compressed as well as data usually can be is always read,
+    so the others in an answer are read whatever one of them becomes.
+    """
+
+    __slots__ = ("_left_bytes",)
+
+    def __init__(self, most_bytes: int = MAX_BYTES_TOGETHER) -> None:
+        self._left_bytes = most_bytes
+
+    def decompress(self, body: bytes, sys_flag: int) -> bytes:
+        """Decompresses a body if there is room for it. Raises CompressionError."""
+        most_bytes = min(max(self._left_bytes, MAX_RATIO * len(body)), DEFAULT_MAX_BYTES)
+        try:
+            plain = decompress(body, sys_flag, most_bytes)
+        except CompressionError:
+            self._left_bytes -= most_bytes  # which it may have become before it was given up
+            raise
+        self._left_bytes -= len(plain)
+        return plain
 
 
 def _first_guess_bytes(body: bytes) -> int:

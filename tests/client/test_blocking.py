@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import txrocketmq.client
 from tests.client.fake_core import Core
+from txrocketmq.client import blocking as module
 from txrocketmq.client.base.errors import ClientClosed, MQClientError
 from txrocketmq.client.blocking import blocking
 from txrocketmq.client.thread.reactor_thread import ReactorThread
@@ -194,3 +196,14 @@ def test_wrong_arguments_do_not_reach_the_core() -> None:
                 call("5")
             with pytest.raises(TypeError, match=r"Core\.\w+\(\) needs the argument number"):
                 call()
+
+
+def test_all_that_is_public_is_in_the_package() -> None:
+    everything: dict[str, Any] = {}
+    exec("from txrocketmq.client import *", everything)  # noqa: S102 - it cannot be done in a function
+    for name in module.__all__:
+        assert everything[name] is getattr(txrocketmq.client, name) is getattr(module, name)
+    assert {*module.__all__, "aio", "compat", "tx"} == set(dir(txrocketmq.client))
+    for name in ("Consumer", "_private"):
+        with pytest.raises(AttributeError, match=f"'txrocketmq.client' has no attribute '{name}'"):
+            getattr(txrocketmq.client, name)

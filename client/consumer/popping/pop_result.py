@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from txrocketmq.client.base.errors import MessageIllegal
 from txrocketmq.client.consumer.queue.pull_result import wanted_messages
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.compression import PlainRoom
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, RecordBytes
 from txrocketmq.remoting.message.pop import (
     ReceiptHandle,
@@ -64,12 +65,20 @@ def popped_messages(
 
 
 def all_messages(
-    body: RecordBytes, broker_name: str, topic: str, *, decompress_bodies: bool = True
+    body: RecordBytes,
+    broker_name: str,
+    topic: str,
+    *,
+    room: PlainRoom | None = None,
+    decompress_bodies: bool = True,
 ) -> list[MessageExt]:
-    """Decodes messages of a pop, which may be a part of them. Raises MessageDecodeError."""
+    """Decodes messages of a pop, which may be a part of them, with `room` for those of all.
+
+    Raises MessageDecodeError.
+    """
     everything = SubscriptionData(topic, SUB_ALL)
     queue = MessageQueue(topic, broker_name, 0)  # the id matters to light queues only
-    return wanted_messages(body, queue, everything, decompress_bodies=decompress_bodies)
+    return wanted_messages(body, queue, everything, room=room, decompress_bodies=decompress_bodies)
 
 
 def with_handles(

@@ -12,11 +12,14 @@ Java: PullAPIWrapper.processPullResult, DefaultMQPushConsumerImpl.resetRetryAndN
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from twisted.logger import Logger
 
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.compression import CompressionError, PlainRoom
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.light_queues import is_light, light_offset
 from txrocketmq.remoting.message.message import (
@@ -30,10 +33,11 @@ from txrocketmq.remoting.message.message import (
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
-_BATCH: Final = MessageSysFlag.INNER_BATCH
-_INNER_BATCH: Final = _BATCH | MessageSysFlag.NEED_UNWRAP
+_INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+_UNUSUAL: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.COMPRESSED
 
 log = Logger()
+_stored_message = partial(decode_message, decompress_body=False)
 
 
 def wanted_messages(
@@ -41,25 +45,24 @@ def wanted_messages(
     queue: MessageQueue,
     subscription: SubscriptionData,
     *,
+    room: PlainRoom | None = None,
     decompress_bodies: bool = True,
 ) -> list[MessageExt]:
     """Returns the messages in the body of a pull of a queue that the subscription accepts.
 
-    Without `decompress_bodies`, bodies stay as they are, with their flag, but for inner batches.
-    Raises MessageDecodeError for bytes that are no messages.
+    Bodies that are damaged, or become too long, stay as they are, with their flag. Without
+    `decompress_bodies` all do, but for inner batches. `room` is for those of an answer that comes
+    in parts. Raises MessageDecodeError for bytes that are no messages.
     """
     found: list[MessageExt] = []
     offset, end = 0, len(body)
-    decode = decode_message if decompress_bodies else _with_its_body
     broker_name = queue.broker_name
     while offset < end:
-        try:
-            message, offset = decode(body, offset)
-        except MessageDecodeError as error:
-            message, offset = _with_damaged_body(body, offset, error)
+        message, offset = _stored_message(body, offset)
         message.broker_name = broker_name
-        if message.sys_flag & _BATCH and message.sys_flag & _INNER_BATCH == _INNER_BATCH:
-            found += unwrap_inner_batch(message)
+        if message.sys_flag & _UNUSUAL:
+            room = room or PlainRoom()
+            found += _taken_apart(message, room, decompress_bodies=decompress_bodies)
         else:
             found.append(message)
     if is_light(queue.topic):
@@ -70,12 +73,25 @@ def wanted_messages(
     return [message for message in found if subscription.accepts_tags(message.tags)]
 
 
-def _with_its_body(body: RecordBytes, offset: int) -> tuple[MessageExt, int]:
-    """Decodes a message with the body that it was sent with, unless it is an inner batch."""
-    message, end = decode_message(body, offset, decompress_body=False)
-    if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
-        return decode_message(body, offset)
-    return message, end
+def _taken_apart(
+    message: MessageExt, room: PlainRoom, *, decompress_bodies: bool
+) -> Sequence[MessageExt]:
+    """Returns a message with its body decompressed, or those of an inner batch.
+
+    What is damaged, or becomes too long, stays as it is.
+    """
+    is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
+    try:
+        if message.sys_flag & MessageSysFlag.COMPRESSED and message.body:
+            if not (is_batch or decompress_bodies):
+                return (message,)
+            message.body = room.decompress(message.body, message.sys_flag)
+            message.sys_flag &= ~MessageSysFlag.COMPRESSED
+        return unwrap_inner_batch(message) if is_batch else (message,)
+    except (CompressionError, MessageDecodeError) as error:
+        what = message.offset_msg_id
+        log.warn("message {id} is passed on as it is: {error}", id=what, error=error)
+        return (message,)
 
 
 def _put_in_light_queue(message: MessageExt, queue: MessageQueue) -> None:
@@ -91,12 +107,3 @@ def restore_topic(message: MessageExt) -> None:
     origin = message.properties.get(names.RETRY_TOPIC)
     if origin and message.topic.startswith(RETRY_PREFIX):
         message.topic = origin
-
-
-def _with_damaged_body(
-    body: RecordBytes, offset: int, error: MessageDecodeError
-) -> tuple[MessageExt, int]:
-    """Decodes a message whose body cannot be decompressed: it keeps it as it is, with its flag."""
-    message, end = decode_message(body, offset, decompress_body=False)
-    log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
-    return message, end

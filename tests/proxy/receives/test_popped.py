@@ -13,12 +13,21 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
 from tests.proxy.scene import ProxyScene, a_message
+from txrocketmq.client.consumer.popping.pop_result import Popped
 from txrocketmq.proxy.receives import popped
-from txrocketmq.proxy.receives.popped import MOST_INFLATED_HERE, PORTION_BYTES, portions
+from txrocketmq.proxy.receives.popped import (
+    MOST_BATCHES_INFLATED,
+    MOST_INFLATED_HERE,
+    PORTION_BYTES,
+    popped_in_turns,
+    portions,
+)
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import Encoding
+from txrocketmq.remoting.message.compression import CompressionType, compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.message import encode_message
+from txrocketmq.remoting.message.message import Message, encode_batch, encode_message
+from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionData
 from txrocketmq.remoting.protocol import pop
 
 
@@ -140,3 +149,28 @@ def test_a_damaged_body_is_passed_on(scene: ProxyScene) -> None:
     assert answers[0].status.code == Code.OK
     assert [each.message.body for each in answers[1:-1]] == [b"no zlib", b"x"]
     assert answers[1].message.system_properties.body_encoding == Encoding.GZIP
+
+
+def test_the_inner_batches_of_a_pop_become_only_so_much_together(
+    scene: ProxyScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are decoded in one turn or in several."""
+    turns = Turns(scene, monkeypatch)
+    batch = encode_batch([Message("T", bytes(MOST_BATCHES_INFLATED // 2 - 1_000))])
+    flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.COMPRESSED
+    flag |= CompressionType.ZSTD.flag
+    body = compress(batch, CompressionType.ZSTD)
+    pad = {"pad": "x" * 30_000}
+    bombs = [a_message(body, n, sys_flag=flag, properties=pad) for n in range(8)]
+    reply = scene.popped(*bombs)
+    everything = SubscriptionData("T", SUB_ALL)
+    decoded: list[Popped] = []
+    coroutine = popped_in_turns(
+        scene.clock, reply.header, reply.body_bytes, "broker-a", everything, is_orderly=False
+    )
+    Deferred.fromCoroutine(coroutine).addCallback(decoded.append)
+    for _ in range(3):
+        assert not decoded
+        turns.next()
+    (found,) = decoded
+    assert [len(each.body) > len(body) for each in found.wanted] == [True] * 2 + [False] * 6

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
 import tracemalloc
 import zlib
 
@@ -11,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message import compression
 from txrocketmq.remoting.message.compression import (
     CompressionError,
     CompressionType,
+    PlainRoom,
     compress,
     compression_type,
     decompress,
@@ -115,6 +118,33 @@ def test_bomb_costs_no_more_than_the_limit(kind: CompressionType, bomb: object) 
     finally:
         tracemalloc.stop()
     assert peak_bytes < 3 * limit + 8 * len(packed)
+
+
+@pytest.mark.parametrize("bomb_bytes", [8 << 20, 80 << 20], ids=["some fit", "none fits"])
+def test_bodies_together_become_no_more_than_there_is_room_for(
+    bomb_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of them there are; and what became as much shorter as texts do is read."""
+    made_bytes: list[int] = []
+
+    def noted(body: bytes, sys_flag: int, max_bytes: int) -> bytes:
+        made_bytes.append(max_bytes)  # unless it is less
+        plain = decompress(body, sys_flag, max_bytes)
+        made_bytes[-1] = len(plain)
+        return plain
+
+    monkeypatch.setattr(compression, "decompress", noted)
+    room = PlainRoom(32 << 20)
+    bomb, text = compress(bytes(bomb_bytes), CompressionType.ZSTD), b"one of many lines\n" * 99
+    packed = compress(text, CompressionType.ZLIB)
+    read_bytes = 0
+    for _ in range(50):
+        with contextlib.suppress(CompressionError):
+            read_bytes += len(room.decompress(bomb, CompressionType.ZSTD.flag))
+        assert room.decompress(packed, CompressionType.ZLIB.flag) == text
+    assert read_bytes <= 32 << 20
+    assert (read_bytes > 0) == (bomb_bytes < 32 << 20)
+    assert sum(made_bytes) <= (32 << 20) + 64 * 50 * (len(bomb) + len(packed))
 
 
 def test_level_out_of_range_is_refused() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.broker.pop.scene import Scene, messages_of
+from tests.counted import lines_of
 from tests.fakes import outcome_of, request
 from txrocketmq.broker.processors.pop.pop_message import PopMessageProcessor
 from txrocketmq.broker.store.disk import in_memory
@@ -109,6 +110,29 @@ def test_a_burst_wakes_as_many_as_it_feeds(scene: Scene) -> None:
     scene.turn()
     done = [messages_of(outcome_of(each)) for each in waiting if each.done]
     assert [[each.body for each in found] for found in done] == [["0", "1"], ["2", "3"], ["4", "5"]]
+
+
+def test_a_message_costs_the_same_however_many_pops_wait(tmp_path: Path) -> None:
+    few, many = (lines_for_a_message(tmp_path / f"{number}", number) for number in (10, 1_000))
+    assert many <= few + 50
+
+
+def lines_for_a_message(folder: Path, pops: int) -> int:
+    """How much is done from a message's arrival until one of so many pops has it."""
+    scene = Scene(folder)
+    waiting = [scene.ask(poll_time=20_000) for _ in range(pops)]
+
+    def arrives() -> None:
+        scene.parts.put("T", body=b"a")
+        scene.turn()
+
+    for number in range(4):  # the first ones make the queue and the group
+        arrives()
+        assert [each.done for each in waiting].count(True) == number + 1
+    lines = lines_of(arrives)
+    assert [each.done for each in waiting].count(True) == 5
+    scene.close()
+    return lines
 
 
 def test_a_topic_that_goes_meanwhile(scene: Scene) -> None:

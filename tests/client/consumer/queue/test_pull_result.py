@@ -7,6 +7,7 @@ import pytest
 
 from tests.counted import work_of
 from txrocketmq.client.consumer.queue.pull_result import restore_topic, wanted_messages
+from txrocketmq.remoting.message.compression import CompressionType, PlainRoom, compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import (
     Message,
@@ -50,6 +51,25 @@ def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:
     assert [each.body for each in wanted_messages(body, QUEUE, subscription)] == [b"1", b"3"]
 
 
+def test_bodies_become_only_so_much_together() -> None:
+    """Those for which there is no room stay compressed, and the others are read."""
+    flag = MessageSysFlag.COMPRESSED | CompressionType.ZSTD.flag
+    bomb, text = bytes(8 << 20), b"one of many lines\n" * 99
+    bombs = record(compress(bomb, CompressionType.ZSTD), sys_flag=flag)
+    body = bombs * 3 + record(compress(text, CompressionType.ZSTD), sys_flag=flag) + record(b"1")
+    found = wanted_messages(body, QUEUE, ALL, room=PlainRoom(20 << 20))
+    assert [len(each.body) > 1 << 20 for each in found] == [True, True, False, False, False]
+    assert [each.body for each in found[3:]] == [text, b"1"]
+    compressed = [bool(each.sys_flag & MessageSysFlag.COMPRESSED) for each in found]
+    assert compressed == [False, False, True, False, False]
+
+
+def test_an_answer_has_room_for_what_it_usually_has() -> None:
+    flag = MessageSysFlag.COMPRESSED | CompressionType.ZSTD.flag
+    body = record(compress(bytes(4 << 20), CompressionType.ZSTD), sys_flag=flag) * 32
+    assert all(len(each.body) == 4 << 20 for each in wanted_messages(body, QUEUE, ALL))
+
+
 def test_an_inner_batch_is_taken_apart() -> None:
     flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
     inner = [Message("T", b"1"), Message("T", b"2", properties={"TAGS": "A"})]
@@ -60,6 +80,13 @@ def test_an_inner_batch_is_taken_apart() -> None:
     ]  # fmt: skip
     found = wanted_messages(body, QUEUE, build_subscription_data("T", "A"))
     assert [each.body for each in found] == [b"2", b"3"]
+
+
+@pytest.mark.parametrize("compression", [0, MessageSysFlag.COMPRESSED], ids=["plain", "zlib"])
+def test_an_inner_batch_that_is_damaged_ends_nothing(compression: int) -> None:
+    flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP | compression
+    found = wanted_messages(record(b"no batch", sys_flag=flag) + record(b"2"), QUEUE, ALL)
+    assert [each.body for each in found] == [b"no batch", b"2"]
 
 
 def test_messages_of_a_light_queue_have_their_places_there() -> None:

@@ -85,6 +85,15 @@ REQUESTS = st.builds(
         ]
     ),
 )
+ALIKE = st.builds(
+    lambda code, asked: [
+        signed(code, user=user, key=f"{user}-key", topic=topic, consumerGroup="g")
+        for user, topic in asked
+    ],
+    st.sampled_from([10, 11, 15, 12]),
+    st.lists(st.tuples(st.sampled_from(["alice", "root"]), st.sampled_from(["T", "U"]))),
+)
+"""Requests of clients of one kind, which differ in who asks, and for what."""
 PORTS = st.sampled_from([1, 2, 3])
 CHANGES = st.sampled_from(["allow", "deny", "password", "back", "disable", "enable"])
 
@@ -125,7 +134,10 @@ def outcomes(
 
 @given(
     st.booleans(),
-    st.lists(st.one_of(st.tuples(PORTS, st.lists(REQUESTS, max_size=6)), CHANGES), max_size=12),
+    st.lists(
+        st.one_of(st.tuples(PORTS, st.one_of(st.lists(REQUESTS, max_size=6), ALIKE)), CHANGES),
+        max_size=12,
+    ),
 )
 def test_whatever_is_known_the_same_is_refused(authorizes: bool, steps: list[Any]) -> None:
     scene = Scene(authorization_enabled=authorizes)

@@ -16,7 +16,7 @@ names. A header with as many fields, and all of these names among them, has the 
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hmac import compare_digest
 from operator import itemgetter
 from typing import Any, Final
@@ -61,11 +61,16 @@ class KnownRequests:
     """What an authority has learned about requests that it allows. It has to `clear` all of it
     whenever accounts change.
 
+    `deciding` returns, by the code of a request, which of its fields a decision depends on. These
+    are the same for all accounts, also for those that may do everything: if they were not, what is
+    known of an account would depend on who has sent such a request first.
+
     By which way a peer came last with each code is kept at the peer, which asks again in the same
     way. So a peer must be one that no other authority sees.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deciding: Callable[[int], Sequence[str]]) -> None:
+        self._deciding = deciding
         self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
         self._count = 0
 
@@ -77,15 +82,14 @@ class KnownRequests:
         self._ways.clear()
         self._count = 0
 
-    def learn(
-        self, command: RemotingCommand, host: str, deciding: Sequence[str], signer: Signer
-    ) -> None:
+    def learn(self, command: RemotingCommand, host: str, signer: Signer) -> None:
         """Remembers a request that is signed by an account and allowed to it.
 
-        The same is allowed from this address, with this code, to the account, whenever the
-        `deciding` fields are the same or as absent as here. `signer` is that of the account.
+        The same is allowed from this address, with this code, to the account, whenever the fields
+        that decide are the same or as absent as here. `signer` is that of the account.
         """
         fields: Mapping[str, str] = command.ext_fields or {}
+        deciding = self._deciding(command.code)
         names = tuple(fields)
         if len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
             return

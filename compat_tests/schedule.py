@@ -50,7 +50,9 @@ SECONDS: Final = {
     "test_grpc_page": 84,
     "test_registration": 77,
     "test_grpc_accounts": 69,
+    "test_guarded_names": 65,
     "test_python_admin": 60,
+    "test_admin_accounts": 60,
     "test_python_consumer": 55,
 }
 """How long a module takes, in seconds, beside the other kinds of tests."""

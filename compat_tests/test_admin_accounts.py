@@ -189,8 +189,7 @@ def test_pages_of_a_dashboard_with_acl_2(
     for origin in (Original("5.4.0", engine), Ours()):
         with guarded(origin, test_folder / origin.name, version=2) as broker:
             both.append(said(broker, origin.name))
-    original, ours = both
-    compared(original, ours, OPEN_2)
+    compared(both[0], both[1], OPEN_2)
 
 
 def test_the_page_about_accounts_with_acl_1(
@@ -206,5 +205,4 @@ def test_the_page_about_accounts_with_acl_1(
     for origin in (Original("4.9.7", engine), Ours()):
         with guarded(origin, test_folder / origin.name, version=1) as broker:
             both.append(said(broker, origin.name))
-    original, ours = both
-    compared(original, ours, OPEN_1)
+    compared(both[0], both[1], OPEN_1)

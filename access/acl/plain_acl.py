@@ -61,7 +61,7 @@ class PlainAcl:
         self._signers: dict[str, Signer] = {}
         self._white: dict[str, bool] = {}
         self._decisions: dict[_Key, Refusal | None] = {}
-        self.known = KnownRequests()
+        self.known = KnownRequests(lambda code: PLAIN_NEEDS[code].fields)
         """Requests like those that were allowed."""
 
     def hold(self, files: AclFiles) -> None:
@@ -103,7 +103,7 @@ class PlainAcl:
             refusal = self._decision(account, command, needs)
             self._keep(place, refusal)
         if refusal is None and not needs.is_admin and UNSIGNED_FIELD not in fields:
-            self.known.learn(command, host, needs.fields, self._signers[account.access_key])
+            self.known.learn(command, host, self._signers[account.access_key])
         return refusal
 
     def _keep(self, place: _Key, refusal: Refusal | None) -> None:

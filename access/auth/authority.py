@@ -78,7 +78,7 @@ class UserAuthority:
         self._users: dict[str, _Known] = {}
         """Those users who have asked, as long as no user changes."""
         self._decisions: dict[tuple[object, ...], Refusal | None] = {}
-        self.known = KnownRequests()
+        self.known = KnownRequests(lambda code: _LOOKED_AT.get(code, _NOTHING)[0])
         """Requests like those that were allowed."""
         accounts.on_users += [self._users.clear, self._decisions.clear, self.known.clear]
         accounts.on_acls += [self._decisions.clear, self.known.clear]
@@ -104,7 +104,7 @@ class UserAuthority:
             return Refusal("check signature failed.", WRONG_SIGNATURE, name)
         if may_all or code in self._unauthorized:
             if code in _RECUR:
-                self.known.learn(command, host, (), user.signer)
+                self.known.learn(command, host, user.signer)
             return None
         names, reads_body = _LOOKED_AT.get(code, _NOTHING)
         key: tuple[object, ...] = (name, code, host, *map(fields.get, names))
@@ -114,7 +114,7 @@ class UserAuthority:
         if refusal is _NEW:
             refusal = self._decide(user, command, host, key)
         if refusal is None and code in _RECUR and not reads_body:
-            self.known.learn(command, host, names, user.signer)
+            self.known.learn(command, host, user.signer)
         return refusal
 
     def refusal_of_found(self, command: RemotingCommand, host: str, need: Need) -> Refusal | None:

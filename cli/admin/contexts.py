@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 import click
 
 from txrocketmq.cli.admin.admin_command import json_option, show, show_values
-from txrocketmq.cli.command_line import PATH, context_names, group, run
+from txrocketmq.cli.command_line import PATH, context_names, first_line, group, run
 from txrocketmq.cli.context_file import (
     CONTEXT_VARIABLE,
     Context,
@@ -111,16 +111,23 @@ def show_context(name: str, as_json: bool) -> None:
     "--access-key",
     metavar="KEY",
     default="",
-    help="The account that signs requests. Its secret key is taken from $ROCKETMQ_SECRET_KEY, or"
-    " asked for.",
+    help="The account that signs requests. Its secret key is taken from --secret-key-file, or from"
+    " $ROCKETMQ_SECRET_KEY, or asked for.",
+)
+@click.option(
+    "--secret-key-file",
+    type=PATH,
+    metavar="FILE",
+    default="",
+    help="A file whose first line is the secret key of --access-key.",
 )
 @click.option("--use", is_flag=True, help="Use this context from now on.")
-def add(name: str, use: bool, **values: Any) -> None:
+def add(name: str, use: bool, secret_key_file: str, **values: Any) -> None:
     """Add a context NAME to the file of contexts."""
     if values["access_key"]:
-        values["secret_key"] = os.environ.get("ROCKETMQ_SECRET_KEY") or click.prompt(
-            "Secret key", hide_input=True, err=True
-        )
+        values["secret_key"] = _secret_key(secret_key_file)
+    elif secret_key_file:
+        raise click.UsageError("--secret-key-file belongs to --access-key")
     for each in ("tls_trust_cert", "tls_cert", "tls_key"):
         if values[each]:
             values[each] = os.path.abspath(values[each])  # noqa: PTH100 - it does not have to exist
@@ -129,6 +136,14 @@ def add(name: str, use: bool, **values: Any) -> None:
         file = _of(file.using, name)
     _of(file.write)
     print(f"added context {name} to {file.path}")
+
+
+def _secret_key(path: str) -> str:
+    if path:
+        return first_line(path)
+    return os.environ.get("ROCKETMQ_SECRET_KEY") or str(
+        click.prompt("Secret key", hide_input=True, err=True)
+    )
 
 
 @command.command("use")

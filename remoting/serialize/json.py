@@ -124,10 +124,16 @@ def _bare_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
     return _general_header(fields, header)
 
 
+BEGINNING: Final = 16
+"""How much is shown of a header that is none: enough to recognize another protocol. Behind it may
+be a signature or a secret.
+"""
+
+
 def _general_header(fields: Any, header: bytes) -> RemotingCommand:
     """Decodes a header that lacks members, or is written in other ways than Java writes it."""
     if type(fields) is not dict:
-        raise FrameError(f"the JSON header is not an object: {header[:80]!r}")
+        raise FrameError(f"the JSON header is not an object: {header[:BEGINNING]!r}")
     ext_fields, remark = fields.get("extFields"), fields.get("remark")
     try:
         return RemotingCommand(
@@ -141,13 +147,13 @@ def _general_header(fields: Any, header: bytes) -> RemotingCommand:
             _number(fields, "version"),
         )
     except RecursionError:
-        raise FrameError(f"the JSON header is nested too deep: {header[:80]!r}") from None
+        raise FrameError(f"the JSON header is nested too deep: {header[:BEGINNING]!r}") from None
 
 
 def scan_header(header: bytes) -> RemotingCommand:
     """Returns the command of a header that is not plain JSON. Raises FrameError."""
     if len(header) > MAX_LENIENT_HEADER_BYTES or header.count(b",") > MAX_LENIENT_HEADER_COMMAS:
-        raise FrameError(f"a header of {len(header)} bytes is not JSON: {header[:80]!r}")
+        raise FrameError(f"a header of {len(header)} bytes is not JSON: {header[:BEGINNING]!r}")
     try:
         return _general_header(scan(header), header)
     except JsonError as error:
@@ -168,7 +174,8 @@ def _number(fields: dict[str, Any], name: str) -> int:
 
 def _texts(ext_fields: Any) -> dict[str, str]:
     if not isinstance(ext_fields, dict):
-        raise FrameError(f"extFields of the JSON header is not an object: {ext_fields!r:.80}")
+        kind = type(ext_fields).__name__
+        raise FrameError(f"extFields of the JSON header is not an object but a {kind}")
     return {
         str(name): text for name, value in ext_fields.items() if (text := _text(value)) is not None
     }

@@ -34,7 +34,10 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 class JsonError(HeaderError):
-    """A text that not even fastjson would accept as JSON; `position` counts characters from 0."""
+    """A text that not even fastjson would accept as JSON; `position` counts characters from 0.
+
+    Of the text itself it shows one character at most, since what follows may be a secret.
+    """
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"no JSON at character {position}: {reason}")
@@ -48,7 +51,7 @@ def scan(data: bytes | bytearray | memoryview) -> Any:
     value, at = scan_value(text, _skip_blanks(text, 0), 0)
     at = _skip_blanks(text, at)
     if at != len(text):
-        raise JsonError(at, f"more after the end: {text[at : at + 20]!r}")
+        raise JsonError(at, f"more after the end: {text[at : at + 1]!r}")
     return value
 
 
@@ -70,7 +73,7 @@ def scan_value(text: str, at: int, depth: int) -> tuple[Any, int]:
         return _numeral(match), match.end()
     if (match := _NAME.match(text, at)) and match[0] in _WORDS:
         return _WORDS[match[0]], match.end()
-    raise JsonError(at, f"a value is expected, not {text[at : at + 20]!r}")
+    raise JsonError(at, f"a value is expected, not {text[at : at + 1]!r}")
 
 
 def _object(text: str, at: int, depth: int) -> tuple[dict[Any, Any], int]:
@@ -83,7 +86,7 @@ def _object(text: str, at: int, depth: int) -> tuple[dict[Any, Any], int]:
         name, at = _key(text, at, depth)
         at = _skip_blanks(text, at)
         if not text.startswith(":", at):
-            raise JsonError(at, f"a colon is expected, not {text[at : at + 20]!r}")
+            raise JsonError(at, f"a colon is expected, not {text[at : at + 1]!r}")
         members[name], at = scan_value(text, _skip_blanks(text, at + 1), depth)
         at = _skip_blanks(text, at)
         if text.startswith("}", at):
@@ -108,7 +111,7 @@ def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
 
 def _after_comma(text: str, at: int, end: str) -> int:
     if not text.startswith(",", at):
-        raise JsonError(at, f"a comma or {end} is expected, not {text[at : at + 20]!r}")
+        raise JsonError(at, f"a comma or {end} is expected, not {text[at : at + 1]!r}")
     return _skip_blanks(text, at + 1)
 
 
@@ -128,7 +131,7 @@ def _key(text: str, at: int, depth: int) -> tuple[Hashable, int]:
         return _numeral(match), match.end()
     if match := _NAME.match(text, at):
         return match[0], match.end()
-    raise JsonError(at, f"a name is expected, not {text[at : at + 20]!r}")
+    raise JsonError(at, f"a name is expected, not {text[at : at + 1]!r}")
 
 
 def _queue_or_items(members: dict[Any, Any]) -> Hashable:

@@ -20,7 +20,7 @@ class Strict:
 
     def __init__(self) -> None:
         self.hosts: list[str] = []
-        self.known = KnownRequests()
+        self.known = KnownRequests(lambda _: ("topic",))
 
     def refusal(self, command: RemotingCommand, host: str) -> Refusal | None:
         self.hosts.append(host)
@@ -48,6 +48,6 @@ def test_what_is_known_is_not_asked_about() -> None:
     fields["Signature"] = signer.signature(fields, b"")
     command = RemotingCommand(11, fields)
     assert guard.passed(FakePeer(), [command], 0, 1) == 0
-    authority.known.learn(command, "127.0.0.1", ("topic",), signer)
+    authority.known.learn(command, "127.0.0.1", signer)
     assert guard.passed(FakePeer(), [command], 0, 1) == 1
     assert not authority.hosts

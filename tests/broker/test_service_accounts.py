@@ -165,6 +165,16 @@ def test_a_refusal_ends_a_run_and_the_others_go_on(scene: Scene, alice: Account)
     assert scene.broker.parts.topics.get("Other") is None
 
 
+def test_a_super_user_at_the_same_address_widens_no_rights(scene: Scene, alice: Account) -> None:
+    """Its requests may look the same but for the account and the topic."""
+    root = Account(Client(scene))
+    scene.broker.parts.topics.update(TopicConfig(topic_name="Other"))
+    assert root.ask(310, send_fields("Other"), b"x").code == 0
+    for topic, code in (("T", 0), ("Other", NO_PERMISSION), ("T", 0), ("Other", NO_PERMISSION)):
+        assert alice.ask(310, send_fields(topic), b"x").code == code
+    assert scene.broker.parts.store.max_offset("Other", 0) == 1
+
+
 def test_what_the_signature_does_not_cover_is_asked_anew(scene: Scene, alice: Account) -> None:
     """A signed request may be sent again under another code: its needs are those of that code."""
     pulled = alice.signed(351, {"topic": "T"})

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from txrocketmq.remoting.protocol.body.base import Body, body
+from txrocketmq.remoting.protocol.body.base import Body, SecretBody, body
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
 
 @body("org.apache.rocketmq.remoting.protocol.body.UserInfo")
-class UserInfo(Body):
+class UserInfo(SecretBody):
     """A user; `user_type` is "Super" or "Normal", `user_status` is "enable" or "disable"."""
 
     username: str | None = None
@@ -57,7 +57,7 @@ class AclInfo(Body):
 
 
 @body("org.apache.rocketmq.common.PlainAccessConfig")
-class PlainAccessConfig(Body):
+class PlainAccessConfig(SecretBody):
     """An account of ACL 1; permissions are written as "topic=PUB|SUB"."""
 
     access_key: str | None = None

@@ -207,6 +207,18 @@ def member(
     return dataclasses.field(metadata=extra)
 
 
+class SecretBody(Body):
+    """A body that contains a secret, so that no error shows what stands where."""
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Returns the body that a JSON object describes. Raises BodyError, as all bodies do."""
+        try:
+            return super().from_json(value)
+        except BodyError as error:
+            raise BodyError(error.reason.partition(", not ")[0], error.path) from None
+
+
 B = TypeVar("B", bound=Body)
 
 

@@ -63,6 +63,20 @@ def test_the_secret_key_is_not_on_the_command_line(
     assert "hush" not in two.out
 
 
+def test_the_secret_key_may_be_in_a_file(
+    two: Administered, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "of another account")
+    secret = tmp_path / "me.key"
+    secret.write_text("filed\n")
+    words = ("add", "acl", "-n", "a:1", "--secret-key-file", str(secret))
+    assert two.run(main, *words) == 2
+    assert "--secret-key-file belongs to --access-key" in two.err
+    assert two.run(main, *words, "--access-key", "me") == 0
+    assert ContextFile.read().get("acl").secret_key == "filed"  # noqa: S105 - of no account
+    assert "filed" not in two.out + two.err
+
+
 def test_the_secret_key_is_asked_for(two: Administered, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROCKETMQ_SECRET_KEY", raising=False)
     monkeypatch.setattr("click.prompt", lambda *_, **__: "typed")

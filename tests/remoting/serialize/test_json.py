@@ -161,6 +161,23 @@ def test_broken_headers_are_frame_errors(header: bytes) -> None:
         json.decode_header(header)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"code":50,"extFields":{"secretKey":hidden}}',
+        b'{"code":50,"extFields":{"secretKey":"x" hidden}}',
+        b'{"code":50,"extFields":{"secretKey" "hidden"}}',
+        b'{"code":50,"extFields":["hidden"]}',
+        b'["code", 50, "hidden"]',
+        b'{"extFields":{"secretKey":"hidden"' + b" " * json.MAX_LENIENT_HEADER_BYTES,
+    ],
+)
+def test_what_is_wrong_is_said_without_what_may_be_a_secret(header: bytes) -> None:
+    with pytest.raises(FrameError) as wrong:
+        json.decode_header(header)
+    assert "hidden" not in str(wrong.value)
+
+
 @pytest.mark.parametrize("name", ["code", "extFields", "remark", "language"])
 @pytest.mark.parametrize("depth", [1_000, 1_015])
 def test_headers_that_are_nested_too_deep_are_frame_errors(name: str, depth: int) -> None:

@@ -168,8 +168,8 @@ class Broker:
             vip=self._ports.vip_port,
             address=self.address,
         )
-        kernel = parts.kernel.name if parts.kernel is not None else "no kernel"
-        log.info("sends are read with {kernel} (see docs/kernel.md)", kernel=kernel)
+        kernel = parts.kernel.name if parts.kernel is not None else "Python"
+        log.info("sends are read by {kernel} (see docs/kernel.md)", kernel=kernel)
         self._follow(self._connections)
         identity = self._identity(ip)
         parts.registration.begin(

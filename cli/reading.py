@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 import click
 from twisted.internet.defer import Deferred
 
-from txrocketmq.cli.command_line import json_option_of, moment, positive
+from txrocketmq.cli.command_line import FIRST, LAST, json_option_of, moment, positive
 from txrocketmq.cli.line_format import Printing
 from txrocketmq.cli.show import message_json, message_line
 from txrocketmq.client.base.errors import NoRoute
@@ -29,20 +29,21 @@ _LINE_END: Final = "\n"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def reading_options(beginning: str) -> Callable[[F], F]:
+def reading_options(beginning: str, otherwise: str = "") -> Callable[[F], F]:
     """Adds the options that say which messages are printed, how, and when it is enough.
 
-    `beginning` is the help text of --from.
+    `beginning` is the help text of --from, and `otherwise` says when its default is another one.
     """
     options = (
         click.option(
             "--from",
             "start",
-            type=moment("first", "last"),
-            default="last",
+            type=moment(FIRST, LAST),
+            default=None if otherwise else LAST,
             metavar="WHERE",
-            help=f"{beginning}: first (all messages), last (only new messages, the default), or a"
-            " time such as 2026-11-21T08:00:00, 20261121080000 or milliseconds since the epoch.",
+            help=f"{beginning}: first (all messages), last (only new messages, the default"
+            f"{otherwise}), or a time such as 2026-11-21T08:00:00, 20261121080000 or milliseconds"
+            " since the epoch.",
         ),
         click.option(
             "--tag",
@@ -106,12 +107,17 @@ class Reading:
     """The values of these options."""
 
     topic: str
-    start: Literal["first", "last"] | int
+    start: Literal["first", "last"] | int | None
     tag: str
     count: int | None
     timeout: int | None
     as_json: bool
     form: Printing | None
+
+    @property
+    def place(self) -> Literal["first", "last"] | int:
+        """Where to begin."""
+        return "last" if self.start is None else self.start
 
     @property
     def line(self) -> Callable[[MessageExt], str | bytes]:

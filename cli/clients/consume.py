@@ -93,7 +93,7 @@ async def consume(client: ClientInstance, options: Consuming) -> int:
         options.group,
         {options.topic: options.tag},
         taking.listen,
-        config=_config(options.start, is_broadcast=options.broadcast),
+        config=_config(options.place, is_broadcast=options.broadcast),
         orderly=options.orderly,
     )
     silence = Silence(client.clock, options.timeout, taking.printer, taking.end)

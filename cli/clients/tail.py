@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import click
 
@@ -66,10 +66,17 @@ class Tailing(Reading):
         Reading.check(self)
         if self.sql and self.tag != SUB_ALL:
             raise click.UsageError("--tag and --sql are both given: choose one")
-        if self.last is not None and self.start != "last":
+        if self.last is not None and self.place != "last":
             raise click.UsageError("--last and --from are both given: choose one")
         if self.last is not None and self.last > MOST_LAST:
             raise click.UsageError(f"--last takes at most {MOST_LAST} messages: give --from")
+
+    @property
+    def place(self) -> Literal["first", "last"] | int:
+        """Where to begin: what is not followed begins with the first message."""
+        if self.start is None and not self.follow and self.last is None:
+            return "first"
+        return "last" if self.start is None else self.start
 
     def wants(self, queue: MessageQueue) -> bool:
         """Whether this queue is to be read."""
@@ -114,7 +121,7 @@ class Tailing(Reading):
     default=True,
     help="Go on with new messages (the default), or stop after those that are there.",
 )
-@reading_options("Where to begin")
+@reading_options("Where to begin", " unless --no-follow is given")
 @click.option(
     "--sql",
     metavar="EXPR",
@@ -149,7 +156,7 @@ async def _follow(client: ClientInstance, options: Tailing, printer: Printer) ->
         client,
         options.topic,
         printer.show,
-        start=options.start,
+        start=options.place,
         wants=options.wants,
         expression=options.expression,
         expression_type=options.expression_type,
@@ -192,7 +199,7 @@ async def _print_present(
 ) -> dict[MessageQueue, Span]:
     """Prints what is there, in the order in which it was stored; returns what was read."""
     queues = await _queues(client, options)
-    spans = await spans_from(client, queues, options.start, options.last)
+    spans = await spans_from(client, queues, options.place, options.last)
     timeline = Timeline(
         client,
         spans,

@@ -460,7 +460,7 @@ class LitePullConsumer:
             try:
                 queues = await self.fetch_queues(topic)
             except (MQClientError, RemotingError) as error:
-                log.warn("the queues of {topic} are not known: {error}", topic=topic, error=error)
+                log.warn("queues of {topic} were not fetched: {error}", topic=topic, error=error)
                 continue
             if set(queues) != known and self._running:
                 self._watched[topic] = (listener, set(queues))
@@ -480,7 +480,7 @@ class LitePullConsumer:
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
         """Does nothing: only push consumers are set back by administrators, as in the original."""
         log.info(
-            "offsets of {topic} stay: {group} is not a push consumer", topic=topic, group=self.group
+            "no offsets of {topic} are reset: {group} only polls", topic=topic, group=self.group
         )
 
     async def consume_directly(

@@ -317,7 +317,7 @@ class PushConsumer:
         had = self._pulled.of_topic(topic)
         lost = self._pulled.not_pulled_for_long(had)
         for queue in lost & own:
-            log.warn("queue {queue} was not pulled for long and starts again", queue=queue)
+            log.warn("queue {queue} was not pulled for long: it is pulled anew", queue=queue)
         for queue in (had - own) | lost:
             await self._pulled.give_up(queue)
         taken = await self._pulled.take(own - (had - lost))

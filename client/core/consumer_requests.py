@@ -77,7 +77,8 @@ class ConsumerRequests:
         """Begins the reset, which takes ten seconds; nobody waits for the answer."""
         consumer = self._consumer_of(request.header.group)
         if consumer is None:
-            log.info("offsets of {group}, which is not here, stay", group=request.header.group)
+            log.info("no offsets of group {group} are reset: this client has no consumer of it",
+                     group=request.header.group)  # fmt: skip
             return Reply()
         offsets = ResetOffsetBody.decode(request.body).offset_table if request.body else {}
         resetting = _started(consumer.reset_offsets(request.header.topic, offsets))

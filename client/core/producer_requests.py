@@ -112,7 +112,7 @@ class ToldProducers:
         try:
             message, _ = decode_message(request.body)
         except MessageDecodeError as error:
-            log.warn("a broker asked about a transaction with no message: {error}", error=error)
+            log.warn("a broker asked about a transaction without its message: {error}", error=error)
             return Reply()
         message.topic = self._client.without_namespace(message.topic)
         message.transaction_id = message.unique_key

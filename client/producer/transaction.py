@@ -128,7 +128,9 @@ class TransactionProducer(Producer):
     ) -> None:
         """Queues the question of the broker at this address; the client instance calls it."""
         if len(self._checks) >= MAX_CHECKS:
-            log.warn("{count} transactions wait to be checked already", count=MAX_CHECKS)
+            log.warn(
+                "a check is left out, since {count} transactions wait for theirs", count=MAX_CHECKS
+            )
             return
         self._checks.append((address, message, header))
         self._go_on()
@@ -216,6 +218,6 @@ async def _decided(
                 f"a transaction ends with a TransactionStatus, not with {status!r:.80}"
             )
     except Exception as error:  # noqa: BLE001 - whatever it is, the broker asks later
-        log.failure("what decides a transaction failed; the broker will ask again")
+        log.failure("the function that decides a transaction failed; the broker will ask again")
         return TransactionStatus.UNKNOWN, error
     return status, None

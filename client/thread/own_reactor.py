@@ -135,7 +135,7 @@ class OwnReactor(PosixReactorBase):
                 try:
                     call()
                 except Exception:  # noqa: BLE001 - the others have nothing to do with it
-                    log.failure("what a turn of the client's thread ends with has failed")
+                    log.failure("the last work of a turn of the client's thread failed")
 
     def close(self) -> None:
         """Lets go of the waker after the reactor has ended; Twisted would keep it open."""

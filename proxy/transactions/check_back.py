@@ -105,7 +105,7 @@ class CheckBack:
         try:
             message, _ = decode_message(request.body)
         except MessageDecodeError as error:
-            log.warn("a broker asks about a transaction with no message: {e}", e=str(error))
+            log.warn("a broker asks about a transaction without its message: {e}", e=str(error))
             return Reply()
         topic = message.properties.get(names.PGROUP) or message.topic
         asked = [each for each in self._clients.producers(topic) if each.streams]
@@ -136,4 +136,4 @@ class CheckBack:
 
 
 def _log(failure: Failure) -> None:
-    log.warn("brokers cannot be told of transactions: {e}", e=failure.getErrorMessage())
+    log.warn("brokers do not get the outcomes of transactions: {e}", e=failure.getErrorMessage())

@@ -38,7 +38,7 @@ class Threads:
         running: Deferred[Any] = Deferred()
         self._running[running] = work
         running.addCallbacks(lambda _: done(None), lambda why: done(why.value))
-        running.addErrback(lambda why: log.failure("what follows work in a thread failed", why))
+        running.addErrback(lambda why: log.failure("a step after work in a thread failed", why))
         running.addBoth(lambda _: self._running.pop(running))
         maybeDeferred(self._clock.in_thread, work).addBoth(
             lambda result: None if running.called else running.callback(result)

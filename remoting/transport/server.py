@@ -294,7 +294,9 @@ class RemotingServer:
         for dispatcher in self._dispatchers:
             if go_away not in dispatcher.guards:  # the list may be that of several ports
                 dispatcher.guards.append(go_away)
-        log.info("clients are sent away for {s} s", s=config.shutdown_wait_time_seconds)
+        log.info(
+            "clients are told for {s} s to connect elsewhere", s=config.shutdown_wait_time_seconds
+        )
         self.clock.later(config.shutdown_wait_time_seconds * 1000, then)
 
     def stop(self) -> Deferred[Any]:

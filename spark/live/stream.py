@@ -326,7 +326,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._cluster.commit_offsets(group, some, attempts=_ATTEMPTS)
                 self._reported |= some
             except ClusterError as error:
-                log.warning("offsets of %s are not told to %s: %s", group, broker_name, error)
+                log.warning("offsets of %s are not committed at %s: %s", group, broker_name, error)
 
 
 def _text(queue: MessageQueue) -> str:

@@ -185,6 +185,29 @@ def test_celery_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) 
     assert rocketmq.lag("task-makers", "Orders") == 0
 
 
+@pytest.mark.parametrize("pool", ["gevent", "threads"])
+def test_celery_without_forks(rocketmq: Server, tmp_path: Path, pool: str) -> None:
+    """With the signals that the page names for such workers."""
+    if pool == "gevent":
+        pytest.importorskip("gevent")
+    rocketmq.create_topic("Shipments", queues=1)
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "celeryconfig.py").write_text(CELERY)
+    program = PROGRAMS["celery_orders.py"].replace("worker_process_", "worker_")
+    (tmp_path / "celery_orders.py").write_text(program)
+    where, names = rocketmq.namesrv_addr, {f"order{number}" for number in range(5)}
+    worker = [sys.executable, "-m", "celery", "-A", "celery_orders", "worker", "-P", pool]
+    task = "import sys; from celery_orders import ship; [ship.delay(n) for n in sys.argv[1:]]"
+    with running(worker, tmp_path, where):
+        subprocess.run([sys.executable, "-c", task, *names], cwd=tmp_path, check=True, timeout=60)
+        deadline = time.monotonic() + DEADLINE_S
+        while len(messages := rocketmq.messages("Shipments")) < len(names):
+            assert time.monotonic() < deadline, f"{len(messages)} of {len(names)}"
+            time.sleep(0.05)
+    assert {message.body.decode() for message in messages} == names
+    assert len({each.unique_key[:16] for each in messages if each.unique_key}) == 1
+
+
 SPAWNED: Final = """
 import multiprocessing, runpy
 from pool_orders import *  # for the processes that are spawned

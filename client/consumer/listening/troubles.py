@@ -63,4 +63,4 @@ class Troubles:
         if steady_ms - self._told_ms >= EXCEPTION_MS and not self.is_over:
             self._told_ms = steady_ms
             telling = Deferred.fromCoroutine(self._instance.heartbeat_now())
-            telling.addErrback(lambda failure: log.failure("telling brokers failed", failure))
+            telling.addErrback(lambda failure: log.failure("sending heartbeats failed", failure))

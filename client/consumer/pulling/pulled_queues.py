@@ -160,7 +160,7 @@ class PulledQueues:
             offset = await first_offset(self._instance, self._offsets, self._config, queue)
         except (MQClientError, RemotingError) as error:
             if not self._is_over:
-                log.warn("queue {queue} is taken later: {error}", queue=queue, error=error)
+                log.warn("queue {queue} is not taken over yet: {error}", queue=queue, error=error)
             return False
         if self._is_over or queue.topic not in self._subscriptions:
             return False

@@ -159,7 +159,7 @@ class HaPort:
             if is_wanted:
                 raise
             log.warn(
-                "no slaves are served, since port {port} cannot be had ({why}): set haListenPort"
+                "no slaves are served, since port {port} cannot be opened ({why}): set haListenPort"
                 " if there are slaves",
                 port=port,
                 why=error.socketError,

@@ -140,6 +140,7 @@ def test_what_is_there_comes_in_the_order_of_storing(
     for words, wanted in (
         (["--from", "first"], "m0 m1 m2 m3 m4 m5 m6 m7 m8 "),
         (["--from", "1000000000006"], "m6 m7 m8 "),
+        ([], "m0 m1 m2 m3 m4 m5 m6 m7 m8 "),
         (["--from", "last"], ""),
         (["--last", "2"], "m7 m8 "),
         (["--last", "100"], "m0 m1 m2 m3 m4 m5 m6 m7 m8 "),

@@ -453,7 +453,7 @@ def test_a_broker_that_does_not_take_group_offsets_does_not_stop_the_stream(
     )
     ours = reader(made, group="g", commitGroupOffsets="true")
     ours.commit(ours.initialOffset())
-    assert "offsets of g are not told to b" in caplog.text
+    assert "offsets of g are not committed at b" in caplog.text
     assert "Group g not exist!" in caplog.text
     assert made.brokers["a"].group_offsets == {("g", "t", 0): 13, ("g", "t", 1): 3}
 

@@ -187,4 +187,6 @@ def test_a_port_is_a_port(scene: Scene) -> None:
     with capturedLogs() as lines:  # beside the last of all ports, where nobody asked for one
         assert scene.port.listen(65_536, "", Networks(), is_wanted=False) == 0
     (said,) = [formatEvent(line) for line in lines]
-    assert said.startswith("no slaves are served, since port 65536 cannot be had (a port is 0 to")
+    assert said.startswith(
+        "no slaves are served, since port 65536 cannot be opened (a port is 0 to"
+    )

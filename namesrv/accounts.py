@@ -22,7 +22,7 @@ from txrocketmq.access.audit import Audit
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.authority import UserAuthority
 from txrocketmq.access.auth.policies import Acl, acl_of
-from txrocketmq.access.auth.users import User
+from txrocketmq.access.auth.users import User, entries_of
 from txrocketmq.access.authority import Authority, Refusal
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.namesrv.config import NamesrvConfig
@@ -192,7 +192,7 @@ def _decoded(path: Path, table: str, decode: Callable[[str, Any], T]) -> dict[st
     if why:
         raise ValueError(why)
     try:
-        entries = {} if content is None else content.get(table) or {}
+        entries = {} if content is None else entries_of(content, table)
         return {name: decode(name, value) for name, value in entries.items()}
     except ResponseError as error:
         raise ValueError(f"{path} does not hold what it should: {error.remark}") from None

@@ -93,6 +93,19 @@ class User:
         )
 
 
+def entries_of(content: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """Returns the entries of a table in a file by user; none if it is not there. Raises ValueError.
+
+    The text of the error shows nothing of the file.
+    """
+    entries = content.get(table)
+    if entries is None:
+        return {}
+    if type(entries) is not dict:
+        raise ValueError(f"{table} must be an object, with an entry for each user")
+    return entries
+
+
 def _known(kind: type[Any], text: str | None) -> Any:
     """Returns a member by its name, in upper or lower case. Raises ValueError for other texts."""
     try:

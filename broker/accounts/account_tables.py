@@ -14,7 +14,7 @@ from typing import Any
 
 from txrocketmq.access.auth.accounts import Accounts
 from txrocketmq.access.auth.policies import Acl, acl_of
-from txrocketmq.access.auth.users import User
+from txrocketmq.access.auth.users import User, entries_of
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.tables.encoded_table import EncodedTable
 from txrocketmq.broker.work.config_table import ConfigTable, no_listeners
@@ -42,7 +42,7 @@ class UserTable(ConfigTable[dict[str, User]]):
         """Reads the users by name."""
         return {
             name: User.stored(name, value)
-            for name, value in (content.get("userTable") or {}).items()
+            for name, value in entries_of(content, "userTable").items()
         }
 
     def _hold(self, held: dict[str, User]) -> Steps[None]:
@@ -70,7 +70,7 @@ class AclTable(ConfigTable[dict[str, Acl]]):
     def decode(self, content: Mapping[str, Any]) -> dict[str, Acl]:
         """Reads the policies by user."""
         acls = {}
-        for name, value in (content.get("aclTable") or {}).items():
+        for name, value in entries_of(content, "aclTable").items():
             try:
                 acls[name] = acl_of(name, AclInfo.from_json(value))
             except ResponseError as error:

@@ -154,6 +154,7 @@ def test_files_are_read_again_when_they_change(scene: Scene) -> None:
         ("users.json", "{"),
         ("users.json", {"userTable": {"x": {"username": "x"}}}),
         ("users.json", {"userTable": ["x"]}),
+        ("users.json", {"userTable": []}),
         ("users.json", []),
         ("users.json", {"userTable": {"x": 1}}),
         ("acls.json", {"aclTable": {"reader": {"subject": "User:reader", "policies": 1}}}),

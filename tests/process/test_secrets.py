@@ -7,6 +7,7 @@ then everything that anybody could read of it is searched.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -122,3 +123,49 @@ def test_settings_that_are_printed_have_no_secrets(tmp_path: Path) -> None:
         said = done.stdout + done.stderr
         assert "initAuthenticationUser" in said
         assert [secret for secret in SECRETS if secret in said] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"innerClientAuthenticationCredentials": json.dumps({"secretKey": INNER})}),
+        json.dumps({"innerClientAuthenticationCredentials": INNER}),
+        json.dumps({"innerClientAuthenticationCredentials": {"secretKey": INNER}}),
+        f'{{"innerClientAuthenticationCredentials": {INNER}}}',
+    ],
+    ids=["without a name", "a text", "an object", "no JSON"],
+)
+def test_a_proxy_prints_no_secrets(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rmq-proxy.json").write_text(text)
+    done = subprocess.run(
+        [str(BIN / "txrocketmq"), "proxy", "-p", "-pc", "rmq-proxy.json"],
+        capture_output=True, text=True, check=False, timeout=50, cwd=tmp_path,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "rmq-proxy.json" in said or "innerClient" in said
+    assert INNER not in said
+
+
+@pytest.mark.parametrize("change", ["", "cut", "no quotes"])
+def test_contexts_show_no_secrets(tmp_path: Path, change: str) -> None:
+    """Whatever the file of contexts looks like, which people may write themselves."""
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "ROCKETMQ_SECRET_KEY": ALICE}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [str(BIN / "txrocketmq"), *words],
+            capture_output=True, text=True, check=False, timeout=50, env=environment,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    words = ("--namesrv", "127.0.0.1:1", "--access-key", "alice")
+    said = run("contexts", "add", "shop", *words)
+    file = tmp_path / "txrocketmq" / "contexts.toml"
+    text = file.read_text()
+    assert ALICE in text
+    changed = {"cut": text.rstrip()[:-1], "no quotes": text.replace(f'"{ALICE}"', ALICE)}
+    file.write_text(changed.get(change, text))
+    for command in (("contexts", "show", "shop"), ("contexts", "list"), ("topics", "list")):
+        said += run(*command, *([] if command[0] == "contexts" else ["--context", "shop"]))
+    assert "shop" in said
+    assert ALICE not in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.pages import blocks
 from txrocketmq.access.auth.settings import AuthConfig
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.remoting.settings.config_file import ConfigError, load
@@ -93,3 +94,15 @@ def test_credentials_are_not_shown() -> None:
     credentials = config.credentials()
     assert credentials == ("inner", "hunter2", "hunter3")
     assert "hunter" not in f"{credentials!r}{credentials}"
+
+
+def test_the_settings_of_the_page_are_those_that_are_read() -> None:
+    (text,) = (
+        block.text
+        for block in blocks()
+        if block.page == "docs/security.md" and block.text.startswith("authenticationEnabled=")
+    )
+    config = loaded(**dict(line.split("=", 1) for line in text.splitlines()))
+    assert config.authentication_enabled
+    assert config.authorization_enabled
+    assert sorted(user.name for user in config.named_users().values()) == ["broker", "ops"]

@@ -73,7 +73,9 @@ def test_policies_of_a_user_that_was_deleted_are_left_out(tmp_path: Path) -> Non
     [
         ("users.json", {"userTable": {"alice": {**ALICE, "password": ""}}}, "has no password"),
         ("users.json", {"userTable": {"alice": {**ALICE, "userType": "x"}}}, "'x' is none of"),
-        ("users.json", {"userTable": [ALICE]}, "does not hold what it should"),
+        ("users.json", {"userTable": [ALICE]}, "what it should: userTable must be an object"),
+        ("users.json", {"userTable": []}, "userTable must be an object"),
+        ("acls.json", {"aclTable": ""}, "aclTable must be an object"),
         ("acls.json", {"aclTable": {"alice": {}}}, "the policies of alice: The policies is empty"),
         ("acls.json", [], "does not hold an object"),
     ],

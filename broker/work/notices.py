@@ -372,6 +372,11 @@ def created_new_topics(count: int) -> None:
     )
 
 
+def removed_topics(count: int) -> None:
+    """As a slave, this broker has removed the queues of topics that its master has deleted."""
+    log.info("removed the queues of {count} topics that the master has deleted", count=count)
+
+
 def took_over(address: str, count: int) -> None:
     """As a master, this broker has taken over what a slave knew."""
     log.info(

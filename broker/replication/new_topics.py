@@ -9,10 +9,11 @@ read them. So it creates the topics when it stops in order, and when it begins t
 replaces them by what the master has, if there is one.
 
 Or the master has deleted them. What was stored before the last copy was asked for belongs to such a
-topic, and its queues are removed after the copy. Otherwise, if the topic is made again, its queues
-would go on behind the old messages. The table has to be there as a whole, and has to name a topic
+topic, and its queues are removed. Otherwise, if the topic is made again, its queues would go on
+behind the old messages. Two copies in succession have to lack it, since a page of a table that
+changes meanwhile may skip a topic. The table has to be there as a whole, and has to name a topic
 that is not a system topic: a master that has lost its topics takes nothing away. After a crash
-there is no telling, and the start creates all (lost_files.py); the next copy ends that.
+there is no telling, and the start creates all (lost_files.py); the next copies end that.
 
 Java: has no counterpart. New topics are missing there until somebody creates them, and queues of
 deleted ones stay until a slave is sent CLEAN_UNUSED_TOPIC.
@@ -40,6 +41,8 @@ class NewTopics:
         """Where this slave's log ended when the topics were asked for, and when those were asked
         for that it has."""
         self._is_removal_due = True
+        self._missing: set[str] = set()
+        """Topics with queues that the last copy lacked."""
 
     def life(self) -> Life:
         """They are created at the end."""
@@ -63,24 +66,29 @@ class NewTopics:
         self._is_removal_due |= are_others
 
     def remove(self) -> Steps[None]:
-        """Removes the queues of topics that the master had deleted when it was asked; looks at one
+        """Removes the queues of topics that this copy and the one before it lack; looks at one
         topic in each step.
 
         What of the log is not in queues yet may belong to such a topic. Then it is all looked at
         once more after the next copy, and so it is if a topic has messages that came since.
         """
-        known_to = self._known_to
-        if not self._is_removal_due or not (yield from self._is_any_known()):
+        if not self._is_removal_due:
             return
-        self._is_removal_due = self._store.dispatched_offset < known_to
+        missing, self._missing = self._missing, set()
+        if not (yield from self._is_any_known()):
+            return
+        self._is_removal_due = self._store.dispatched_offset < self._known_to
         removed = 0
         for name in self._store.topics():
             yield
-            if self._topics.get(name) is None and not self._is_own(name):
-                if self._store.end_of(name) > known_to:
-                    self._is_removal_due = True
-                else:
-                    removed += self._store.delete_topic(name, known_to)
+            if self._topics.get(name) is not None or self._is_own(name):
+                continue
+            if self._store.end_of(name) <= self._known_to and name in missing:
+                removed += self._store.delete_topic(name, self._known_to)
+                continue
+            self._is_removal_due = True
+            if self._store.end_of(name) <= self._known_to:
+                self._missing.add(name)
         if removed:
             notices.removed_topics(removed)
 

@@ -94,8 +94,12 @@ def test_a_copy_says_what_is_known(tmp_path: Path) -> None:
 REMOVED = "removed the queues of {} topics that the master has deleted"
 
 
-def remove(slave: Parts) -> list[str]:
+def look(slave: Parts) -> list[str]:
     return said(lambda: finished(slave.new_topics.remove()))
+
+
+def remove(slave: Parts) -> list[str]:
+    return look(slave) + look(slave)
 
 
 def copied(slave: Parts) -> None:
@@ -112,6 +116,21 @@ def test_queues_of_deleted_topics_are_removed(slave: Parts) -> None:
     assert sorted(slave.store.topics()) == ["%LMQ%light", "Kept", SCHEDULE_TOPIC]
     slave.put("Deleted")
     assert slave.store.max_offset("Deleted", 0) == 1, "the queue begins anew"
+
+
+def test_a_topic_that_one_copy_skips_is_kept(slave: Parts) -> None:
+    slave.topic("Known")
+    slave.put("Skipped")
+    copied(slave)
+    assert look(slave) == []
+    slave.topic("Skipped")
+    copied(slave)
+    assert look(slave) == []
+    slave.topics.delete("Skipped")
+    copied(slave)
+    assert look(slave) == []
+    assert slave.store.topics() == ["Skipped"], "it was there in between"
+    assert look(slave) == [REMOVED.format(1)]
 
 
 def test_a_topic_with_messages_that_came_since_is_kept(slave: Parts) -> None:
@@ -136,6 +155,7 @@ def test_it_is_looked_for_deleted_topics_only_after_a_change(slave: Parts) -> No
     slave.new_topics.asked()
     slave.new_topics.copied(are_others=False)
     assert list(slave.new_topics.remove()) == []
+    assert slave.store.topics() == ["Deleted"]
     copied(slave)
     assert remove(slave) == [REMOVED.format(1)]
 
@@ -154,6 +174,7 @@ def test_one_topic_is_looked_at_in_a_step(slave: Parts) -> None:
     for number in range(20):
         slave.put(f"Deleted{number}")
     copied(slave)
+    finished(slave.new_topics.remove())
     left = [len(slave.store.topics()) for _ in slave.new_topics.remove()]
     assert left[-20:] == list(range(20, 0, -1))
     assert slave.store.topics() == []
@@ -203,6 +224,9 @@ def test_a_copy_removes_them_if_it_is_whole(tmp_path: Path, page: int) -> None:
     slave.go_on()
     assert sorted(slave.parts.store.topics()) == ["A", "C"], "an answer that is cut off"
     del master.instead[TOPICS]
+    slave.beat(ROUND_MS)
+    slave.go_on()
+    assert sorted(slave.parts.store.topics()) == ["A", "C"], "it has to be gone twice"
     slave.beat(ROUND_MS)
     slave.go_on()
     assert slave.parts.store.topics() == ["A"]

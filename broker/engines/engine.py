@@ -11,16 +11,26 @@ Java: has no counterpart; each of them is a ServiceThread or a timer there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from txrocketmq.broker.engines.role import Role
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.work.mishap import MishapListener
 from txrocketmq.broker.work.patience import Patience, Reading
+from txrocketmq.remoting.primitives.listeners import tell_all
 
 
 def _never() -> bool:
     return False
+
+
+class Escapes(Protocol):
+    """Where messages are delivered that cannot be written here (escape.py)."""
+
+    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
+        """Delivers messages; `then` gets which of them have arrived."""
 
 
 class Engine(ABC):
@@ -30,8 +40,14 @@ class Engine(ABC):
         self._role = Role(store.config)
         self.rests: Callable[[], bool] = _never
         """Whether a master does nothing yet, since it is not online."""
+        self.escape: Escapes | None = None
+        """Where a slave delivers that acts as master; None on a master."""
         self.escapes: Callable[[], bool] = _never
-        """Whether a slave delivers by way of other masters (escape.py)."""
+        """Whether it does so now."""
+        self.on_rest: list[Callable[[], object]] = []
+        """Called when a slave does not act as master any more: what was read has to be forgotten,
+        as the master goes on."""
+        self._works = False
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -45,8 +61,12 @@ class Engine(ABC):
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        if (self._role.writes or self.escapes()) and not self.rests():
+        before = self._works
+        self._works = (self._role.writes or self.escapes()) and not self.rests()
+        if self._works:
             self.work(now_ms, steady_ms, is_time_up)
+        elif before:
+            tell_all(self.on_rest)
 
     @abstractmethod
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
-from tests.broker.elsewhere import Elsewhere
 from tests.broker.delays.scene import deliver
+from tests.broker.elsewhere import Elsewhere
 from tests.broker.jumps import lost_before, told_jumps
 from txrocketmq.broker.delays import schedule as module
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.delays.schedule import RETRY_MS, Schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.new_queues import ENOUGH
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.message.message import MessageExt, decode_message

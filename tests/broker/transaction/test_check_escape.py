@@ -176,4 +176,4 @@ def test_what_the_master_does_counts_when_it_acts_again(scene: Acting) -> None:
     scene.check(0)
     assert scene.round() == [b"2"]
     assert scene.parts.transaction_check._began_ms is not None
-    assert INTERVAL_MS == scene.parts.config.transaction_check_interval
+    assert scene.parts.config.transaction_check_interval == INTERVAL_MS

@@ -75,7 +75,8 @@ class Brokers:
 def brokers_(
     request: pytest.FixtureRequest, engine: Engine, test_folder: Path
 ) -> Iterator[Brokers]:
-    made = Brokers(*request.param, engine, test_folder)
+    slave, other = request.param
+    made = Brokers(slave, other, engine, test_folder)
     try:
         yield made
     finally:

@@ -19,7 +19,6 @@ from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.work.mishap import MishapListener
 from txrocketmq.broker.work.patience import Patience, Reading
-from txrocketmq.remoting.primitives.listeners import tell_all
 
 
 def _never() -> bool:
@@ -44,9 +43,6 @@ class Engine(ABC):
         """Where a slave delivers that acts as master; None on a master."""
         self.escapes: Callable[[], bool] = _never
         """Whether it does so now."""
-        self.on_rest: list[Callable[[], object]] = []
-        """Called when a slave does not act as master any more: what was read has to be forgotten,
-        as the master goes on."""
         self._works = False
         self.reading = Reading(patience)
         self.is_behind = False
@@ -61,12 +57,17 @@ class Engine(ABC):
         Pauses are measured by `steady_ms`.
         """
         self.is_behind = False
-        before = self._works
-        self._works = (self._role.writes or self.escapes()) and not self.rests()
-        if self._works:
+        if (self._role.writes or self.escapes()) and not self.rests():
+            self._works = True
             self.work(now_ms, steady_ms, is_time_up)
-        elif before:
-            tell_all(self.on_rest)
+        elif self._works:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forgets what was read, as a slave does not act as master any more: when it does so again,
+        what the master has done counts.
+        """
+        self._works = False
 
     @abstractmethod
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:

@@ -120,7 +120,6 @@ class Revive(Engine):
         patience: Patience,
     ) -> None:
         super().__init__(intake.store, patience)
-        self.on_rest.append(self._forget)
         self._config = config
         self._intake = intake
         self._store = intake.store
@@ -175,8 +174,9 @@ class Revive(Engine):
                 self.is_behind = True
                 return
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Forgets all queues; what other masters have taken meanwhile may be sent once more."""
+        super().forget()
         self._queues.clear()
         self._by_time = ByTime()
         self._count = self._paused_until_ms = 0

@@ -88,7 +88,6 @@ class TransactionCheck(Engine):
         patience: Patience,
     ) -> None:
         super().__init__(intake.store, patience)
-        self.on_rest.append(self._forget)
         self._config = config
         self._after_durable = after_durable
         self._store_host = store_host
@@ -167,8 +166,9 @@ class TransactionCheck(Engine):
                 break
         self.is_behind = self._escaping is None and bool(self._unknown or self._round)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Forgets all queues; what other masters have taken meanwhile may be sent once more."""
+        super().forget()
         self._queues.clear()
         self._round.clear()
         self._unknown.clear()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,15 +53,20 @@ def test_all_that_works_on_waiting_messages_is_an_engine(tmp_path: Path, name: s
     assert type(engine).tick is Engine.tick
 
 
-def test_an_engine_hears_once_that_a_slave_acts_no_more(tmp_path: Path) -> None:
+def test_an_engine_forgets_once_when_a_slave_acts_no_more(tmp_path: Path) -> None:
+    class Forgetful(Mill):
+        forgotten = 0
+
+        def forget(self) -> None:
+            super().forget()
+            self.forgotten += 1
+
     parts = Parts(tmp_path, store_settings={"broker_role": "SLAVE"})
-    engine, acts, heard = parts.pop.revive, [False], []
-    engine.escapes = lambda: acts[0]
-    engine.on_rest.append(lambda: heard.append(1))
-    for acts[0] in (False, True, True, False, False, True):
-        engine.tick(parts.now_ms, 0)
-        parts.now_ms += 1_000
-    assert heard == [1]
+    mill = Forgetful(parts.store, parts.patience)
+    for acts in (False, True, True, False, False, True):
+        mill.escapes = partial(bool, acts)
+        mill.tick(0, 0)
+    assert (mill.forgotten, mill.sacks) == (1, 0)
     parts.store.stop(parts.now_ms)
 
 

@@ -30,6 +30,7 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag, is_writable
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
+from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.send import SEND_MESSAGE, SendMessageRequestHeader
 
@@ -160,6 +161,7 @@ class Escape:
             address = addresses.get(name, {}).get(MASTER_ID)
             if (
                 address
+                and is_host_and_port(address)
                 and name != self._config.broker_name
                 and is_writable(queues.perm)
                 and queues.write_queue_nums > 0

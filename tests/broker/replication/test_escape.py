@@ -59,7 +59,13 @@ def message(topic: str = "T", **properties: str) -> PutMessage:
 
 
 def route(**perms: int) -> Reply[Any]:
-    addresses = {"own": {0: OWN}, "other": {0: OTHER}, "third": {0: THIRD}, "headless": {1: OTHER}}
+    addresses = {
+        "own": {0: OWN},
+        "other": {0: OTHER},
+        "third": {0: THIRD},
+        "headless": {1: OTHER},
+        "nowhere": {0: "x"},
+    }
     return Reply(
         body=TopicRouteData(
             queue_datas=[
@@ -119,6 +125,7 @@ def test_messages_go_to_all_other_masters_in_turn(scene: Scene) -> None:
         route(own=6),
         route(own=6, other=4),
         route(own=6, headless=6),
+        route(nowhere=6),
         Reply(code=ResponseCode.TOPIC_NOT_EXIST),
         Reply(body=b"["),
         ConnectError("no"),

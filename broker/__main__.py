@@ -10,12 +10,12 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.formats.config import StoreConfig
+from txrocketmq.broker.store.formats.config import ASYNC_MASTER, SYNC_MASTER, StoreConfig
 from txrocketmq.remoting.primitives.value_text import all_shown
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
@@ -109,6 +109,8 @@ def configure(
         if config.broker_id != MASTER_ID:
             _check_id(path or "", config.broker_id, given)
     _check_strict(path or "", config, store_config)
+    for line, needed in _unused(config, store_config):
+        print(f"mqbroker: {path}: {line} is not used: it needs {needed}", file=sys.stderr)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses
@@ -133,6 +135,22 @@ def _check_strict(path: str, config: BrokerConfig, store_config: StoreConfig) ->
             " enableSlaveActingMaster=true: otherwise this broker does not look for the others,"
             " and no queue would ever be locked"
         )
+
+
+def _unused(config: BrokerConfig, store_config: StoreConfig) -> Iterator[tuple[str, str]]:
+    """Settings about brokers in sync that change nothing with the others, and what they need."""
+    auto, least = store_config.enable_auto_in_sync_replicas, store_config.min_in_sync_replicas
+    needed = []
+    if store_config.broker_role == ASYNC_MASTER:
+        needed.append(f"brokerRole={SYNC_MASTER}")
+    if not config.enable_slave_acting_master:
+        needed.append("enableSlaveActingMaster=true")
+    if auto and needed:
+        yield "enableAutoInSyncReplicas=true", " and ".join(needed)
+    if not auto:
+        needed.append("enableAutoInSyncReplicas=true")
+    if least > 1 and needed:
+        yield f"minInSyncReplicas={least}", " and ".join(needed)
 
 
 def _check_id(path: str, broker_id: int, given: Mapping[str, str]) -> None:

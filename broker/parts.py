@@ -230,8 +230,8 @@ class Parts:
             delay_offsets=self.schedule.offsets,
         )
         if self.slave is not None and config.enable_remote_escape:
-            self.schedule.escape = self.escape
-            self.schedule.escapes = lambda: self.acting.acts
+            for engine in (self.schedule, self.transaction_check, self.pop.revive):
+                engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests
 

@@ -296,3 +296,25 @@ def test_a_master_refuses_sends_while_too_few_brokers_are_in_sync(
         comes(1)
     finally:
         group.close()
+
+
+@pytest.mark.parametrize("kind", [OURS, RELEASE])
+def test_the_least_number_of_brokers_counts_alone(
+    kind: str, engine: Engine, test_folder: Path
+) -> None:
+    """Without inSyncReplicas, which is 1 in the original then."""
+    more = {"totalReplicas": "1", "brokerRole": "SYNC_MASTER"}
+    more |= {"enableAutoInSyncReplicas": "true", "minInSyncReplicas": "2"}
+    group = Group((OURS, kind, OURS), engine, test_folder)
+    group.master.settings |= more
+    group.slave.settings |= {"totalReplicas": "1"}
+    master = group.master
+    try:
+        group.names.start()
+        master.start()
+        assert answer_of(master) == (1, "in-sync replicas not enough")
+        group.slave.start()
+        poll(lambda: answer_of(master)[0] == 0, "sends are taken", WAIT_S)
+        assert answer_of(master) == (0, None)
+    finally:
+        group.close()

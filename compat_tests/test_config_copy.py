@@ -18,7 +18,7 @@ from compat_tests.peers import Original, Ours
 from compat_tests.test_our_slave import Pair
 from compat_tests.test_replication import send, wait_until
 
-CREATE_TOPIC, ALL_TOPICS, DELETE_TOPIC = 17, 21, 215
+SEND_MESSAGE, CREATE_TOPIC, ALL_TOPICS, DELETE_TOPIC = 10, 17, 21, 215
 COMMIT, ALL_OFFSETS, DELAYS = 15, 43, 45
 CREATE_GROUP, ALL_GROUPS = 200, 201
 SET_MODE, ALL_MODES, COUNTS, PROGRESS = 401, 402, 61, 60
@@ -143,3 +143,27 @@ def test_our_slave_knows_what_its_master_knows(servers: Servers) -> None:
     assert "copied the topics of the master" in log
     assert "failed" not in log
     assert ("does not tell the modes of groups" in log) is not servers.is_5
+
+
+@pytest.mark.timeout(600)
+def test_our_slave_removes_the_queues_of_topics_that_its_master_deletes(servers: Servers) -> None:
+    slave = servers.pair.slave
+    for name in ("kept-made", "gone-made"):
+        servers.create_topic(name)
+        fields = {
+            "producerGroup": "p", "topic": name, "defaultTopic": "TBW102", "queueId": "0",
+            "defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0",
+            "properties": "WAIT\x01false\x02", "reconsumeTimes": "0", "unitMode": "false",
+            "batch": "false",
+        }  # fmt: skip
+        servers.tell(SEND_MESSAGE, fields, b"body")
+    slave.start()
+    queues = slave.store / "consumequeue"
+    wait_until(
+        lambda: all((queues / each).exists() for each in ("kept-made", "gone-made")),
+        "the slave has the queues",
+    )
+    servers.delete_topic("gone-made")
+    wait_until(lambda: not (queues / "gone-made").exists(), "the queues are removed")
+    assert (queues / "kept-made").exists()
+    assert "removed the queues of 1 topics that the master has deleted" in slave.log_tail(400)

@@ -17,13 +17,12 @@ ScheduleMessageService.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from txrocketmq.broker.delays.delay_offsets import DelayOffsets
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC, DueMessage, DueMessages, put_due
 from txrocketmq.broker.engines.clock_steps import ClockSteps
-from txrocketmq.broker.engines.engine import DeliveryEngine
+from txrocketmq.broker.engines.engine import DeliveryEngine, Escapes
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.formats.delay_levels import DelayLevels
 from txrocketmq.broker.store.formats.opening_report import messages
@@ -55,13 +54,6 @@ RETRY_MS = 10_000
 """How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
 
 
-class Escapes(Protocol):
-    """Where messages are delivered that cannot be written here (escape.py)."""
-
-    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
-        """Delivers messages; `then` gets which of them have arrived."""
-
-
 class Schedule(DeliveryEngine):
     """Delivers due messages; `tick` is to be called every 100 ms."""
 
@@ -87,8 +79,6 @@ class Schedule(DeliveryEngine):
         """The steady time of the last work."""
         self.delivered = 0
         """How many messages were delivered since the start."""
-        self.escape: Escapes | None = None
-        """Where a slave delivers that acts as master; None on a master."""
         self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
 
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:

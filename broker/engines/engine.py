@@ -11,9 +11,11 @@ Java: has no counterpart; each of them is a ServiceThread or a timer there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from txrocketmq.broker.engines.role import Role
+from txrocketmq.broker.store.formats.put_message import PutMessage
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.work.mishap import MishapListener
 from txrocketmq.broker.work.patience import Patience, Reading
@@ -23,6 +25,13 @@ def _never() -> bool:
     return False
 
 
+class Escapes(Protocol):
+    """Where messages are delivered that cannot be written here (escape.py)."""
+
+    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
+        """Delivers messages; `then` gets which of them have arrived."""
+
+
 class Engine(ABC):
     """Work on waiting messages; `tick` is to be called again and again."""
 
@@ -30,8 +39,11 @@ class Engine(ABC):
         self._role = Role(store.config)
         self.rests: Callable[[], bool] = _never
         """Whether a master does nothing yet, since it is not online."""
+        self.escape: Escapes | None = None
+        """Where a slave delivers that acts as master; None on a master."""
         self.escapes: Callable[[], bool] = _never
-        """Whether a slave delivers by way of other masters (escape.py)."""
+        """Whether it does so now."""
+        self._works = False
         self.reading = Reading(patience)
         self.is_behind = False
         """Whether there is more to do at once than the last `tick` did."""
@@ -46,7 +58,16 @@ class Engine(ABC):
         """
         self.is_behind = False
         if (self._role.writes or self.escapes()) and not self.rests():
+            self._works = True
             self.work(now_ms, steady_ms, is_time_up)
+        elif self._works:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forgets what was read, as a slave does not act as master any more: when it does so again,
+        what the master has done counts.
+        """
+        self._works = False
 
     @abstractmethod
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:

@@ -13,6 +13,10 @@ each record is delivered to the topic by the timer when it is due, an acknowledg
 its check point. Here it is written at once, and its time is checked on reading; both kinds of
 records are understood, and a check point that was delivered waits a little for what follows it.
 
+A slave that acts as master with enableRemoteEscape sends the messages to other masters of the
+cluster that have the retry topic. It puts no check points, so what nobody takes is sent again after
+ten seconds. The original loses such a message, as its master takes the slave's progress over.
+
 Java: PopReviveService.
 """
 
@@ -21,10 +25,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from heapq import heapify, heappop, heappush
 from typing import Final
 
-from txrocketmq.broker.engines.engine import Engine
+from txrocketmq.broker.engines.engine import Engine, Escapes
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.new_queues import NewQueues
@@ -32,7 +35,6 @@ from txrocketmq.broker.pop.in_flight import InFlight
 from txrocketmq.broker.pop.messages import in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
-    ACK_INTERVAL_MS,
     Acks,
     MergeKey,
     PopCheckPoint,
@@ -40,6 +42,7 @@ from txrocketmq.broker.pop.records import (
     check_point,
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
+from txrocketmq.broker.pop.waiting import ByTime, Waiting
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -72,72 +75,13 @@ REPUT_S: Final = (
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
-DELIVERED_MS: Final = 3_000
-"""How long a check point waits at least after a timer has delivered it, in ms."""
+_NOT_TAKEN: Final = "PUT_TO_REMOTE_BROKER_FAIL"
+"""The name that the original has for what another master has not taken."""
 _SECOND_MS: Final = 1_000
 
 
-class _Waiting:
-    """A check point whose time is not over; `left` are the distances not acknowledged."""
-
-    __slots__ = ("due_ms", "left", "offset", "point", "queue_id")
-
-    def __init__(self, point: PopCheckPoint, queue_id: int, offset: int, stored_ms: int) -> None:
-        self.point = point
-        self.queue_id = queue_id
-        self.offset = offset
-        self.left = set(point.distances())
-        visible_ms = point.pop_time + point.invisible_time
-        self.due_ms = visible_ms + ACK_INTERVAL_MS
-        if stored_ms >= visible_ms - ACK_INTERVAL_MS:
-            self.due_ms = max(self.due_ms, stored_ms + DELIVERED_MS)
-
-
-_Revived = tuple[_Waiting, list[tuple[int, InnerMessage]]]
+_Revived = tuple[Waiting, list[tuple[int, InnerMessage]]]
 """A check point that is due, and the messages that are put for it, with their distances."""
-
-
-class _ByTime:
-    """Waiting check points by the second in which they are due.
-
-    Removing one leaves nothing behind that would add up.
-    """
-
-    def __init__(self) -> None:
-        self._seconds: dict[int, dict[_Waiting, None]] = {}
-        self._heap: list[int] = []
-
-    def add(self, waiting: _Waiting) -> None:
-        second = waiting.due_ms // _SECOND_MS
-        found = self._seconds.get(second)
-        if found is None:
-            found = self._seconds[second] = {}
-            heappush(self._heap, second)
-            if len(self._heap) > 2 * len(self._seconds) + 1_000:
-                self._heap = list(self._seconds)
-                heapify(self._heap)
-        found[waiting] = None
-
-    def remove(self, waiting: _Waiting) -> None:
-        second = waiting.due_ms // _SECOND_MS
-        found = self._seconds.get(second)
-        if found is not None and waiting in found:
-            del found[waiting]
-            if not found:
-                del self._seconds[second]
-
-    def first(self, now_ms: int) -> _Waiting | None:
-        """Returns a check point that is due; None if none is."""
-        while self._heap and self._heap[0] <= now_ms // _SECOND_MS:
-            second = self._heap[0]
-            found = self._seconds.get(second)
-            if found is None:
-                heappop(self._heap)
-                continue
-            if second < now_ms // _SECOND_MS:
-                return next(iter(found))
-            return next((each for each in found if each.due_ms <= now_ms), None)
-        return None
 
 
 class _Queue:
@@ -148,7 +92,7 @@ class _Queue:
         self.kept = kept
         """The offset of the last finished record, as consumerOffset.json has it."""
         self.next_offset = kept + 1
-        self.waiting: dict[MergeKey, _Waiting] = {}
+        self.waiting: dict[MergeKey, Waiting] = {}
         """The waiting check points, in the order of their records."""
 
     @property
@@ -187,13 +131,17 @@ class Revive(Engine):
         self._replaced = replaced
         self._metrics = metrics
         self._queues: dict[int, _Queue] = {}
-        self._by_time = _ByTime()
+        self._by_time = ByTime()
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
         """Progress by queue that can be saved once the log is durable."""
         self.on_refused: list[MishapListener] = []
         """Called when the store takes no messages for now, so that they wait on."""
+        self._escaping: list[_Revived] | None = None
+        """What is on its way to other masters."""
+        self.on_not_taken: list[MishapListener] = []
+        """Called when no other master takes messages, so that they wait."""
 
     def __len__(self) -> int:
         """How many check points wait."""
@@ -202,7 +150,7 @@ class Revive(Engine):
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         """Reads new records and brings back what is due."""
         self.settle()
-        if self.reading.is_busy(steady_ms):
+        if self._escaping is not None or self.reading.is_busy(steady_ms):
             return
         self._look()
         self.reading.work(lambda: self._go_on(now_ms, steady_ms, is_time_up), steady_ms)
@@ -226,6 +174,15 @@ class Revive(Engine):
                 self.is_behind = True
                 return
 
+    def forget(self) -> None:
+        """Forgets all queues; what other masters have taken meanwhile may be sent once more."""
+        super().forget()
+        self._queues.clear()
+        self._by_time = ByTime()
+        self._count = self._paused_until_ms = 0
+        self._awaited.forget()
+        self._escaping = None
+
     def settle(self) -> None:
         """Saves the progress as far as the log is durable."""
         progress = self._awaited.latest(
@@ -244,6 +201,7 @@ class Revive(Engine):
             hears=(
                 Hears(self.on_refused, notices.not_brought_back),
                 Hears(self.on_unreadable, notices.revive_record_unreadable),
+                Hears(self.on_not_taken, notices.popped_not_taken),
             ),
             beats=(SlicedBeat(self._config.revive_interval, self),),
         )
@@ -315,7 +273,7 @@ class Revive(Engine):
         before = queue.waiting.get(point.key)
         if before is not None:
             self._done(queue, before)
-        waiting = _Waiting(point, queue.queue_id, offset, stored_ms)
+        waiting = Waiting(point, queue.queue_id, offset, stored_ms)
         if waiting.left:
             queue.waiting[point.key] = waiting
             self._by_time.add(waiting)
@@ -329,7 +287,7 @@ class Revive(Engine):
         if not waiting.left:
             self._done(queue, waiting)
 
-    def _done(self, queue: _Queue, waiting: _Waiting) -> None:
+    def _done(self, queue: _Queue, waiting: Waiting) -> None:
         del queue.waiting[waiting.point.key]
         self._by_time.remove(waiting)
         self._count -= 1
@@ -337,7 +295,7 @@ class Revive(Engine):
     # ----------------------------------------------------------- bringing back
 
     def _bring_back(self, now_ms: int, steady_ms: int) -> bool:
-        """Brings back a batch of messages that are due; returns whether there were any."""
+        """Brings back a batch of messages that are due; returns whether there may be more."""
         if steady_ms < self._paused_until_ms:
             return False
         batch: list[_Revived] = []
@@ -359,8 +317,48 @@ class Revive(Engine):
                 break
         if not batch:
             return False
+        if self.escape is not None:
+            self._send_elsewhere(self.escape, batch, now_ms, steady_ms)
+            return self._escaping is None
         self._put(batch, now_ms, steady_ms)
         return True
+
+    def _send_elsewhere(
+        self, escape: Escapes, batch: list[_Revived], now_ms: int, steady_ms: int
+    ) -> None:
+        """Sends a batch to other masters; what has not arrived is due again later."""
+        self._escaping = batch
+
+        def answered(has: list[bool]) -> None:
+            if self._escaping is not batch:
+                return  # it acts no more
+            self._escaping = None
+            arrived, left = iter(has), 0
+            for waiting, messages in batch:
+                key = waiting.point.key
+                failed = set()
+                for distance, _ in messages:
+                    is_there = next(arrived)
+                    self._metrics.retried(key, "PUT_OK" if is_there else _NOT_TAKEN)
+                    if not is_there:
+                        failed.add(distance)
+                left += len(failed)
+                if failed:
+                    waiting.left, waiting.due_ms = failed, now_ms + RETRY_MS
+                    self._by_time.add(waiting)
+                else:
+                    del self._queues[waiting.queue_id].waiting[key]
+                    self._count -= 1
+            if left:
+                tell(self.on_not_taken, Mishap(left, topic=flat[has.index(False)].topic))
+            if has and not any(has):
+                self._paused_until_ms = steady_ms + RETRY_MS
+
+        flat = [message.to_put() for _, messages in batch for _, message in messages]
+        if flat:
+            escape.put(flat, answered)
+        else:
+            answered([])
 
     def _put(self, batch: Sequence[_Revived], now_ms: int, steady_ms: int) -> None:
         flat = [message for _, messages in batch for _, message in messages]
@@ -384,7 +382,7 @@ class Revive(Engine):
 
     def _settle_one(
         self,
-        waiting: _Waiting,
+        waiting: Waiting,
         count: int,
         failed: Sequence[int],
         now_ms: int,
@@ -406,7 +404,7 @@ class Revive(Engine):
         self._count -= 1
         return True
 
-    def _reput(self, waiting: _Waiting, distance: int, now_ms: int) -> bool:
+    def _reput(self, waiting: Waiting, distance: int, now_ms: int) -> bool:
         """Puts a check point for one message at the end of the queue.
 
         Returns whether it was taken, or is given up after too many attempts.
@@ -427,7 +425,7 @@ class Revive(Engine):
         record = self._topic.check_point(again, waiting.queue_id, now_ms)
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
-    def _messages(self, waiting: _Waiting) -> list[tuple[int, InnerMessage]]:
+    def _messages(self, waiting: Waiting) -> list[tuple[int, InnerMessage]]:
         """Makes what is put for a check point: distances and messages that still exist."""
         point = waiting.point
         topic, group = point.topic or "", point.group or ""
@@ -445,7 +443,7 @@ class Revive(Engine):
         if lost:
             place = topic, point.queue_id, lost[0], lost[-1] + 1
             self._store.jumps.found(Jump(POPPED, *place, len(lost), group))
-        if found:
+        if found and self.escape is None:
             self._make_topic(found[0][1].topic, group)
         return found
 

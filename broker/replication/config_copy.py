@@ -10,6 +10,7 @@ seconds the progress of timers (60).
   (Slaves of 5.4 count it up, so that they copy everything in each round.)
 - Topics and groups come in pages, from masters that send pages; if the version changes in between,
   the copy begins anew.
+- The queues of topics that are gone go, too (new_topics.py).
 - Offsets are taken as they come, since their version says little. What only the slave has stays,
   unless its topic or group does not exist any more.
 - All of it is read, and told to listeners, in turns with everything else (walks.py): a master with
@@ -277,7 +278,8 @@ class ConfigCopy:
     def _copy_topics(self, topics: CopiedTable[Any], ask: Ask) -> Steps[int | None]:
         self._tables.new_topics.asked()
         count = yield from topics.copy(ask)
-        self._tables.new_topics.copied()
+        self._tables.new_topics.copied(are_others=count is not None)
+        yield from self._tables.new_topics.remove()
         return count
 
     def _copy_offsets(self, ask: Ask) -> Steps[int | None]:

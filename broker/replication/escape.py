@@ -2,11 +2,14 @@
 """Delivers messages of a slave that acts as master by way of other masters (enableRemoteEscape).
 
 A slave cannot write to its log. So a delayed message that is due there, also one that a consumer
-gets again, is sent to another master of the cluster, as a producer would send it. Its topic has to
-exist there. A message that no other master takes is tried again later. Each may come twice: when an
-answer is lost, or when the master of this slave has come back and has not heard of it.
+gets again, is sent to another master of the cluster, as a producer would send it. So are open half
+messages, which wait there to be ended, and popped messages that were not acknowledged in time. The
+topic has to exist there; for popped messages that is the retry topic of their group. A message that
+no other master takes is tried again later. Each may come twice: when an answer is lost, or when the
+master of this slave has come back and has not heard of it.
 
-Routes are remembered for half a minute. What is under way is what the levels have: a batch each.
+Routes are remembered for half a minute. What is under way is a batch of each delay level, one of
+half messages, and one of popped messages.
 
 Java: EscapeBridge.
 """
@@ -24,9 +27,10 @@ from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.flags import is_writable
+from txrocketmq.remoting.message.flags import MessageSysFlag, is_writable
 from txrocketmq.remoting.message.properties import decode_properties, encode_properties
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
+from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.send import SEND_MESSAGE, SendMessageRequestHeader
 
@@ -34,8 +38,12 @@ ROUTE_MS: Final = 30_000
 MAX_TOPICS: Final = 1_000
 """How many routes are remembered; beyond that all are asked for again."""
 _QUEUES: Final = 8
+_TYPES: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+"""The bits that say what a message is in a transaction."""
 _OF_LEVELS: Final = frozenset({names.DELAY, names.REAL_TOPIC, names.REAL_QID})
 """Properties with which another master would delay the message once more."""
+_OF_HALVES: Final = _OF_LEVELS - {names.DELAY}
+"""The same of a half message, which is not delayed before its transaction is committed."""
 _STORED: Final = frozenset(
     {
         ResponseCode.SUCCESS,
@@ -101,7 +109,9 @@ class Escape:
         self._next += 1
         place = places[self._next % len(places)]
         properties = decode_properties(message.properties.decode("utf-8", "replace"))
-        kept = {name: value for name, value in properties.items() if name not in _OF_LEVELS}
+        is_half = message.sys_flag & _TYPES == MessageSysFlag.TRANSACTION_PREPARED_TYPE
+        left_out = _OF_HALVES if is_half else _OF_LEVELS
+        kept = {name: value for name, value in properties.items() if name not in left_out}
         config = self._config
         header = SendMessageRequestHeader(
             producer_group=kept.get(names.PGROUP)
@@ -151,6 +161,7 @@ class Escape:
             address = addresses.get(name, {}).get(MASTER_ID)
             if (
                 address
+                and is_host_and_port(address)
                 and name != self._config.broker_name
                 and is_writable(queues.perm)
                 and queues.write_queue_nums > 0

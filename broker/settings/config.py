@@ -176,8 +176,9 @@ class BrokerConfig(AuthConfig):
     the same at all brokers of a name, with supportActingMaster at the name servers."""
     enable_remote_escape: bool = setting(False)
     """Whether a slave that acts as master delivers delayed messages that are due, also those that
-    consumers get again, by way of other masters of the cluster. Other than in 5.x, timers, half
-    messages and popped messages wait for the master all the same."""
+    consumers get again, half messages, and popped messages that were not acknowledged in time, by
+    way of other masters of the cluster. Other than in 5.x, timers wait for the master all the same.
+    """
     skip_pre_online: bool = setting(False)
     """Whether a broker with enableSlaveActingMaster and totalReplicas above 1 is online at once."""
     broker_heartbeat_interval: int = setting(1_000, least=1)

@@ -412,12 +412,13 @@ class MessageStore(PackedPuts):
         """Whether the topic's queues are queues of batches."""
         return self._queues.has_batches(topic)
 
-    def delete_topic(self, topic: str) -> bool:
-        """Deletes a topic's queues; its messages expire with the log. False: it had none."""
+    def delete_topic(self, topic: str, log_end: int | None = None) -> bool:
+        """Deletes a topic's queues, which hold nothing behind `log_end`. False: it had none."""
         self._reput.forget_queues()
         if topic in self._queues.table:
+            end = self._log.max_offset if log_end is None else log_end
             with suppress(OSError):  # without room for the mark the deletion makes some
-                self._queues.deleted.note(topic, self._log.max_offset)
+                self._queues.deleted.note(topic, end)
         return self._queues.delete_topic(topic)
 
     def clean_expired_queues(self, topic: str) -> int:

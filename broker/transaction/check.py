@@ -13,6 +13,11 @@ saved, and progress is saved when they are durable. After a crash a question may
 nothing is lost, and nothing is open twice: the start looks for older copies (copies.py), and a
 message ends in all its copies (moves.py).
 
+A slave that acts as master with enableRemoteEscape can put nothing and ask nobody. There a round
+sends what is open, however young it is, to other masters of the cluster, whose half messages they
+become and who ask the producers. What no other master takes waits, and the messages behind it go
+on: the original passes it over after ten attempts, and its master never asks about it.
+
 Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
 """
 
@@ -21,9 +26,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
-from txrocketmq.broker.engines.engine import Engine
+from txrocketmq.broker.engines.engine import Engine, Escapes
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -62,6 +68,8 @@ class _Fate(Enum):
     """It goes to the end of the queue: its producer is to be asked later."""
     ASK = auto()
     GIVE_UP = auto()
+    ESCAPE = auto()
+    """Another master is to have it."""
 
 
 class TransactionCheck(Engine):
@@ -95,6 +103,10 @@ class TransactionCheck(Engine):
         self._unknown: deque[HalfQueue] = deque()
         """The queues in which copies are still to be looked for after the start."""
         self._began_ms: int | None = None
+        self._escaping: HalfQueue | None = None
+        """The queue of which messages are on their way to other masters."""
+        self.on_not_taken: list[MishapListener] = []
+        """Called when no other master takes messages, so that they wait."""
         self.on_dead_letters: list[MishapListener] = []
         """Called when messages that can never go where they should are put aside for people."""
 
@@ -134,7 +146,7 @@ class TransactionCheck(Engine):
     def work(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         """Begins a round when it is time for one, or continues it."""
         self.settle()
-        if self.reading.is_busy(steady_ms):
+        if self._escaping is not None or self.reading.is_busy(steady_ms):
             return
         if self._began_ms is None:
             self._unknown.extend(self._all_queues())
@@ -144,7 +156,7 @@ class TransactionCheck(Engine):
         self.reading.work(lambda: self._go_on(now_ms, is_time_up), steady_ms)
 
     def _go_on(self, now_ms: int, is_time_up: Callable[[], bool]) -> None:
-        while self._unknown or self._round:
+        while self._escaping is None and (self._unknown or self._round):
             if self._unknown:
                 if self._look_for_copies(self._unknown[0], now_ms):
                     self._unknown.popleft()
@@ -152,7 +164,15 @@ class TransactionCheck(Engine):
                 self._round.popleft()
             if is_time_up():
                 break
-        self.is_behind = bool(self._unknown or self._round)
+        self.is_behind = self._escaping is None and bool(self._unknown or self._round)
+
+    def forget(self) -> None:
+        """Forgets all queues; what other masters have taken meanwhile may be sent once more."""
+        super().forget()
+        self._queues.clear()
+        self._round.clear()
+        self._unknown.clear()
+        self._began_ms = self._escaping = None
 
     def _all_queues(self) -> list[HalfQueue]:
         return [self._queue(each) for each in self._store.queue_ids(TRANS_HALF_TOPIC)]
@@ -184,7 +204,10 @@ class TransactionCheck(Engine):
         if not (self._look_for_copies(queue, now_ms) and queue.read_ops()):
             return False
         queue.skip_lost()
-        found, end, is_done = self._collect(queue, now_ms)
+        if self.escape is not None:
+            return self._send_elsewhere(self.escape, queue)
+        start = queue.next_open(queue.ended.half_offset)
+        found, end, is_done = self._collect(queue, start, partial(self._fate, now_ms=now_ms))
         if not found:
             queue.ended.done_before(end)
             return is_done
@@ -192,18 +215,57 @@ class TransactionCheck(Engine):
         queue.ended.done_before(end if stopped_at is None else stopped_at)
         return is_done or stopped_at is not None
 
+    def _send_elsewhere(self, escape: Escapes, queue: HalfQueue) -> bool:
+        """Sends open messages to other masters; returns whether none is left in this round."""
+        start = queue.next_open(max(queue.ended.half_offset, queue.escaped_to))
+        if start >= queue.top:
+            return True
+        unread: list[int] = []
+        found, end, _ = self._collect(queue, start, lambda _: _Fate.ESCAPE, unread)
+        queue.ended.mark(unread)
+        made = [(half, half_message.sent_elsewhere(half)) for half, _ in found]
+        sent = [(half, message.to_put()) for half, message in made if message is not None]
+        self._escaping = queue
+
+        def answered(has: list[bool]) -> None:
+            if self._escaping is not queue:
+                return  # it acts no more
+            self._escaping = None
+            arrived = {
+                half.queue_offset for (half, _), is_there in zip(sent, has, strict=True) if is_there
+            }
+            queue.escaped(arrived, end if arrived or not found else queue.top)
+            left = [half for half, _ in found if half.queue_offset not in arrived]
+            if left:
+                topic = left[0].properties.get(names.REAL_TOPIC, "")
+                at = left[0].queue_offset
+                tell(self.on_not_taken, Mishap(len(left), queue.queue_id, at, topic))
+
+        if sent:
+            escape.put([message for _, message in sent], answered)
+        else:
+            answered([])
+        return False
+
     def _collect(
-        self, queue: HalfQueue, now_ms: int
+        self,
+        queue: HalfQueue,
+        end: int,
+        fate_of: Callable[[MessageExt], _Fate],
+        unread: list[int] | None = None,
     ) -> tuple[list[tuple[MessageExt, _Fate]], int, bool]:
-        """Returns open messages to act on, the offset after them, and if the round ends there."""
+        """Returns open messages to act on, from the offset `end` on, the offset after them, and if
+        the round ends there. Adds offsets of messages that cannot be read to `unread`.
+        """
         found: list[tuple[MessageExt, _Fate]] = []
         size_bytes = 0
-        end = queue.next_open(queue.ended.half_offset)
         for offset, half in items_in_memory(queue.open_messages(end, MAX_BATCH)):
             if half is None:
                 tell(self.on_unreadable, Mishap(1, queue.queue_id, offset))
+                if unread is not None:
+                    unread.append(offset)
             else:
-                fate = self._fate(half, now_ms)
+                fate = fate_of(half)
                 if fate is _Fate.WAIT:
                     return found, offset, True
                 if found and size_bytes + half.store_size > MAX_BATCH_BYTES:
@@ -291,6 +353,7 @@ class TransactionCheck(Engine):
             hears=(
                 Hears(self.on_dead_letters, notices.half_messages_given_up),
                 Hears(self.on_unreadable, notices.half_message_unreadable),
+                Hears(self.on_not_taken, notices.half_messages_not_taken),
             ),
             beats=(SlicedBeat(SECOND_MS, self),),
             at_stop=(settle,),

@@ -103,6 +103,22 @@ def left_alone(half: MessageExt) -> InnerMessage:
     return message
 
 
+def sent_elsewhere(half: MessageExt) -> InnerMessage | None:
+    """The half message as its producer sent it, for another broker, whose half message it becomes;
+    None when its properties do not name a topic.
+
+    Java: TransactionalMessageUtil.buildTransactionalMessageFromHalfMessage.
+    """
+    topic = half.properties.get(names.REAL_TOPIC)
+    if not topic:
+        return None
+    message = _copy(half, topic, 0)
+    message.properties[names.TRAN_MSG] = "true"
+    message.properties.pop(names.TRAN_PREPARED_QUEUE_OFFSET, None)
+    message.sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
+    return message
+
+
 def given_up(half: MessageExt) -> InnerMessage:
     """The half message for the topic of those whose producers were asked in vain."""
     return _copy(half, TRANS_CHECK_MAX_TIME_TOPIC, 0)

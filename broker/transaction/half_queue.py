@@ -6,7 +6,7 @@ Java: the part of TransactionalMessageServiceImpl.check that reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from txrocketmq.broker.store.disk.steps import items_in_memory
@@ -42,6 +42,9 @@ class HalfQueue:
         self.moves = Moves()
         self.top = 0
         """The end of the queue when the round began; later messages are for the next round."""
+        self.escaped_to = 0
+        """Up to where a slave that acts as master has sent messages elsewhere in this round, as far
+        as others took them."""
         self._store = store
         self._offsets = offsets
         self._kept = self._in_file()
@@ -79,6 +82,15 @@ class HalfQueue:
             self.ended = Ended(*self._begin())
             self._copies, self._is_known = None, False
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
+        self.escaped_to = 0
+
+    def escaped(self, arrived: Collection[int], end: int) -> None:
+        """Notes that others have the messages at these offsets, and that all up to `end` were sent
+        in this round.
+        """
+        self.ended.mark(list(arrived))
+        self.ended.done_before(self.next_open(self.ended.half_offset))
+        self.escaped_to = end
 
     def end(self, offset: int) -> list[int]:
         """Notes that the message known by this offset has ended; returns the offsets of all its

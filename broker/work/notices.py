@@ -196,6 +196,26 @@ def half_messages_given_up(told: Mishap) -> None:
     )
 
 
+def half_messages_not_taken(told: Mishap) -> None:
+    """Half messages of a slave that acts as master wait, since no other master takes them."""
+    log.warn(
+        "{count} half messages, the first of topic {topic}, wait for the master: no other master"
+        " takes them now",
+        count=told.number,
+        topic=told.topic,
+    )
+
+
+def popped_not_taken(told: Mishap) -> None:
+    """Popped messages of a slave that acts as master wait, since no other master takes them."""
+    log.warn(
+        "{count} popped messages, the first for topic {topic}, wait for the master: no other master"
+        " takes them now",
+        count=told.number,
+        topic=told.topic,
+    )
+
+
 def not_brought_back(told: Mishap) -> None:
     """Messages that were popped and not acknowledged cannot be put into their retry topic."""
     log.error(
@@ -370,6 +390,11 @@ def created_new_topics(count: int) -> None:
         "created {count} topics that have messages and were not copied from the master yet",
         count=count,
     )
+
+
+def removed_topics(count: int) -> None:
+    """As a slave, this broker has removed the queues of topics that its master has deleted."""
+    log.info("removed the queues of {count} topics that the master has deleted", count=count)
 
 
 def took_over(address: str, count: int) -> None:

@@ -83,6 +83,32 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
     assert configure(None, None)[0].namesrv_addr == "environment:1"
 
 
+ROLE, ACTING = "brokerRole=SYNC_MASTER", "enableSlaveActingMaster=true"
+AUTO, LEAST = "enableAutoInSyncReplicas=true", "minInSyncReplicas=2"
+
+
+@pytest.mark.parametrize(
+    ("given", "unused"),
+    [
+        ([AUTO], [f"{AUTO} is not used: it needs {ROLE} and {ACTING}"]),
+        ([ROLE, LEAST], [f"{LEAST} is not used: it needs {ACTING} and {AUTO}"]),
+        (
+            [ROLE, AUTO, LEAST],
+            [f"{each} is not used: it needs {ACTING}" for each in (AUTO, LEAST)],
+        ),
+        ([ROLE, ACTING, AUTO, LEAST], []),
+        (["minInSyncReplicas=1", "enableAutoInSyncReplicas=false"], []),
+    ],
+)
+def test_numbers_of_brokers_that_are_not_used_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], unused: list[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("\n".join(given))
+    configure(str(path), None)
+    assert capsys.readouterr().err.splitlines() == [f"mqbroker: {path}: {each}" for each in unused]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

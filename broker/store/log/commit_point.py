@@ -146,7 +146,8 @@ class SyncMaster:
 
     With inSyncReplicas and enableSlaveActingMaster, senders are refused before anything is stored
     while there are fewer brokers in sync than have to have the messages; and with
-    enableAutoInSyncReplicas fewer have to, down to minInSyncReplicas. (The original decides that
+    enableAutoInSyncReplicas fewer have to, down to minInSyncReplicas, which then counts without
+    inSyncReplicas as well, as 1 is the original's default of that. (The original decides that
     when a message is put; here those who wait for a slave that goes are told at once.)
     """
 
@@ -168,7 +169,7 @@ class SyncMaster:
 
     def promised(self, marks: Marks, end_offset: int) -> PutStatus:
         acknowledged = marks.acknowledged
-        if self._config.in_sync_replicas or (
+        if self._wanted(marks) or (
             acknowledged and end_offset - acknowledged[0] < self._config.ha_slave_fallbehind_max
         ):
             return _OK
@@ -190,26 +191,24 @@ class SyncMaster:
 
     def lacks_brokers(self, marks: Marks) -> bool:
         members = marks.members
-        return members is not None and self._wanted(marks, members) > self._in_sync(marks, members)
+        return members is not None and self._wanted(marks) > self._in_sync(marks, members)
 
     def _in_sync(self, marks: Marks, members: int) -> int:
         """How many brokers have nearly all of the log, counting this one."""
         least = marks.written - self._config.ha_max_gap_not_in_sync
         return min(members, 1 + sum(each > least for each in marks.acknowledged))
 
-    def _wanted(self, marks: Marks, members: int) -> int:
+    def _wanted(self, marks: Marks) -> int:
         """How many brokers have to have a message, counting this one; 0 with 4.9's meaning."""
-        config = self._config
-        wanted = config.in_sync_replicas
-        if wanted and config.enable_auto_in_sync_replicas:
-            wanted = max(min(wanted, self._in_sync(marks, members)), config.min_in_sync_replicas)
-        return wanted
+        config, members = self._config, marks.members
+        wanted, least = config.in_sync_replicas, config.min_in_sync_replicas
+        if members is None or not config.enable_auto_in_sync_replicas or (not wanted and least < 2):
+            return wanted
+        return max(min(wanted, self._in_sync(marks, members)), least)
 
     def _replicated(self, marks: Marks) -> int:
         """The offset up to which enough slaves have the log."""
-        members = marks.members
-        wanted = self._config.in_sync_replicas if members is None else self._wanted(marks, members)
-        slaves = (wanted or 2) - 1
+        slaves = (self._wanted(marks) or 2) - 1
         if not slaves:
             return marks.written
         return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1

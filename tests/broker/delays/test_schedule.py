@@ -9,13 +9,14 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.broker.delays.scene import deliver
+from tests.broker.elsewhere import Elsewhere
 from tests.broker.jumps import lost_before, told_jumps
 from txrocketmq.broker.delays import schedule as module
 from txrocketmq.broker.delays.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.delays.schedule import RETRY_MS, Schedule
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.new_queues import ENOUGH
-from txrocketmq.broker.store.formats.put_message import PutMessage, PutStatus
+from txrocketmq.broker.store.formats.put_message import PutStatus
 from txrocketmq.broker.store.get.jumps import DELAYS, Jump
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.remoting.message.message import MessageExt, decode_message
@@ -433,16 +434,6 @@ def test_the_original_s_file_is_read(
     )
     schedule.offsets.load()
     assert schedule.offsets.table()["offsetTable"][1] == 3
-
-
-class Elsewhere:
-    """Another master, which says later what it has taken."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[list[bytes], Callable[[list[bool]], None]]] = []
-
-    def put(self, messages: Sequence[PutMessage], then: Callable[[list[bool]], None]) -> None:
-        self.asked.append(([each.body for each in messages], then))
 
 
 def test_a_slave_that_acts_delivers_elsewhere(tmp_path: Path) -> None:

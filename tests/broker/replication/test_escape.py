@@ -19,6 +19,7 @@ from txrocketmq.broker.store.formats.put_message import MULTI_DISPATCH, PutMessa
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.body.route import BrokerData, QueueData, TopicRouteData
 
@@ -58,7 +59,13 @@ def message(topic: str = "T", **properties: str) -> PutMessage:
 
 
 def route(**perms: int) -> Reply[Any]:
-    addresses = {"own": {0: OWN}, "other": {0: OTHER}, "third": {0: THIRD}, "headless": {1: OTHER}}
+    addresses = {
+        "own": {0: OWN},
+        "other": {0: OTHER},
+        "third": {0: THIRD},
+        "headless": {1: OTHER},
+        "nowhere": {0: "x"},
+    }
     return Reply(
         body=TopicRouteData(
             queue_datas=[
@@ -118,6 +125,7 @@ def test_messages_go_to_all_other_masters_in_turn(scene: Scene) -> None:
         route(own=6),
         route(own=6, other=4),
         route(own=6, headless=6),
+        route(nowhere=6),
         Reply(code=ResponseCode.TOPIC_NOT_EXIST),
         Reply(body=b"["),
         ConnectError("no"),
@@ -147,3 +155,14 @@ def test_routes_are_remembered_for_a_while(scene: Scene, monkeypatch: pytest.Mon
         scene.put(message(topic))
         scene.asked[-1][1].resolve(route(other=6))
     assert len(scene.escape._routes) <= 2
+
+
+def test_a_half_message_stays_one_and_keeps_its_delay(scene: Scene) -> None:
+    sent = message(DELAY="3", REAL_TOPIC="T", REAL_QID="3", TRAN_MSG="true", PGROUP="p")
+    scene.put(sent._replace(sys_flag=sent.sys_flag | MessageSysFlag.TRANSACTION_PREPARED_TYPE))
+    scene.asked[0][1].resolve(route(other=6))
+    (asked,) = scene.connections.take()
+    assert asked.header.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE
+    assert decode_properties(asked.header.properties) == {
+        "DELAY": "3", "TRAN_MSG": "true", "PGROUP": "p", "WAIT": "false",
+    }  # fmt: skip

@@ -36,6 +36,19 @@ def test_a_slave_gets_the_log_and_what_follows(parts: Parts) -> None:
     assert slave.log == whole(parts)
 
 
+def test_metrics_say_how_many_slaves_there_are_and_what_the_last_one_lacks(parts: Parts) -> None:
+    gauges = {each.name: each.value for each in parts.master.life().gauges}
+    assert gauges["txrocketmq_slaves"]() == gauges["txrocketmq_slave_behind_bytes"]() == 0
+    parts.put("T")
+    first, end = FakeSlave(parts), parts.store.max_physical_offset
+    assert gauges["txrocketmq_slaves"]() == 0, "it has not said where its log ends"
+    first.report(0)
+    FakeSlave(parts).report(0)
+    assert (gauges["txrocketmq_slaves"](), gauges["txrocketmq_slave_behind_bytes"]()) == (2, end)
+    first.report(end)
+    assert gauges["txrocketmq_slave_behind_bytes"]() == end, "the other one is farther behind"
+
+
 @pytest.mark.parametrize(("role", "delay_ms"), [("SYNC_MASTER", 0), ("ASYNC_MASTER", 10)])
 def test_slaves_are_woken_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, delay_ms: int

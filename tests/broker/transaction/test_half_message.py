@@ -143,3 +143,18 @@ def test_the_time_before_the_first_question(text: str | None, wanted_ms: int | N
 )
 def test_numbers_are_read_as_by_java(text: str, number: int) -> None:
     assert half_message.number_of(text) == number
+
+
+def test_what_is_sent_elsewhere_is_what_its_producer_sent() -> None:
+    known = half(TRANSACTION_CHECK_TIMES="2", TRAN_PREPARED_QUEUE_OFFSET="4", KEYS="k")
+    del known.properties["TRAN_MSG"]
+    message = half_message.sent_elsewhere(known)
+    assert message is not None
+    assert (message.topic, message.body, message.flag) == ("T", b"body", 5)
+    assert message.properties["TRAN_MSG"] == "true"
+    assert (message.properties["TRANSACTION_CHECK_TIMES"], message.properties["KEYS"]) == ("2", "k")
+    assert "TRAN_PREPARED_QUEUE_OFFSET" not in message.properties
+    prepared = MessageSysFlag.TRANSACTION_PREPARED_TYPE | MessageSysFlag.COMPRESSED
+    assert message.sys_flag == prepared
+    del known.properties["REAL_TOPIC"]
+    assert half_message.sent_elsewhere(known) is None

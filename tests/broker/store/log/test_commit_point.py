@@ -191,6 +191,29 @@ def test_only_a_sync_master_lacks_brokers(open_store: OpenStore) -> None:
         store.stop(NOW_MS)
 
 
+@pytest.mark.parametrize("slaves", [0, 1, 2])
+def test_the_least_number_counts_without_another(
+    open_store: OpenStore, message: Build, slaves: int
+) -> None:
+    """As in the original, where inSyncReplicas is 1 if it is not given."""
+    store = open_store(
+        broker_role="SYNC_MASTER", enable_auto_in_sync_replicas=True, min_in_sync_replicas=3
+    )
+    store.put([message()], NOW_MS)
+    end = store.max_physical_offset
+    assert store.commit.outcome(end) is PutStatus.SLAVE_NOT_AVAILABLE, "not without acting slaves"
+    store.commit.members = 3
+    acknowledged(store, *[end] * slaves)
+    assert store.commit.lacks_brokers is (slaves < 2)
+    outcome = store.commit.outcome(end)
+    if slaves == 2:
+        assert outcome is OK
+    else:
+        assert isinstance(outcome, Ticket)
+        late(store)
+        assert outcome.outcome is PutStatus.FLUSH_SLAVE_TIMEOUT
+
+
 @pytest.mark.parametrize(
     ("is_durable", "has_slave", "is_replicated", "told"),
     [

@@ -112,13 +112,13 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
 
     So what the first of them counts, which serves nothing, is what all others count besides.
     """
-    bench = (BrokerJourneys if {name for name, _ in loads} & {*JOURNEYS} else Bench)(folder / "store")
+    bench = (BrokerJourneys if {name for name, _ in loads} & {*JOURNEYS} else Bench)(
+        folder / "store"
+    )
     for name, sends in loads:
         for data in _reads(bench, name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
             bench.peer.dataReceived(data)
-    counted = [
-        _reads(bench, name, sends, _shape(name, sends)[0], 1 << 20) for name, sends in loads
-    ]
+    counted = [_reads(bench, name, sends, _shape(name, sends)[0], 1 << 20) for name, sends in loads]
     pids = []
     for reads in [[], *counted]:
         pid = os.fork()
@@ -142,7 +142,9 @@ def _reads(bench: Bench, name: str, sends: int, count: int, first: int) -> list[
 def main() -> None:
     """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Counts the instructions of a request in process.")
-    parser.add_argument("--load", action="append", choices=[*LOADS, *JOURNEYS], help="only this one")
+    parser.add_argument(
+        "--load", action="append", choices=[*LOADS, *JOURNEYS], help="only this one"
+    )
     parser.add_argument("--within", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.within:

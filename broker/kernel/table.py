@@ -100,7 +100,7 @@ class ReferenceTable:
         self.halves.append(HalfPlace(queue_id, before, behind))
         return len(self.halves) - 1
 
-    def learn(
+    def learn(  # noqa: PLR0913, PLR0917 - as in the compiled form
         self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,  # noqa: FBT001 - as in the compiled form
         sys_flag: int, reconsume: int, code: int, half: int | None,
     ) -> bool:  # fmt: skip

@@ -137,25 +137,25 @@ class RawSends:
         ):
             self._note()
             return 0
-        table = self._table
+        table, half_topics = self._table, self._half_topics
         run = table.take(data)
         if run is None:
             return 0
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
-        if len(born) + len(host) != _BOTH_IPV4_BYTES:
-            return 0
-        if now_ms < config.start_accept_send_request_time_stamp:
-            return 0
-        if run.waits and store.commit.lacks_brokers:
+        if (
+            len(born) + len(host) != _BOTH_IPV4_BYTES
+            or now_ms < config.start_accept_send_request_time_stamp
+            or (run.waits and store.commit.lacks_brokers)
+        ):
             return 0
         started_ms = 0 if times is None else self._steady_clock()
         packed = self._intake.put_run(run, table, born, host, now_ms)
         if packed is None:
             return 0
         self.taken += run.commands
-        if self._halves:
+        if half_topics:
             for number, count in run.halves():
-                self._opened(self._half_topics[number], count)
+                self._opened(half_topics[number], count)
         outcome: PutStatus | Ticket = _PUT_OK
         if run.waits:
             outcome = store.commit.outcome(packed.end_offset)

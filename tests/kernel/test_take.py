@@ -87,8 +87,8 @@ def _results(new_table: Any, new_rows: Any, data: bytes, *, are_halves: bool = F
 
 
 @given(_SENDS, st.integers(0, 200), st.booleans())
-@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5, _USUAL)], 0, False)  # noqa: FBT003
-@example([([rb"UNIQ_KEY\u0001K1\u0002TRAN_MSG\u0001true"], b"body", 5, _USUAL)] * 2, 0, True)  # noqa: FBT003
+@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5, _USUAL)], 0, False)
+@example([([rb"UNIQ_KEY\u0001K1\u0002TRAN_MSG\u0001true"], b"body", 5, _USUAL)] * 2, 0, True)
 def test_both_make_the_same_of_a_read(
     sends: list[tuple[list[bytes], bytes, int, Sequence[int]]], missing: int, are_halves: bool
 ) -> None:

@@ -13,7 +13,7 @@ from benchmarks.sends import BATCH, QUEUES, USER, Bench, Sink, frame, json_send,
 GROUP: Final = "bench-group"
 PRODUCERS: Final = "bench-producer"
 HALF: Final = f"\x02TRAN_MSG\x01true\x02PGROUP\x01{PRODUCERS}"
-COMMIT, ROLLBACK = 8, 12
+PREPARED, COMMIT, ROLLBACK = 4, 8, 12
 
 
 class Listener(Sink):
@@ -65,8 +65,8 @@ class AskedBroker(Bench):
 
     @staticmethod
     def half_message(n: int) -> bytes:
-        """Returns a half message with the properties of a user."""
-        return json_send(n, plain(n, HALF + USER))
+        """Returns a half message with the properties of a user, flagged as clients flag it."""
+        return json_send(n, plain(n, HALF + USER), sys_flag=PREPARED)
 
     def ends(self, count: int, kind: int) -> list[bytes]:
         """Returns the ends of transactions, whose half messages it has stored."""

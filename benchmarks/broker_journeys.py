@@ -80,14 +80,14 @@ class BrokerJourneys(AskedBroker):
 
     def pull(self) -> Iterator[Call]:
         """A pull of all messages of a queue, from where the last one has ended."""
-        at = self._pull_place(BATCH)
+        at = self.pull_place(BATCH)
         (number,) = self.next(1)
         pull = frames.pull_message("bench", GROUP, *at, opaque=number, version=1)
         yield partial(self.received, pull)
 
     def pull_tag(self) -> Iterator[Call]:
         """A pull of the messages with a tag, of which every second one has it."""
-        queue_id, offset = self._pull_place(2 * BATCH)
+        queue_id, offset = self.pull_place(2 * BATCH)
         yield partial(self.received, self._pull(queue_id, offset, "paid"))
 
     def pull_one(self) -> Iterator[Call]:
@@ -116,7 +116,7 @@ class BrokerJourneys(AskedBroker):
             "bench", GROUP, queue_id, self._end(queue_id), opaque=number, version=1
         )
 
-    def _pull_place(self, count: int) -> tuple[int, int]:
+    def pull_place(self, count: int) -> tuple[int, int]:
         """Returns a queue and an offset behind which there are so many messages."""
         self._turn += 1
         queue_id = self._turn % QUEUES

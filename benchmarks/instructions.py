@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of the processor for a send, from the bytes of a read to the answers.
+"""Instructions of the processor for a request, from the bytes of a read to the answers.
 
     .venv/bin/python -m benchmarks.instructions [--load "JSON, 3 properties"]...
 
 What `benchmarks.sends` measures in time is counted here, by valgrind: the interpreter, the compiled
-kernel and the C library, but not the operating system. The number is the same each time, however
-busy the machine is, so a test can hold it below a limit. It is another one with another
-interpreter, and with `TXROCKETMQ_KERNEL=off`.
+kernel and the C library, but not the operating system. So are half messages, commits, and pulls of
+32 messages. The number is the same each time, however busy the machine is, so a test can hold it
+below a limit. It is another one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
 """
 
 import argparse
@@ -21,7 +21,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from benchmarks.sends import LOADS, Bench
+from benchmarks import frames
+from benchmarks.asked_broker import COMMIT, GROUP
+from benchmarks.broker_journeys import BrokerJourneys
+from benchmarks.sends import BATCH, LOADS, Bench
 
 WARM_MESSAGES: Final = 2_048
 COUNTED_MESSAGES: Final = 4_096
@@ -29,6 +32,29 @@ IN_A_READ: Final = (1, 32)
 _REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 _TIMEOUT_S: Final = 900
 _ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+def _halves(broker: BrokerJourneys, count: int) -> list[bytes]:
+    return [broker.half_message(n) for n in broker.next(count)]
+
+
+def _commits(broker: BrokerJourneys, count: int) -> list[bytes]:
+    return broker.ends(count, COMMIT)
+
+
+def _pulls(broker: BrokerJourneys, count: int) -> list[bytes]:
+    return [
+        frames.pull_message("bench", GROUP, *broker.pull_place(BATCH), opaque=n, version=1)
+        for n in range(count)
+    ]
+
+
+JOURNEYS: Final[dict[str, Callable[[BrokerJourneys, int], list[bytes]]]] = {
+    "half message": _halves,
+    "commit": _commits,
+    "pull of 32": _pulls,
+}
+"""By name: what makes so many requests, which may depend on earlier answers."""
 
 
 class NoValgrind(Exception):
@@ -76,7 +102,7 @@ def _counted(folder: Path, pid: int) -> int:
 
 def _shape(name: str, sends: int) -> tuple[int, int]:
     """How many reads are counted, and how many messages these have."""
-    weight = LOADS[name][1]
+    weight = LOADS[name][1] if name in LOADS else 1
     reads = max(COUNTED_MESSAGES // 8 // sends, 16)
     return reads, reads * sends * weight
 
@@ -86,12 +112,13 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
 
     So what the first of them counts, which serves nothing, is what all others count besides.
     """
-    bench = Bench(folder / "store")
+    bench = (BrokerJourneys if {name for name, _ in loads} & {*JOURNEYS} else Bench)(
+        folder / "store"
+    )
     for name, sends in loads:
-        for data in _reads(name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
+        for data in _reads(bench, name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
             bench.peer.dataReceived(data)
-    first = 1 << 20
-    counted = [_reads(name, sends, _shape(name, sends)[0], first) for name, sends in loads]
+    counted = [_reads(bench, name, sends, _shape(name, sends)[0], 1 << 20) for name, sends in loads]
     pids = []
     for reads in [[], *counted]:
         pid = os.fork()
@@ -104,27 +131,32 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
     print(json.dumps(pids))
 
 
-def _reads(name: str, sends: int, count: int, first: int) -> list[bytes]:
-    make: Callable[[int], bytes] = LOADS[name][0]
-    return [b"".join(make(first + read * sends + n) for n in range(sends)) for read in range(count)]
+def _reads(bench: Bench, name: str, sends: int, count: int, first: int) -> list[bytes]:
+    if isinstance(bench, BrokerJourneys) and name in JOURNEYS:
+        requests = JOURNEYS[name](bench, count * sends)
+    else:
+        requests = [LOADS[name][0](first + n) for n in range(count * sends)]
+    return [b"".join(requests[at : at + sends]) for at in range(0, count * sends, sends)]
 
 
 def main() -> None:
     """Reads the arguments, and prints a table."""
-    parser = argparse.ArgumentParser(description="Counts the instructions of a send in process.")
-    parser.add_argument("--load", action="append", choices=LOADS, help="only this one")
+    parser = argparse.ArgumentParser(description="Counts the instructions of a request in process.")
+    parser.add_argument(
+        "--load", action="append", choices=[*LOADS, *JOURNEYS], help="only this one"
+    )
     parser.add_argument("--within", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.within:
         folder, loads = options.within
         _within(Path(folder), json.loads(loads))
         return
-    names = options.load or list(LOADS)
+    names = options.load or [*LOADS, *JOURNEYS]
     try:
         counts = instructions([(name, sends) for name in names for sends in IN_A_READ])
     except NoValgrind as error:
         raise SystemExit(f"benchmarks.instructions: {error}") from None
-    print(f"{'instructions a message':<32}  1 in a read / 32")
+    print(f"{'instructions a request':<32}  1 in a read / 32")
     for name in names:
         one, many = (counts[name, sends] for sends in IN_A_READ)
         print(f"{name:<32}  {one:>10,.0f} / {many:>7,.0f}")

@@ -43,14 +43,14 @@ _LENGTHS: Final = struct.Struct(">II")
 _KEY: Final = "FD00000000000000000000000000000200010030946E09%010X"
 
 
-def json_send(n: int, properties: str, *, oneway: bool = False) -> bytes:
+def json_send(n: int, properties: str, *, oneway: bool = False, sys_flag: int = 0) -> bytes:
     """Encodes a send as the Java client 4.9 does."""
     text = properties.replace("\x01", "\\u0001").replace("\x02", "\\u0002")
     header = (
         '{"code":310,"extFields":{"a":"bench-producer","b":"bench","c":"TBW102","d":"8","e":"%d",'
-        '"f":"0","g":"%d","h":"0","i":"%s","j":"0","k":"false","m":"false","n":"broker-a"},'
+        '"f":"%d","g":"%d","h":"0","i":"%s","j":"0","k":"false","m":"false","n":"broker-a"},'
         '"flag":%d,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":407}'
-    ) % (n % QUEUES, 1_700_000_000_000 + n, text, 2 * oneway, n)
+    ) % (n % QUEUES, sys_flag, 1_700_000_000_000 + n, text, 2 * oneway, n)
     return frame(header.encode(), BODY, 0)
 
 

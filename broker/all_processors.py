@@ -187,6 +187,7 @@ def _writing_processors(
             parts.known_as.store_host,
             parts.clock,
             parts.steady_clock or parts.clock,
+            parts.transaction_metrics.add,
         )
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks

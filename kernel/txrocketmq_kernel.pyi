@@ -46,22 +46,33 @@ class Table:
     it was made: when one of them changes, another table is to be made.
 
     `touched` are the names of properties with which a message, or a batch, is not plain;
-    `touched_in_batch` those for entries of batches; `own` are the properties that the broker adds.
+    `touched_in_batch` those for entries of batches, and `touched_in_half` those for half messages;
+    `own` are the properties that the broker adds.
     """
 
     def __init__(
-        self, touched: list[bytes], touched_in_batch: list[bytes], own: bytes, /
-    ) -> None: ...
+        self, touched: list[bytes], touched_in_batch: list[bytes], touched_in_half: list[bytes],
+        own: bytes, /,
+    ) -> None: ...  # fmt: skip
     def add_queue(self, queue: object, record_topic: bytes, magic: int, queue_id: int, /) -> int:
         """Adds a queue; returns its number. Raises ValueError for what is no topic of a record."""
 
+    def add_half(self, queue_id: int, before: bytes, behind: bytes, /) -> int:
+        """Adds where half messages are to go once they are committed; returns its number.
+
+        `queue_id` is for their answers. `before` and `behind` are put around the unique key, and
+        the whole behind the properties that were sent.
+        """
+
     def learn(
         self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,
-        sys_flag: int, reconsume: int, code: int, /,
+        sys_flag: int, reconsume: int, code: int, half: int | None, /,
     ) -> bool:  # fmt: skip
         """Learns where headers like this one go, which was decoded and checked.
 
-        `kind` is its serialization. Returns whether such headers can be told from others.
+        `kind` is its serialization. `half` is a number of `add_half` for half messages, of which
+        `queue` has to be the half queue then: only such are taken, with TRAN_MSG. Returns whether
+        such headers can be told from others.
         """
 
     def take(self, data: bytes, /) -> Run | None:
@@ -108,6 +119,9 @@ class Run:
 
     def opaques(self) -> list[int]:
         """The opaques of those that want an answer."""
+
+    def halves(self) -> list[tuple[int, int]]:
+        """The numbers of `add_half` that half messages have, and how many there are of each."""
 
     def queues(self, table: Table, /) -> list[tuple[Any, int, int]]:
         """The queues in the order of their first use, with the messages and bytes of each."""

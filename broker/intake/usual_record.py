@@ -12,8 +12,10 @@ Java: MessageDecoder.decode, as it is used by ScheduleMessageService and EndTran
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from operator import methodcaller
+from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.transform import NotTaken, Transforms
@@ -24,6 +26,7 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _LENGTHS_BYTES: Final = records.TOPIC_LENGTH_V1.sizeof() + records.PROPERTIES_LENGTH.sizeof()
+_split: Final[Callable[[str], Any]] = methodcaller("split", "\x01")
 _MAX_DIGITS: Final = 9
 """A number of at most this many digits certainly fits into an int."""
 
@@ -73,7 +76,7 @@ def usual_record(record: memoryview) -> UsualRecord | None:
             encoded += b"\x02"
         else:
             pairs.pop()
-        properties = dict([pair.split("\x01") for pair in pairs])
+        properties = dict(map(_split, pairs))
     except (struct.error, ValueError, IndexError):
         return None
     if len(properties) != len(pairs) or "" in properties or "" in properties.values():

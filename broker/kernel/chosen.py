@@ -29,7 +29,7 @@ class Kernel(NamedTuple):
     """A kernel: what it is called, and what makes its tables and its rows."""
 
     name: str
-    new_table: Callable[[list[bytes], list[bytes], bytes], Any]
+    new_table: Callable[[list[bytes], list[bytes], list[bytes], bytes], Any]
     new_rows: Callable[[], Any]
 
 

@@ -58,7 +58,10 @@ class TakenMessage(NamedTuple):
 
 
 class TakenSend(NamedTuple):
-    """One request, with its messages; `queue` is the index of their queue in the table."""
+    """One request, with its messages; `queue` is the index of their queue in the table.
+
+    `half` is the index of where a half message is to go, and `queue_id` the queue of the answer.
+    """
 
     queue: int
     code: int
@@ -72,6 +75,8 @@ class TakenSend(NamedTuple):
     messages: list[TakenMessage]
     batch_bytes: int
     """How many bytes the body of a batch has."""
+    half: int | None
+    queue_id: int
 
 
 class ReferenceRun:
@@ -169,7 +174,7 @@ class ReferenceRun:
             if send.is_oneway:
                 continue
             ids = b",".join([b"%b%016X" % (host, place[0]) for place in places])
-            values = [ids, b"%d" % table.queues[send.queue].queue_id, b"%d" % places[0][1]]
+            values = [ids, b"%d" % send.queue_id, b"%d" % places[0][1]]
             if send.key is not None:
                 values.append(send.key)
             if len(pieces) == _JSON_PIECES:
@@ -184,6 +189,10 @@ class ReferenceRun:
         """Code, whether it is one-way, and number, for each kind of these requests."""
         counted = Counter((send.code, send.is_oneway) for send in self._sends)
         return [(*kind, count) for kind, count in counted.items()]
+
+    def halves(self) -> list[tuple[int, int]]:
+        """How many half messages there are for each place where some are to go."""
+        return list(Counter(each.half for each in self._sends if each.half is not None).items())
 
 
 def packed_units(data: bytes) -> PackedUnits:

@@ -22,6 +22,7 @@ from txrocketmq.remoting.message.properties import (
     KEYS,
     MAX_PROPERTIES_BYTES,
     TAGS,
+    TRAN_MSG,
     UNIQ_KEY,
     WAIT,
 )
@@ -41,8 +42,22 @@ _ENTRY_HEAD: Final = fixed(BATCH_ENTRY_HEAD).struct
 _LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
 
 
+class HalfPlace(NamedTuple):
+    """Where half messages are to go once they are committed.
+
+    `before` and `behind` are the properties that say so, around the unique key.
+    """
+
+    queue_id: int
+    before: bytes
+    behind: bytes
+
+
 class Learned(NamedTuple):
-    """What is known of the sends of one place; `queue` is the index of their queue."""
+    """What is known of the sends of one place; `queue` is the index of their queue.
+
+    `half` is the index of a HalfPlace if they are half messages.
+    """
 
     queue: int
     is_batch: bool
@@ -51,42 +66,56 @@ class Learned(NamedTuple):
     sys_flag: int
     reconsume_times: int
     code: int
+    half: int | None
 
 
 class ReferenceTable:
     """The table.
 
     A message with one of the properties `touched` is not taken, nor a batch with one of
-    `touched_in_batch` in an entry; `own` is the text of the properties that the broker adds.
+    `touched_in_batch` in an entry, nor a half message with one of `touched_in_half`; `own` is the
+    text of the properties that the broker adds.
     """
 
-    def __init__(self, touched: list[bytes], touched_in_batch: list[bytes], own: bytes) -> None:
+    def __init__(
+        self, touched: list[bytes], touched_in_batch: list[bytes], touched_in_half: list[bytes],
+        own: bytes,
+    ) -> None:  # fmt: skip
         self._touched = frozenset(touched)
         self._touched_in_batch = frozenset(touched_in_batch)
+        self._touched_in_half = frozenset(touched_in_half)
         self._own = own
         self._places: dict[tuple[Any, ...], Learned] = {}
         self.queues: list[EndOfQueue] = []
         """The queues of all places."""
+        self.halves: list[HalfPlace] = []
 
     def add_queue(self, queue: object, record_topic: bytes, magic: int, queue_id: int) -> int:
         """Adds a queue; returns its index."""
         self.queues.append(EndOfQueue(queue, record_topic, magic, queue_id))
         return len(self.queues) - 1
 
-    def learn(
+    def add_half(self, queue_id: int, before: bytes, behind: bytes) -> int:
+        """Adds where half messages are to go; returns its index."""
+        self.halves.append(HalfPlace(queue_id, before, behind))
+        return len(self.halves) - 1
+
+    def learn(  # noqa: PLR0913, PLR0917 - as in the compiled form
         self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,  # noqa: FBT001 - as in the compiled form
-        sys_flag: int, reconsume: int, code: int,
+        sys_flag: int, reconsume: int, code: int, half: int | None,
     ) -> bool:  # fmt: skip
         """Learns the place of a header; returns whether such headers are known now."""
         holes = holes_of(kind, header)
         if holes is None or not 0 <= queue < len(self.queues):
             return False
+        if half is not None and (is_batch or not 0 <= half < len(self.halves)):
+            return False
         if holes.key not in self._places:
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
             self._places[holes.key] = Learned(
-                queue, is_batch, oneway, flag, sys_flag, reconsume, code
-            )
+                queue, is_batch, oneway, flag, sys_flag, reconsume, code, half
+            )  # fmt: skip
         return True
 
     def take(self, data: bytes) -> ReferenceRun | None:
@@ -109,8 +138,11 @@ class ReferenceTable:
         return run if run.commands else None
 
     def _send(self, place: Learned, holes: Holes, body: bytes) -> TakenSend | None:
-        pairs = pairs_of(holes.properties, self._touched)
+        half = None if place.half is None else self.halves[place.half]
+        pairs = pairs_of(holes.properties, self._touched if half is None else self._touched_in_half)
         if pairs is None or not body:
+            return None
+        if half is not None and pairs.get(TRAN_MSG.encode(), b"").lower() != b"true":
             return None
         key, wait = pairs.get(UNIQ_KEY.encode()), pairs.get(WAIT.encode(), b"true")
         if not wait.isascii() or not (key is None or key.isalnum()):  # of bytes: only ASCII is
@@ -118,20 +150,26 @@ class ReferenceTable:
         if place.is_batch:
             messages = self._entries(body)
         else:
-            messages = self._single(holes.properties, pairs, body, place.flag)
+            messages = self._single(holes.properties, pairs, body, place.flag, half)
         if not messages:
             return None
         return TakenSend(
             place.queue, place.code, place.is_oneway, place.sys_flag, place.reconsume_times,
             holes.opaque, holes.born_timestamp_ms, key, wait.lower() == b"true", messages,
-            len(body) if place.is_batch else 0,
+            len(body) if place.is_batch else 0, place.half,
+            self.queues[place.queue].queue_id if half is None else half.queue_id,
         )  # fmt: skip
 
     def _single(
-        self, text: bytes, pairs: dict[bytes, bytes], body: bytes, flag: int
-    ) -> list[TakenMessage]:
-        properties = text + (b"" if text.endswith(b"\x02") else b"\x02") + self._own
-        if UNIQ_KEY.encode() not in pairs or len(properties) > MAX_PROPERTIES_BYTES:
+        self, text: bytes, pairs: dict[bytes, bytes], body: bytes, flag: int,
+        half: HalfPlace | None,
+    ) -> list[TakenMessage]:  # fmt: skip
+        key = pairs.get(UNIQ_KEY.encode())
+        if key is None:
+            return []
+        waiting = b"" if half is None else half.before + key + half.behind
+        properties = text + (b"" if text.endswith(b"\x02") else b"\x02") + waiting + self._own
+        if len(properties) > MAX_PROPERTIES_BYTES:
             return []
         return [_message(body, properties, pairs, flag)]
 

@@ -8,6 +8,9 @@ queues, and those with ext units. When topics, permissions, settings or the set 
 all that was learned is forgotten. Whatever is not taken or cannot be put as a run goes the way of
 all requests (writes.py), which stores it or says why not; so the kernel refuses nothing itself.
 
+Half messages are learned, if their headers have the flag of such: the kernel writes them into the
+half queue, with the properties that transforms/transaction.py adds.
+
 Java has no counterpart.
 """
 
@@ -36,10 +39,11 @@ from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import decode_header
 from txrocketmq.remoting.frame.signer import SIGNATURE
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
 from txrocketmq.remoting.message.properties import encode_properties
-from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.message.topics import RETRY_PREFIX, TRANS_HALF_TOPIC
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -50,7 +54,10 @@ from txrocketmq.remoting.settings.config_file import Configuration
 MOST_LEARNED: Final = 4_096
 """How many places and queues are known at once; then all are forgotten."""
 _CODES: Final = frozenset(call.code for call in send.SENDS)
-_UNUSUAL: Final = IPV6_FLAGS | MessageSysFlag.INNER_BATCH | DECIDING | MULTI_DISPATCH
+_UNUSUAL: Final = IPV6_FLAGS | MessageSysFlag.INNER_BATCH | MULTI_DISPATCH
+_PREPARED: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
+_HALF_QUEUE: Final = (TRANS_HALF_TOPIC, 0)
+_ADDED_TO_HALVES: Final = frozenset({names.TRANSACTION_ID, names.REAL_TOPIC, names.REAL_QID})
 _BOTH_IPV4_BYTES: Final = 2 * IPV4_HOST_BYTES
 _PUT_OK: Final = PutStatus.PUT_OK
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
@@ -58,7 +65,10 @@ _HEADER_MASK: Final = 0xFFFFFF
 
 
 class RawSends:
-    """Serves sends from their bytes; `store_host` is the broker's own address, as in records."""
+    """Serves sends from their bytes; `store_host` is the broker's own address, as in records.
+
+    `opened` is called with the topics of half messages, and how many there are.
+    """
 
     def __init__(
         self,
@@ -70,6 +80,7 @@ class RawSends:
         store_host: bytes,
         clock: Callable[[], int],
         steady_clock: Callable[[], int],
+        opened: Callable[[str, int], None],
     ) -> None:
         self._kernel = kernel
         self._config = configuration.get(BrokerConfig)
@@ -81,6 +92,7 @@ class RawSends:
         self._store_host = store_host
         self._clock = clock
         self._steady_clock = steady_clock
+        self._opened = opened
         self.taken = 0
         """How many requests were taken since the start."""
         self._known_of: DataVersion | None = None
@@ -95,9 +107,13 @@ class RawSends:
         self._table = self._kernel.new_table(
             _encoded(touched),
             _encoded(transforms.properties(Way.ENTRY)),
+            _encoded((touched | _ADDED_TO_HALVES) - {names.TRAN_MSG}),
             encode_properties(own_properties(self._config)).encode(),
         )
         self._queues: dict[tuple[str, int], int] = {}
+        self._halves: dict[tuple[str, int], int] = {}
+        """By topic and queue: the number of the half messages that are for it."""
+        self._half_topics: list[str] = []
         self._learned = 0
 
     def _reconfigured(self, _: Collection[str]) -> None:
@@ -121,22 +137,25 @@ class RawSends:
         ):
             self._note()
             return 0
-        table = self._table
+        table, half_topics = self._table, self._half_topics
         run = table.take(data)
         if run is None:
             return 0
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
-        if len(born) + len(host) != _BOTH_IPV4_BYTES:
-            return 0
-        if now_ms < config.start_accept_send_request_time_stamp:
-            return 0
-        if run.waits and store.commit.lacks_brokers:
+        if (
+            len(born) + len(host) != _BOTH_IPV4_BYTES
+            or now_ms < config.start_accept_send_request_time_stamp
+            or (run.waits and store.commit.lacks_brokers)
+        ):
             return 0
         started_ms = 0 if times is None else self._steady_clock()
         packed = self._intake.put_run(run, table, born, host, now_ms)
         if packed is None:
             return 0
         self.taken += run.commands
+        if half_topics:
+            for number, count in run.halves():
+                self._opened(half_topics[number], count)
         outcome: PutStatus | Ticket = _PUT_OK
         if run.waits:
             outcome = store.commit.outcome(packed.end_offset)
@@ -223,8 +242,10 @@ class RawSends:
     ) -> bool:
         """Has the kernel learn a place that fits."""
         is_batch = bool(header.batch) or command.code == send.SEND_BATCH_MESSAGE.code
+        deciding = sys_flag & DECIDING
         if (
             sys_flag & _UNUSUAL
+            or (deciding and (deciding != _PREPARED or is_batch or not self._takes_halves))
             or header.queue_id < 0
             or not self._checks.is_storable(header.topic)
             or self._is_touched(header.topic, sys_flag, is_batch=is_batch)
@@ -232,16 +253,24 @@ class RawSends:
             return False
         if self._learned >= MOST_LEARNED or len(self._queues) >= MOST_LEARNED:
             self._forget()
-        queue = self._queue(header.topic, header.queue_id)
+        place = header.topic, header.queue_id
+        queue = self._queue(*(_HALF_QUEUE if deciding else place))
         self._learned += 1
         return queue is not None and bool(
             self._table.learn(
-                kind, data, queue, is_batch, command.is_oneway, header.flag, sys_flag,
-                header.reconsume_times or 0, command.code,
+                kind, data, queue, is_batch, command.is_oneway, header.flag, sys_flag & ~DECIDING,
+                header.reconsume_times or 0, command.code, self._half(*place) if deciding else None,
             )
         )  # fmt: skip
 
-    def _is_touched(self, topic: str, sys_flag: int, *, is_batch: bool) -> bool:
+    @property
+    def _takes_halves(self) -> bool:
+        """Whether half messages are stored as they are usually."""
+        return not (
+            self._config.reject_transaction_message or self._is_touched(TRANS_HALF_TOPIC, 0)
+        )
+
+    def _is_touched(self, topic: str, sys_flag: int, *, is_batch: bool = False) -> bool:
         touches = self._intake.transforms.touches_topic
         if not is_batch:
             return touches(Way.SEND, topic, sys_flag)
@@ -263,6 +292,18 @@ class RawSends:
             self._queues[place] = self._table.add_queue(queue, of.record_topic, of.magic, queue_id)
         return self._queues[place]
 
+    def _half(self, topic: str, queue_id: int) -> int:
+        """The number in the table of half messages that are for this queue."""
+        place = topic, queue_id
+        if place not in self._halves:
+            real = encode_properties({names.REAL_TOPIC: topic, names.REAL_QID: str(queue_id)})
+            before, behind = f"{names.TRANSACTION_ID}\x01", f"\x02{real}"
+            self._halves[place] = self._table.add_half(
+                queue_id, before.encode(), behind.encode("utf-8", "replace")
+            )
+            self._half_topics.append(topic)
+        return self._halves[place]
 
-def _encoded(names: Collection[str]) -> list[bytes]:
-    return [name.encode() for name in sorted(names)]
+
+def _encoded(texts: Collection[str]) -> list[bytes]:
+    return [text.encode() for text in sorted(texts)]

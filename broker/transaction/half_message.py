@@ -44,32 +44,22 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
     ):
         return None
     get = properties.get
-    pairs = [f"{name}\x01{get(name)}\x02" for name in (names.REAL_TOPIC, names.REAL_QID)]
-    encoded = b"\x02" + half.encoded
-    together = f"\x02{''.join(pairs)}".encode()  # as InnerMessage.park leaves them
+    encoded, queue_id = half.encoded, get("REAL_QID")
+    # As InnerMessage.park leaves them; or else in any other places.
+    together = f"\x02REAL_TOPIC\x01{place[0]}\x02REAL_QID\x01{queue_id}\x02".encode()
     if together in encoded:
         encoded = encoded.replace(together, b"\x02")
     else:
-        for pair in pairs:
-            encoded = encoded.replace(f"\x02{pair}".encode(), b"\x02")
-    tags = get(names.TAGS)
-    return PutMessage(
-        topic=place[0],
-        queue_id=place[1],
-        body=half.body,
-        properties=encoded[1:],
-        tags_code=tags_code(tags) if tags else 0,
-        born_timestamp_ms=half.born_timestamp,
-        born_host=half.born_host,
-        store_host=half.store_host,
-        uniq_key=get(names.UNIQ_KEY),
-        keys=get(names.KEYS),
-        tags=tags,
-        flag=half.flag,
-        sys_flag=sys_flag,
-        reconsume_times=half.reconsume_times,
-        prepared_transaction_offset=half.commit_log_offset,
-    )
+        encoded = b"\x02" + encoded
+        for pair in (f"\x02REAL_TOPIC\x01{place[0]}\x02", f"\x02REAL_QID\x01{queue_id}\x02"):
+            encoded = encoded.replace(pair.encode(), b"\x02")
+        encoded = encoded[1:]
+    tags = get("TAGS")
+    return tuple.__new__(PutMessage, (
+        *place, half.body, encoded, tags_code(tags) if tags else 0, half.born_timestamp,
+        half.born_host, half.store_host, get("UNIQ_KEY"), get("KEYS"), tags, half.flag, sys_flag,
+        half.reconsume_times, half.commit_log_offset,
+    ))  # fmt: skip
 
 
 def committed(half: MessageExt) -> InnerMessage | None:

@@ -61,7 +61,7 @@ impl<'a> Chance<'a> {
     }
 }
 
-const TEXTS: [&[u8]; 7] = [
+const TEXTS: [&[u8]; 9] = [
     b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02",
     b"UNIQ_KEY\x01K1\x02TAGS\x01a\x02KEYS\x01b c",
     b"UNIQ_KEY\x01K1\x02DELAY\x013\x02",
@@ -69,6 +69,8 @@ const TEXTS: [&[u8]; 7] = [
     b"TAGS\x01\xc3\xa9\x02UNIQ_KEY\x01K2",
     b"a\x01b\x02a\x01c\x02UNIQ_KEY\x01K",
     b"WAIT\x01false\x02UNIQ_KEY\x010A0B",
+    b"UNIQ_KEY\x01K3\x02TRAN_MSG\x01true\x02PGROUP\x01g",
+    b"TRAN_MSG\x01TRUE\x02UNIQ_KEY\x01K4\x02WAIT\x01true\x02",
 ];
 
 fn json(chance: &mut Chance, topic: &str) -> Vec<u8> {
@@ -119,7 +121,7 @@ fn body(chance: &mut Chance, topic: &str) -> Vec<u8> {
 fn frames(chance: &mut Chance) -> Vec<u8> {
     let mut data = Vec::new();
     for _ in 0..1 + chance.below(6) {
-        let topic = ["T", "U", "batch", "unknown"][chance.below(4)];
+        let topic = ["T", "U", "batch", "half", "unknown"][chance.below(5)];
         let kind = [JSON, ROCKETMQ][chance.below(2)];
         let mut header = if kind == JSON { json(chance, topic) } else { binary(chance, topic) };
         let mut body = body(chance, topic);
@@ -149,10 +151,13 @@ pub struct Seen {
 }
 
 fn new_table() -> Table {
-    let mut table = Table::new(vec![b"DELAY".to_vec()], vec![b"DELAY".to_vec()], b"o\x01p\x02".to_vec());
-    for (topic, queue) in [(&b"\x01T"[..], 0), (b"\x01U", 1), (b"\x05batch", 2)] {
+    let touched = [b"DELAY".to_vec(), b"TRAN_MSG".to_vec()];
+    let (batch, half, own) = (touched[..1].to_vec(), touched[..1].to_vec(), b"o\x01p\x02".to_vec());
+    let mut table = Table::new(touched.to_vec(), batch, half, own);
+    for (topic, queue) in [(&b"\x01T"[..], 0), (b"\x01U", 1), (b"\x05batch", 2), (b"\x04half", 3)] {
         table.add_queue(topic, MAGIC_V1, queue).expect("a topic");
     }
+    table.add_half(5, b"id\x01", b"\x02to\x01T\x02").expect("a number");
     table
 }
 
@@ -165,6 +170,7 @@ fn teaching(number: usize, oneway: bool) -> Teaching {
         sys_flag: 0,
         reconsume: 0,
         code: 310,
+        half: (number == 3).then_some(0),
     }
 }
 
@@ -172,13 +178,13 @@ fn teaching(number: usize, oneway: bool) -> Teaching {
 pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
     let mut table = new_table();
     let mut log = Vec::new();
-    let mut nexts = [0i64; 3];
+    let mut nexts = [0i64; 4];
     for _ in 0..reads {
         seen.reads += 1;
         let data = frames(chance);
         if chance.below(2) == 0 {
-            let number = chance.below(3);
-            let topic = ["T", "U", "batch"][number];
+            let number = chance.below(4);
+            let topic = ["T", "U", "batch", "half"][number];
             let mut header = if chance.below(2) == 0 { json(chance, topic) } else { binary(chance, topic) };
             if chance.below(4) == 0 {
                 chance.change(&mut header);
@@ -207,19 +213,21 @@ pub fn raw(data: &[u8]) {
             frame.extend((u32::from(kind) << 24 | data.len() as u32).to_be_bytes());
             frame.extend(data);
             frame.push(b'x');
-            write(&mut table, &frame, &mut Vec::new(), &mut [0; 3], &mut Seen::default());
+            write(&mut table, &frame, &mut Vec::new(), &mut [0; 4], &mut Seen::default());
         }
     }
-    write(&mut table, data, &mut Vec::new(), &mut [0; 3], &mut Seen::default());
+    write(&mut table, data, &mut Vec::new(), &mut [0; 4], &mut Seen::default());
     logs(data, 0);
 }
 
-fn write(table: &mut Table, data: &[u8], log: &mut Vec<u8>, nexts: &mut [i64; 3], seen: &mut Seen) {
+fn write(table: &mut Table, data: &[u8], log: &mut Vec<u8>, nexts: &mut [i64; 4], seen: &mut Seen) {
     let pieces = [&b"{"[..]; 6];
     let pieces = Pieces::of(&pieces, &pieces[..5]).expect("six and five");
     let Some(mut run) = table.take(data) else { return };
     assert!(run.at <= data.len() && run.size_bytes < 1 << 20);
     seen.taken += run.commands.len() as u64;
+    let halves: usize = run.halves().iter().map(|half| half.1).sum();
+    assert!(halves <= run.commands.len());
     let at = log.len();
     log.resize(at + run.size_bytes as usize, 0);
     let target = Target { at, offset: at as i64, now_ms: 1, born: [1; 8], host: [2; 8] };

@@ -16,6 +16,7 @@ enum Role {
     Keys,
     Tags,
     Wait,
+    Half,
     Other,
 }
 
@@ -25,6 +26,7 @@ fn role_of(name: &[u8]) -> Role {
         b"KEYS" => Role::Keys,
         b"TAGS" => Role::Tags,
         b"WAIT" => Role::Wait,
+        b"TRAN_MSG" => Role::Half,
         _ => Role::Other,
     }
 }
@@ -53,6 +55,8 @@ pub struct Values {
     pub keys: Part,
     pub tags: Part,
     pub wait: Part,
+    /// Whether it is a half message, as it says itself.
+    pub half: Part,
 }
 
 impl Values {
@@ -63,6 +67,7 @@ impl Values {
             Role::Keys => self.keys = part,
             Role::Tags => self.tags = part,
             Role::Wait => self.wait = part,
+            Role::Half => self.half = part,
             Role::Other => {}
         }
     }
@@ -70,6 +75,11 @@ impl Values {
     /// Whether the sender of a message with this text waits for the confirmation.
     pub fn waits(&self, text: &[u8]) -> bool {
         !self.wait.is_there() || self.wait.of(text).eq_ignore_ascii_case(b"true")
+    }
+
+    /// Whether a message with this text is a half message.
+    pub fn is_half(&self, text: &[u8]) -> bool {
+        self.half.of(text).eq_ignore_ascii_case(b"true")
     }
 }
 
@@ -213,6 +223,22 @@ mod tests {
             for _ in 0..20 {
                 assert!(plain.of(b"a\x01b\x02").is_some());
             }
+        }
+    }
+
+    #[test]
+    fn half_messages_say_so_where_that_is_not_touched() {
+        let mut plain = PlainProperties::new([b"DELAY".to_vec()]);
+        for (text, is_half) in [
+            (&b"TRAN_MSG\x01true\x02"[..], true),
+            (b"UNIQ_KEY\x01k\x02TRAN_MSG\x01TRUE", true),
+            (b"TRAN_MSG\x01false", false),
+            (b"TRAN_MSG\x01truer", false),
+            (b"a\x01true", false),
+            (b"", false),
+        ] {
+            assert_eq!(plain.of(text).unwrap().is_half(text), is_half, "{text:?}");
+            assert_eq!(reader().of(text).is_some(), !text.windows(8).any(|name| name == b"TRAN_MSG"));
         }
     }
 

@@ -109,8 +109,14 @@ struct Table {
 #[pymethods]
 impl Table {
     #[new]
-    fn new(touched: Vec<Vec<u8>>, touched_in_batch: Vec<Vec<u8>>, own: Vec<u8>) -> Table {
-        Table { table: table::Table::new(touched, touched_in_batch, own), queues: Vec::new() }
+    fn new(
+        touched: Vec<Vec<u8>>,
+        touched_in_batch: Vec<Vec<u8>>,
+        touched_in_half: Vec<Vec<u8>>,
+        own: Vec<u8>,
+    ) -> Table {
+        let table = table::Table::new(touched, touched_in_batch, touched_in_half, own);
+        Table { table, queues: Vec::new() }
     }
 
     fn add_queue(
@@ -126,6 +132,11 @@ impl Table {
         Ok(number)
     }
 
+    fn add_half(&mut self, queue_id: i32, before: &[u8], behind: &[u8]) -> PyResult<u32> {
+        let number = caught(|| self.table.add_half(queue_id, before, behind));
+        number.flatten().ok_or_else(defect)
+    }
+
     #[allow(clippy::too_many_arguments)]
     fn learn(
         &mut self,
@@ -138,8 +149,9 @@ impl Table {
         sys_flag: i32,
         reconsume: i32,
         code: i32,
+        half: Option<u32>,
     ) -> bool {
-        let teaching = Teaching { queue, is_batch, oneway, flag, sys_flag, reconsume, code };
+        let teaching = Teaching { queue, is_batch, oneway, flag, sys_flag, reconsume, code, half };
         caught(|| self.table.learn(kind, header, teaching)).unwrap_or(false)
     }
 
@@ -256,6 +268,10 @@ impl Run {
 
     fn opaques(&self) -> Vec<i32> {
         self.run.opaques()
+    }
+
+    fn halves(&self) -> Vec<(u32, usize)> {
+        self.run.halves()
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Command {
     pub oneway: bool,
     pub code: i32,
     pub queue_id: i32,
+    /// Where a half message is to go, by its number in the table.
+    pub half: Option<u32>,
     pub first: u32,
     pub count: u32,
     pub key: Part,
@@ -175,6 +177,18 @@ impl Run {
             }
         }
         kinds
+    }
+
+    /// How many half messages there are for each place where some are to go.
+    pub fn halves(&self) -> Vec<(u32, usize)> {
+        let mut halves: Vec<(u32, usize)> = Vec::new();
+        for number in self.commands.iter().filter_map(|command| command.half) {
+            match halves.iter_mut().find(|half| half.0 == number) {
+                Some(half) => half.1 += 1,
+                None => halves.push((number, 1)),
+            }
+        }
+        halves
     }
 
     fn why_not(&self, table: &Table, map: &[u8], target: &Target, nexts: &[i64]) -> Option<&'static str> {

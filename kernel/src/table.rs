@@ -46,6 +46,16 @@ pub struct Teaching {
     pub reconsume: i32,
     /// The code of the requests.
     pub code: i32,
+    /// Where half messages are to go once they are committed; `None` for messages that are none.
+    pub half: Option<u32>,
+}
+
+/// Where half messages are to go once they are committed.
+struct Half {
+    queue_id: i32,
+    /// The properties that say so, before and behind the unique key.
+    before: Box<[u8]>,
+    behind: Box<[u8]>,
 }
 
 struct Place {
@@ -62,13 +72,20 @@ pub struct Table {
     numbers: HashMap<Vec<u8>, usize>,
     plain: PlainProperties,
     plain_in_batch: PlainProperties,
+    plain_in_half: PlainProperties,
     own: Vec<u8>,
+    halves: Vec<Half>,
     last: usize,
     runs: u64,
 }
 
 impl Table {
-    pub fn new(touched: Vec<Vec<u8>>, touched_in_batch: Vec<Vec<u8>>, own: Vec<u8>) -> Table {
+    pub fn new(
+        touched: Vec<Vec<u8>>,
+        touched_in_batch: Vec<Vec<u8>>,
+        touched_in_half: Vec<Vec<u8>>,
+        own: Vec<u8>,
+    ) -> Table {
         Table {
             id: TABLES.fetch_add(1, Ordering::Relaxed),
             queues: Vec::new(),
@@ -76,7 +93,9 @@ impl Table {
             numbers: HashMap::new(),
             plain: PlainProperties::new(touched),
             plain_in_batch: PlainProperties::new(touched_in_batch),
+            plain_in_half: PlainProperties::new(touched_in_half),
             own,
+            halves: Vec::new(),
             last: 0,
             runs: 0,
         }
@@ -107,9 +126,17 @@ impl Table {
         Some(number)
     }
 
+    /// Adds where half messages are to go once they are committed; returns its number.
+    pub fn add_half(&mut self, queue_id: i32, before: &[u8], behind: &[u8]) -> Option<u32> {
+        let number = u32::try_from(self.halves.len()).ok()?;
+        self.halves.push(Half { queue_id, before: before.into(), behind: behind.into() });
+        Some(number)
+    }
+
     /// Learns where headers like this one go; returns whether they can be told from others.
     pub fn learn(&mut self, kind: u8, header: &[u8], teaching: Teaching) -> bool {
-        if teaching.queue as usize >= self.queues.len() {
+        let is_half = |half: u32| (half as usize) < self.halves.len() && !teaching.is_batch;
+        if teaching.queue as usize >= self.queues.len() || !teaching.half.is_none_or(is_half) {
             return false;
         }
         let (Some(layout), Some(key)) = (Layout::of(kind, header), key_of(kind, header)) else {
@@ -161,7 +188,11 @@ impl Table {
         let text_at = run.texts.len();
         let (number, varying) = self.find(kind, header, &mut run.texts)?;
         let teaching = self.places[number].teaching;
-        let values = self.plain.of(&run.texts[text_at..])?;
+        let plain = if teaching.half.is_some() { &mut self.plain_in_half } else { &mut self.plain };
+        let values = plain.of(&run.texts[text_at..])?;
+        if teaching.half.is_some() && !values.is_half(&run.texts[text_at..]) {
+            return None;
+        }
         if !values.wait.of(&run.texts[text_at..]).is_ascii() {
             return None;
         }
@@ -188,10 +219,7 @@ impl Table {
             if !key.is_there() {
                 return None;
             }
-            if run.texts.last() != Some(&2) {
-                run.texts.push(2);
-            }
-            run.texts.extend_from_slice(&self.own);
+            self.add_properties(teaching, key, &mut run.texts);
             let text = Part { at: text_at as u32, bytes: (run.texts.len() - text_at) as u32 };
             let code = tags_code(values.tags.of(&run.texts[text_at..]));
             let values = moved_values(values, text_at);
@@ -210,12 +238,29 @@ impl Table {
             opaque: varying.opaque,
             oneway: teaching.oneway,
             code: teaching.code,
-            queue_id: self.queues[teaching.queue as usize].queue_id,
+            queue_id: match teaching.half {
+                Some(half) => self.halves[half as usize].queue_id,
+                None => self.queues[teaching.queue as usize].queue_id,
+            },
+            half: teaching.half,
             first: first as u32,
             count: (run.messages.len() - first) as u32,
             key,
         });
         Some(())
+    }
+
+    /// Adds what the broker adds to the properties of a single message, whose text ends there.
+    fn add_properties(&self, teaching: Teaching, key: Part, texts: &mut Vec<u8>) {
+        if texts.last() != Some(&2) {
+            texts.push(2);
+        }
+        if let Some(half) = teaching.half.map(|number| &self.halves[number as usize]) {
+            texts.extend_from_slice(&half.before);
+            texts.extend_from_within(key.at as usize..(key.at + key.bytes) as usize);
+            texts.extend_from_slice(&half.behind);
+        }
+        texts.extend_from_slice(&self.own);
     }
 
     /// The place of a header, and what is in its holes.
@@ -314,6 +359,7 @@ fn moved_values(values: Values, by: usize) -> Values {
         keys: moved(values.keys, by),
         tags: moved(values.tags, by),
         wait: Part::default(),
+        half: Part::default(),
     }
 }
 
@@ -343,7 +389,9 @@ pub mod tests {
     pub const TEXT: &str = "UNIQ_KEY\\u0001K1\\u0002WAIT\\u0001true";
 
     pub fn table() -> Table {
-        let mut table = Table::new(vec![b"DELAY".to_vec()], vec![], b"CLUSTER\x01c\x02".to_vec());
+        let touched = ["DELAY", "TRAN_MSG"].map(|name| name.as_bytes().to_vec());
+        let own = b"CLUSTER\x01c\x02".to_vec();
+        let mut table = Table::new(touched.to_vec(), vec![], touched[..1].to_vec(), own);
         assert_eq!(table.add_queue(b"\x01T", MAGIC_V1, 0), Some(0));
         assert_eq!(table.add_queue(b"\x01U", MAGIC_V1, 3), Some(1));
         for (queue, topic) in [(0, "T"), (1, "U")] {
@@ -354,7 +402,8 @@ pub mod tests {
     }
 
     pub fn teaching(queue: u32, is_batch: bool) -> Teaching {
-        Teaching { queue, is_batch, oneway: false, flag: 5, sys_flag: 0, reconsume: 0, code: 310 }
+        let (oneway, flag, sys_flag, reconsume, code, half) = (false, 5, 0, 0, 310, None);
+        Teaching { queue, is_batch, oneway, flag, sys_flag, reconsume, code, half }
     }
 
     #[test]
@@ -415,6 +464,27 @@ pub mod tests {
             let run = table.take(&[good.clone(), wrong.clone(), good.clone()].concat()).unwrap();
             assert_eq!((run.at, run.messages.len()), (good.len(), 1));
             assert_eq!(run.texts.len(), b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02CLUSTER\x01c\x02".len());
+        }
+    }
+
+    #[test]
+    fn half_messages_wait_with_what_says_where_they_are_to_go() {
+        let mut table = table();
+        assert_eq!(table.add_half(9, b"ID\x01", b"\x02TO\x01T\x02"), Some(0));
+        let half = |number, is_batch| Teaching { half: Some(number), ..teaching(1, is_batch) };
+        let header = json("1", "1", "x", "half");
+        assert!(!table.learn(JSON, &header, half(1, false)));
+        assert!(!table.learn(JSON, &header, half(0, true)));
+        assert!(table.learn(JSON, &header, half(0, false)));
+        let of = |text, topic| frame(JSON, &json("1", "17", text, topic), b"body");
+        let text = "UNIQ_KEY\\u0001K1\\u0002TRAN_MSG\\u0001true";
+        let run = table.take(&[of(text, "half"), of(TEXT, "U")].concat()).unwrap();
+        assert_eq!((run.commands.len(), run.queues.len(), run.halves()), (2, 1, vec![(0, 1)]));
+        assert_eq!((run.commands[0].queue_id, run.commands[1].queue_id), (9, 3));
+        let stored = b"UNIQ_KEY\x01K1\x02TRAN_MSG\x01true\x02ID\x01K1\x02TO\x01T\x02CLUSTER\x01c\x02";
+        assert_eq!(run.messages[0].text.part().of(&run.texts), stored);
+        for (text, topic) in [(text, "T"), (TEXT, "half"), (&text.replace("true", "no"), "half")] {
+            assert!(table.take(&of(text, topic)).is_none());
         }
     }
 

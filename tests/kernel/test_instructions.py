@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a send costs with the compiled kernel, in instructions: the same on a busy machine.
+"""What a send or a half message costs with the compiled kernel, in instructions: the same on a busy machine.
 
 Other interpreters need a few more or fewer than the one with which the limits were found (CPython
 3.11 without optimization by profiles, which needs most), so there is some room below each limit.
@@ -24,6 +24,8 @@ LIMITS: Final = {
     ("batch, 3 properties", 32): 3_200,
     ("JSON, 3 properties", 1): 90_000,
     ("batch, 3 properties", 1): 5_600,
+    ("half message", 32): 13_500,
+    ("half message", 1): 98_000,
 }
 """By load and sends in a read: instructions a message."""
 

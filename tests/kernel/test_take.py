@@ -29,7 +29,18 @@ _ESCAPES = st.sampled_from([
 _PIECES = st.lists(st.text(_CHARACTERS, max_size=20).map(str.encode) | _ESCAPES, max_size=6)
 _PLAIN = st.lists(
     st.tuples(
-        st.sampled_from([b"UNIQ_KEY", b"WAIT", b"TAGS", b"KEYS", b"DELAY", b"other", b"n" * 30]),
+        st.sampled_from(
+            [
+                b"UNIQ_KEY",
+                b"WAIT",
+                b"TAGS",
+                b"KEYS",
+                b"DELAY",
+                b"other",
+                b"n" * 30,
+                b"TRAN_MSG",
+            ]
+        ),
         st.text(_CHARACTERS, min_size=1, max_size=60).map(str.encode) | st.sampled_from([b"true"]),
     ),
     max_size=5,
@@ -56,11 +67,13 @@ def _frame(text: list[bytes], body: bytes, opaque: int, order: Sequence[int] = _
     return lengths + header + body
 
 
-def _results(new_table: Any, new_rows: Any, data: bytes) -> Any:
+def _results(new_table: Any, new_rows: Any, data: bytes, *, are_halves: bool = False) -> Any:
     """All that a table makes of a read: what it takes, records, units, index, answers."""
-    table = new_table([b"DELAY"], [b"DELAY"], b"OWN\x01x\x02")
+    touched, own = [b"DELAY", b"TRAN_MSG"], b"OWN\x01x\x02"
+    table = new_table(touched, touched[:1], touched[:1], own)
     queue = table.add_queue("queue", b"\x01T", MAGIC_V1, 3)
-    assert table.learn(0, _header(b"", 1, 1), queue, False, False, 5, 0, 0, 310)
+    half = table.add_half(7, b"ID\x01", b"\x02TO\x01T\x02") if are_halves else None
+    assert table.learn(0, _header(b"", 1, 1), queue, False, False, 5, 0, 0, 310, half)
     run = table.take(data)
     if run is None:
         return None
@@ -70,23 +83,33 @@ def _results(new_table: Any, new_rows: Any, data: bytes) -> Any:
     put = rows.put(items, 8, 72, 1, 0)
     said = run.answers(table, [b"1", b"2", b"3", b"4", b"5", b"6"], [b"1"] * 5, HOST)
     facts = run.at, run.commands, run.messages, run.size_bytes, run.most_bytes, run.waits
-    return facts, units, mapped[:], put, items[:], said, run.kinds(), run.answered
+    return facts, units, mapped[:], put, items[:], said, run.kinds(), run.answered, run.halves()
 
 
-@given(_SENDS, st.integers(0, 200))
-@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5, _USUAL)], 0)
+@given(_SENDS, st.integers(0, 200), st.booleans())
+@example([([rb"UNIQ_KEY\u0001K1\u0002WAIT\u0001true"], b"body", 5, _USUAL)], 0, False)
+@example([([rb"UNIQ_KEY\u0001K1\u0002TRAN_MSG\u0001true"], b"body", 5, _USUAL)] * 2, 0, True)
 def test_both_make_the_same_of_a_read(
-    sends: list[tuple[list[bytes], bytes, int, Sequence[int]]], missing: int
+    sends: list[tuple[list[bytes], bytes, int, Sequence[int]]], missing: int, are_halves: bool
 ) -> None:
     data = b"".join([_frame(*send) for send in sends])
     data = data[: len(data) - missing]
-    expected = _results(ReferenceTable, ReferenceRows, data)
-    assert _results(kernel.Table, kernel.Rows, data) == expected
+    expected = _results(ReferenceTable, ReferenceRows, data, are_halves=are_halves)
+    assert _results(kernel.Table, kernel.Rows, data, are_halves=are_halves) == expected
 
 
 def test_usual_sends_are_taken() -> None:
     data = _frame([rb"UNIQ_KEY\u0001K1\u0002TAGS\u0001", "\u00e9".encode()], b"body", 5)
     assert _results(kernel.Table, kernel.Rows, data)[0][:3] == (len(data), 1, 1)
+
+
+def test_half_messages_are_taken_at_their_place_and_nowhere_else() -> None:
+    data = _frame([rb"UNIQ_KEY\u0001K1\u0002TRAN_MSG\u0001True"], b"body", 5)
+    found = _results(kernel.Table, kernel.Rows, data, are_halves=True)
+    assert (found[0][:3], found[-1]) == ((len(data), 1, 1), [(0, 1)])
+    assert b"TRAN_MSG\x01True\x02ID\x01K1\x02TO\x01T\x02OWN\x01x\x02" in found[2]
+    assert found[5] == b"\0\0\0'\0\0\0#1" + HOST + b"0000000000001388" + b"27374K1556"
+    assert _results(kernel.Table, kernel.Rows, data) is None
 
 
 def test_a_place_is_found_again_whatever_the_order_of_the_fields() -> None:

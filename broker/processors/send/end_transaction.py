@@ -216,10 +216,10 @@ class EndTransactionProcessor:
                 "too many ends of transactions wait to be durable: the disk does not keep up; the"
                 " producer will be asked about this one later",
             )
-        record = self._half_record(header.commit_log_offset)
+        record, usual = self._half_record(header.commit_log_offset)
         if len(record) >= _BYTES_OF_WORK:  # also for an end that is refused
             run.work += len(record) // _BYTES_OF_WORK
-        half = usual_record(record) or _decoded(record)
+        half: Half = usual or _decoded(record)
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -263,13 +263,18 @@ class EndTransactionProcessor:
         self._intake.admit(message, now_ms)
         return message.to_put()
 
-    def _half_record(self, offset: int) -> memoryview:
+    def _half_record(self, offset: int) -> tuple[memoryview, UsualRecord | None]:
+        """Returns the record at an offset of the log, and its parts if it is a usual one."""
         record = None
         if offset >= 0:
+            record = self._store.headed_at(offset)
+            usual = None if record is None else usual_record(record)
+            if record is not None and usual is not None:
+                return record, usual
             record = self._store.message_at(offset)
         if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
-        return record
+        return record, None
 
     def _is_late(self, half: Half, now_ms: int) -> bool:
         immunity_ms = half_message.immunity_ms(half)

@@ -93,3 +93,6 @@ class SendRun(Protocol):
 
     def kinds(self) -> list[tuple[int, bool, int]]:
         """Code, whether it is one-way, and number, for each kind of these requests."""
+
+    def halves(self) -> list[tuple[int, int]]:
+        """The numbers in the table of where half messages are to go, and how many for each."""

@@ -198,6 +198,11 @@ class StoredMessages:
             self._records.note_damage(physical_offset, size)
         return record
 
+    def headed_at(self, physical_offset: int) -> memoryview | None:
+        """What `message_at` returns without a size, if the lengths in it add up; see CommitLog."""
+        self._records.check(physical_offset, None)
+        return self._log.headed_at(physical_offset)
+
     def records(self, physical_offset: int) -> Iterator[memoryview]:
         """The records of the log from this offset on, whether or not a queue has them."""
         walk = LogWalk(self._log.files, self._queues, check_crc=False)

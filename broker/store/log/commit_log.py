@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile, MappedFileQueue
-from txrocketmq.broker.store.disk.record_head import is_record, record_size
+from txrocketmq.broker.store.disk.record_head import HEAD, is_record, record_size
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.packed import SendRun
@@ -384,6 +384,20 @@ class CommitLog:
         if found is None:
             return None
         return file.view[offset - file.from_offset : offset - file.from_offset + found]
+
+    def headed_at(self, offset: int) -> memoryview | None:
+        """What would be the record at this offset by its size, magic and own offset; or None.
+
+        It is for those who examine themselves whether its lengths add up.
+        """
+        file = self.files.find(offset)
+        if file is None:
+            return None
+        at, view = offset - file.from_offset, file.view
+        if at + HEAD.size > file.wrote_bytes:
+            return None
+        size_bytes = HEAD.unpack_from(view, at)[0]
+        return view[at : at + size_bytes] if is_record(file, offset, size_bytes) else None
 
     def store_time_ms(self, offset: int, size_bytes: int) -> int:
         """When the message at this offset was stored, in ms; -1 when the log does not have it."""

@@ -37,7 +37,7 @@ class Frames:
 
     def one(self) -> bytes:
         """One frame."""
-        usual = [self.send, self.send, self.send, self.batch]
+        usual = [self.send, self.send, self.send, self.batch, self.half]
         return self._chance.choice([*usual * 4, self.other_code, self.unusual, self.unusual])()
 
     def send(self, **changes: str) -> bytes:
@@ -58,6 +58,15 @@ class Frames:
         self._opaque += 1
         encoded = self._binary(310, fields | changes, 0)
         return _LENGTHS.pack(8 + len(encoded), 1 << 24 | len(encoded)) + encoded + b"body"
+
+    def half(self, **changes: str) -> bytes:
+        """A half message, whose header is flagged as such; a few of them say something else."""
+        pick = self._chance.choice
+        more = pick(
+            (*["TRAN_MSG\x01true"] * 6, "TRAN_MSG\x01TRUE", "TRAN_MSG\x01no", "TRAN\x01true")
+        )
+        text = "\x02".join(pick(((more, self._text()), (self._text().rstrip("\x02"), more))))
+        return self.send(**{"i": text, "f": "4"} | changes)
 
     def batch(self) -> bytes:
         """A batch of a few messages, or of many."""
@@ -83,7 +92,10 @@ class Frames:
             lambda: self.send(i="a\x01b"),
             lambda: self.send(i=""),
             lambda: self.send(i="UNIQ_KEY\x01with-signs\x02b\x01\x7f"),
-            lambda: self.send(i=f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01g", f="4"),
+            lambda: self.send(i=f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01g"),
+            lambda: self.half(i=f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02DELAY\x013"),
+            lambda: self.half(i=f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02REAL_QID\x013"),
+            lambda: self.half(i=f"TRAN_MSG\x01true\x02UNIQ_KEY\x01{key}\x02x\x01{'y' * 32_600}"),
             lambda: self.send(i=f"UNIQ_KEY\x01{key}\x02big\x01{'x' * 33_000}"),
             lambda: self.send(e="-1"),
             lambda: self.send(e="99"),

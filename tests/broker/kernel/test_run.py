@@ -28,11 +28,11 @@ class Taken:
     def __init__(self, kernel: Kernel) -> None:
         frames = Frames(random.Random(5))
         self.frames = [frames.usual(e="1"), frames.usual(e="1", a="other")]
-        self.table = kernel.new_table([], [], b"OWN\1x\2")
+        self.table = kernel.new_table([], [], [], b"OWN\1x\2")
         queue = self.table.add_queue("queue", b"\6orders", record.MAGIC_V1, 1)
         for frame, oneway, code in zip(self.frames, (False, True), (310, 10), strict=True):
             kind, header = header_of(frame)
-            assert self.table.learn(kind, header, queue, False, oneway, 0, 0, 0, code)
+            assert self.table.learn(kind, header, queue, False, oneway, 0, 0, 0, code, None)
         self.run: Any = self.table.take(b"".join(self.frames))
         self.rows = kernel.new_rows()
         self.mapped = mmap(-1, 4096)

@@ -21,12 +21,12 @@ from txrocketmq.remoting.message import record
 
 def learned(kernel: Kernel, *frames: bytes) -> tuple[object, int]:
     """A table that knows the places of these frames, and how many of them there are."""
-    table = kernel.new_table([b"DELAY"], [b"DELAY"], b"OWN\1x\2")
+    table = kernel.new_table([b"DELAY"], [b"DELAY"], [b"DELAY"], b"OWN\1x\2")
     queue = table.add_queue("queue", b"\6orders", record.MAGIC_V1, 1)
     known = 0
     for frame in frames:
         kind, header = header_of(frame)
-        known += table.learn(kind, header, queue, False, False, 0, 0, 0, 310)
+        known += table.learn(kind, header, queue, False, False, 0, 0, 0, 310, None)
     return table, known
 
 
@@ -85,8 +85,8 @@ def test_no_bytes_make_it_raise(kernel: Kernel, data: bytes, seed: int) -> None:
     table, _ = learned(kernel, one)
     table.take(data)  # type: ignore[attr-defined]
     table.take(frames.mutated(one * 3))  # type: ignore[attr-defined]
-    table.learn(0, data, 0, False, False, 0, 0, 0, 310)  # type: ignore[attr-defined]
-    table.learn(1, data, 9, False, False, 0, 0, 0, 310)  # type: ignore[attr-defined]
+    table.learn(0, data, 0, False, False, 0, 0, 0, 310, None)  # type: ignore[attr-defined]
+    table.learn(1, data, 9, False, False, 0, 0, 0, 310, None)  # type: ignore[attr-defined]
 
 
 _TEXTS = st.lists(

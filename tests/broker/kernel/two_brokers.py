@@ -140,7 +140,8 @@ class OneBroker:
             del stored[name]  # how long it took
         return {
             "topics": sorted(parts.stats.topics_put()), "sizes": sizes, "stored": stored,
-            "end": parts.store.max_physical_offset, **times,
+            "end": parts.store.max_physical_offset, "open": parts.transaction_metrics.counts(),
+            **times,
         }  # fmt: skip
 
     @property

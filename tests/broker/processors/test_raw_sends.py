@@ -225,6 +225,64 @@ def test_a_kernel_that_fails_is_as_if_there_was_none(
     scene.two.compare()
 
 
+def halves(frames: Frames, count: int, **changes: str) -> bytes:
+    """Half messages for a queue, which are binary and want an answer."""
+    text = f"TRAN_MSG\x01true\x02UNIQ_KEY\x01{'F' * 32}\x02PGROUP\x01g\x02WAIT\x01true"
+    usual = {"e": "1", "f": "4", "i": text} | changes
+    return b"".join([frames.usual(**usual) for _ in range(count)])
+
+
+def test_half_messages_are_taken_and_counted(scene: Scene) -> None:
+    scene.two.read(halves(scene.frames, 1))  # the half queue is made
+    scene.two.read(
+        halves(scene.frames, 3) + sends(scene.frames, 2) + halves(scene.frames, 1, e="2")
+    )
+    scene.two.read(halves(scene.frames, 2, e="2") + halves(scene.frames, 2))
+    assert scene.two.other.taken == 4 + 10
+    scene.two.compare()
+    for one in (scene.two.plain, scene.two.other):
+        assert one.broker.parts.transaction_metrics.counts() == {"orders": 9}
+    assert scene.store.max_offset("RMQ_SYS_TRANS_HALF_TOPIC", 0) == 9
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"i": "UNIQ_KEY\x01AB\x02TRAN_MSG\x01no"},
+        {"i": "UNIQ_KEY\x01AB\x02PGROUP\x01g"},
+        {"i": "UNIQ_KEY\x01AB\x02TRAN_MSG\x01true\x02DELAY\x011"},
+        {"i": "UNIQ_KEY\x01AB\x02TRAN_MSG\x01true\x02REAL_TOPIC\x01bills"},
+        {"i": "TRAN_MSG\x01true"},
+        {"f": "0"},
+        {"f": "8"},
+        {"f": "12"},
+    ],
+    ids=lambda changes: " ".join(changes.values()).translate({1: "=", 2: " "}),
+)
+def test_unusual_half_messages_are_left_to_the_usual_way(
+    scene: Scene, changes: dict[str, str]
+) -> None:
+    scene.two.read(halves(scene.frames, 2))
+    taken = scene.two.other.taken
+    scene.two.read(halves(scene.frames, 2, **changes))
+    scene.two.read(halves(scene.frames, 2, **changes))
+    assert scene.two.other.taken == taken
+    scene.two.compare()
+
+
+def test_half_messages_are_refused_as_ever_when_that_is_set(scene: Scene) -> None:
+    scene.two.read(halves(scene.frames, 1))  # the half queue is made
+    scene.two.read(halves(scene.frames, 3))
+    taken = scene.two.other.taken
+    assert taken == 4 + 3
+    for one in (scene.two.plain, scene.two.other):
+        one.broker.parts.configuration.update({"rejectTransactionMessage": "true"})
+    scene.two.read(halves(scene.frames, 2) + sends(scene.frames, 2))
+    scene.two.read(halves(scene.frames, 2))
+    assert scene.two.other.taken <= taken + 2
+    scene.two.compare()
+
+
 def test_places_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_sends, "MOST_LEARNED", 2)
     for name in range(6):

@@ -31,13 +31,13 @@ def opened(new_rows: Any = ReferenceRows) -> MessageStore:
 def taken(store: MessageStore, count: int = 3) -> tuple[Any, ReferenceTable]:
     """A run of sends for that queue, and its table."""
     frame = b"".join(encode_frame(RemotingCommand(310, FIELDS, b"body")))
-    table = ReferenceTable([], [], b"")
+    table = ReferenceTable([], [], [], b"")
     queue = store.packed_queue("Topic", 0)
     assert queue is not None
     end = queue.queue
     at = table.add_queue(queue, end.record_topic, end.magic, 0)
     header = frame[8 : 8 + int.from_bytes(frame[5:8], "big")]
-    assert table.learn(0, header, at, False, False, 0, 0, 0, 310)
+    assert table.learn(0, header, at, False, False, 0, 0, 0, 310, None)
     run = table.take(frame * count)
     assert run is not None
     return run, table

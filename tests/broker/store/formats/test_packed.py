@@ -21,9 +21,9 @@ def declared(protocol: type) -> set[str]:
 @with_each_kernel
 def test_rows_and_runs_have_every_name(kernel: Kernel) -> None:
     frame = Frames(random.Random(1)).usual(e="1")
-    table = kernel.new_table([], [], b"")
+    table = kernel.new_table([], [], [], b"")
     queue = table.add_queue("queue", b"\6orders", record.MAGIC_V1, 1)
-    assert table.learn(*header_of(frame), queue, False, False, 0, 0, 0, 310)
+    assert table.learn(*header_of(frame), queue, False, False, 0, 0, 0, 310, None)
     run, rows = table.take(frame), kernel.new_rows()
     assert {name for name in declared(SendRun) if not hasattr(run, name)} == set()
     assert {name for name in declared(PackedRows) if not hasattr(rows, name)} == set()

@@ -32,6 +32,7 @@ def test_all_that_reads_says_when_it_would_wait(cold: MessageStore) -> None:
         (cold.earliest_message_ms, NOW_MS),
         (lambda: len(list(cold.queue_units("Topic", 0, 2, 3))), 3),
         (lambda: cold.message_at(0) is not None, True),
+        (lambda: cold.headed_at(0) is not None, True),
         (partial(cold.offset_by_time, "Topic", 0, 0), 0),
     ):
         cold._records.memory.tick()

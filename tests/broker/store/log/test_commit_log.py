@@ -220,11 +220,29 @@ def test_records_are_found_only_where_they_start(
     rig: Rig, message: Callable[..., PutMessage]
 ) -> None:
     (first, second) = rig.put(message(), message()).results
-    assert rig.log.record_at(second.physical_offset) is not None
+    found = rig.log.record_at(second.physical_offset)
+    assert found is not None
+    assert rig.log.headed_at(second.physical_offset) == found
     for offset in (-1, 1, second.physical_offset + 1, rig.log.max_offset, 1 << 40):
         assert rig.log.record_at(offset) is None
+        assert rig.log.headed_at(offset) is None
     assert rig.log.store_time_ms(1 << 40, 100) == -1
     assert first.physical_offset == 0
+
+
+def test_whoever_asks_by_the_head_examines_the_lengths(
+    rig: Rig, message: Callable[..., PutMessage]
+) -> None:
+    (put,) = rig.put(message("T", 0, b"body", tags="A")).results
+    found = rig.log.record_at(put.physical_offset)
+    assert found is not None
+    file = rig.log.files.last
+    assert file is not None
+    file.overwrite(put.physical_offset + 84, b"\0\0\1")  # another length of the body
+    assert rig.log.record_at(put.physical_offset) is None
+    assert rig.log.headed_at(put.physical_offset) == found
+    file.overwrite(put.physical_offset, b"\x7f")  # a size behind the end of the log
+    assert rig.log.headed_at(put.physical_offset) is None
 
 
 def test_the_log_may_have_its_own_directory(

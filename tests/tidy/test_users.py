@@ -18,6 +18,7 @@ HOOKS = {
     "add_usage",
     "_missing_",  # of Python's Enum
     "format_options",  # of click's Command
+    "get_short_help_str",  # of click's Command
     "get_command",  # of click's Group
     "resolve_command",  # of click's Group
     "shell_complete",  # of click's Group

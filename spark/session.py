@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from txrocketmq.remoting.arguments.kinds import refused
 from txrocketmq.spark.arrow.errors import SparkSourceError
 
 if TYPE_CHECKING:
@@ -49,4 +50,4 @@ def session(name: str) -> Iterator[SparkSession]:
 def check_session(spark: object) -> None:
     """Raises TypeError for what is no session of Spark."""
     if not hasattr(spark, "conf"):
-        raise TypeError(f"spark must be a SparkSession, not {spark!r:.80} ({type(spark).__name__})")
+        raise refused("spark", "a SparkSession", spark)

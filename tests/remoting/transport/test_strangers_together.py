@@ -138,8 +138,8 @@ class Scene:
         for client in self.clients:
             client.close()
         for _ in range(200):
-            if not self.server.peers:
-                break
+            if not self.server.peers and not self.turns.waiting:
+                break  # a socket that is closed while it waits leaves in its turn
             self.turn()
             self.reactor.advance(0.1)  # those that are not read from are found out later
         self._listening.close()

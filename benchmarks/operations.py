@@ -22,7 +22,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
-WARM: Final = 8
+WARM: Final = 24
 """How often a journey is made before it is counted, so that what is learned once is known."""
 COUNTED: Final = 4
 

@@ -19,6 +19,7 @@ from tests.broker.test_service import Client, Scene
 from tests.broker.test_service_accounts import Account, alice_of, guarded
 from tests.counted import Work, work_of
 from txrocketmq import access
+from txrocketmq.broker.kernel.chosen import VARIABLE
 from txrocketmq.broker.store.disk.descriptors import mappings
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.frame import encode_frame
@@ -93,10 +94,10 @@ def test_what_an_account_costs(
     operations: int,
     calls: int,
 ) -> None:
-    # The compiled kernel takes unsigned sends alone; this is about a broker without it.
-    monkeypatch.setenv(VARIABLE, "off")
     # With those that other tests have left open, the store would give up mappings all the time.
     monkeypatch.setattr(mappings, "count", 0)
+    # The kernel would take the plain sends only, so that other ways were compared.
+    monkeypatch.setenv(VARIABLE, "off")
     of_plain, of_signed = Counter[str](), Counter[str]()
     plain = Scene(tmp_path / "plain").start()
     plain.broker.parts.topics.update(TopicConfig(topic_name="T"))

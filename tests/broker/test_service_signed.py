@@ -19,7 +19,6 @@ from tests.broker.test_service import Client, Scene
 from tests.broker.test_service_accounts import Account, alice_of, guarded
 from tests.counted import Work, work_of
 from txrocketmq import access
-from txrocketmq.broker.kernel.chosen import VARIABLE
 from txrocketmq.broker.store.disk.descriptors import mappings
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.frame import encode_frame

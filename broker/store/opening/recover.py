@@ -129,7 +129,7 @@ class Recovery:
         self._name_foreign()
         for queue in self._queues:
             queue.recover()
-        self._weigh_files()
+        self._weigh_files(machine_down=machine_down)
 
     def _recover(self, done: Recovered, topics: Collection[str] | None) -> None:
         """Finds the end of the log, and makes queues and index agree with it."""
@@ -170,8 +170,12 @@ class Recovery:
         for path in [*self._log.files.foreign, *self._queues.foreign, *self._index.foreign]:
             self._warn(f"{path} is not a file of the store; it is not changed.")
 
-    def _weigh_files(self) -> None:
-        """Checks for files of the log that are missing in the row, or that were shortened."""
+    def _weigh_files(self, *, machine_down: bool) -> None:
+        """Checks for files of the log that are missing in the row, or that were shortened.
+
+        When the machine went down, files that nobody had made durable may be left without their
+        size, also if one behind them has kept it.
+        """
         row = self._log.files
         if any(int(entry.name) < self._known_start for entry in row.misfits):
             row.misfits = [entry for entry in row.misfits if int(entry.name) >= self._known_start]
@@ -185,9 +189,12 @@ class Recovery:
             start = int(entry.name) + entry.size_bytes
             end = int(entry.name) + row.file_bytes
             path = os.path.join(row.directory, entry.name)
+            known = self._queues.known_between(start, end)
+            if machine_down and not entry.size_bytes and not known:
+                continue
             self._loss.weigh(
                 f"{path} was cut: it has {entry.size_bytes} of {row.file_bytes} bytes, and queues"
-                f" refer to {messages(self._queues.known_between(start, end))} in the rest",
+                f" refer to {messages(known)} in the rest",
                 "Restore the file",
             )
         for start, end in row.gaps():

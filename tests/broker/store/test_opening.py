@@ -19,6 +19,7 @@ from tests.broker.store.opening.test_recover import LOG, Model, all_bodies, mixe
 from txrocketmq.broker.store.formats.config import SYNC_FLUSH, StoreConfig
 from txrocketmq.broker.store.formats.errors import FileSizeError, StoreError, StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.remoting.message.message import decode_messages
 
 NOW_MS = 1_700_000_000_000
 
@@ -115,6 +116,35 @@ def test_after_a_power_cut_all_files_of_the_log_are_looked_at(
     assert len([path for path in files.maps if path.startswith(LOG)]) > 15
     again, _ = reopened(files.after_power_loss(), config, **sizes)
     model.check(again)
+
+
+@pytest.mark.parametrize("keeps_next", [True, False])
+def test_after_a_power_cut_a_file_without_its_size_held_nothing_that_was_durable(
+    files: Any, config: Config, message: Build, keeps_next: bool
+) -> None:
+    store, _ = reopened(files, config)
+    durable = [b"%d" % n * 200 for n in range(8)]
+    store.put([message("T", 0, body) for body in durable], NOW_MS)
+    job = store.flush.begin()
+    assert job is not None
+    job.run()
+    store.flush.finish(job)
+    end = store.max_physical_offset
+    store.put([message("T", 0, bytes(1_000)) for _ in range(24)], NOW_MS)
+    first, after = (LOG + f"{number * 8192:020d}" for number in (1, 2))
+    assert end < 8192
+    assert after in files.maps
+    disk = files.after_power_loss()
+    disk.maps.pop(first, None)
+    disk.small[first] = b""
+    if keeps_next:
+        disk.map(after, 8192)[:] = files.maps[after]
+    else:
+        disk.small[after] = b""
+    again, _ = reopened(disk, config)
+    got = again.get("T", 0, 0, len(durable), 1 << 20)
+    assert [each.body for each in decode_messages(b"".join(got.buffers))] == durable
+    assert keeps_next or again.max_physical_offset == end
 
 
 # --- the log ---

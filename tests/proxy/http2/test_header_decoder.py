@@ -224,3 +224,49 @@ def test_a_bomb_takes_no_time() -> None:
     begun_s = time.process_time()
     assert isinstance(named(decoder, b"\xbe" * 1_000_000), type)
     assert time.process_time() - begun_s < 1
+
+
+REQUESTS = (
+    [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com")],
+    [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com"),
+     ("cache-control", "no-cache")],
+    [(":method", "GET"), (":scheme", "https"), (":path", "/index.html"),
+     (":authority", "www.example.com"), ("custom-key", "custom-value")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("blocks", "headers"),
+    [
+        (  # C.2.1
+            ["400a637573746f6d2d6b65790d637573746f6d2d686561646572"],
+            [[("custom-key", "custom-header")]],
+        ),
+        (["040c2f73616d706c652f70617468"], [[(":path", "/sample/path")]]),  # C.2.2
+        (["100870617373776f726406736563726574"], [[("password", "secret")]]),  # C.2.3
+        (["82"], [[(":method", "GET")]]),  # C.2.4
+        (  # C.3
+            [
+                "828684410f7777772e6578616d706c652e636f6d",
+                "828684be58086e6f2d6361636865",
+                "828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565",
+            ],
+            REQUESTS,
+        ),
+        (  # C.4
+            [
+                "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+                "828684be5886a8eb10649cbf",
+                "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
+            ],
+            REQUESTS,
+        ),
+    ],
+)
+def test_examples_of_the_standard(blocks: list[str], headers: list[list[tuple[str, str]]]) -> None:
+    """RFC 7541, appendix C."""
+    decoder, by_name = HeaderDecoder(MOST_BYTES), HeaderDecoder(MOST_BYTES)
+    for block, pairs in zip(blocks, headers, strict=True):
+        expected = [(name.encode(), value.encode()) for name, value in pairs]
+        assert decoded(decoder, bytes.fromhex(block)) == expected
+        assert by_name.by_name(bytes.fromhex(block)) == dict(expected)

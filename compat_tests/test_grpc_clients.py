@@ -8,7 +8,9 @@ and asks for routes, topics and groups in the way of 5.x.
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -405,6 +407,43 @@ def test_clients_of_other_languages_send_and_receive(
     assert len({each["sent"] for each in told if "sent" in each}) == 5
     expected = [f"{how.split(maxsplit=1)[0]}-{number}" for number in range(5)]
     assert (got if is_fifo else sorted(got)) == expected
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("language", ["python", "go", "node"])
+def test_clients_of_other_languages_come_back_to_a_new_proxy(
+    scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str
+) -> None:
+    if not isinstance(scene.proxy.origin, Ours):
+        pytest.skip("clients of the original's proxy may take five minutes")
+    topic, group, pause = scene.typed_topic("normal"), scene.group(), tmp_path / "pause"
+    where: Json = {"endpoints": scene.proxy.address, "topic": topic, "group": group, "count": 6}
+    where["pause"] = str(pause)
+    told: Callable[[], list[Json]]
+    if language == "python":
+        told = partial(
+            run, request.getfixturevalue("python"), tmp_path, GRPC, **where, op="produce",
+            how="normal",
+        )  # fmt: skip
+    else:
+        try:
+            program = go() if language == "go" else node()
+        except ProgramUnavailable as error:
+            pytest.skip(str(error))
+        told = partial(events, program, tmp_path, **where)
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(told)
+        poll(lambda: running.done() or pause.exists(), "half of the messages are sent", 60)
+        scene.proxy.stop()
+        scene.proxy.start()
+        pause.unlink(missing_ok=True)
+        found = running.result()
+    assert len({each["sent"] for each in found if "sent" in each}) == 6
+    if language == "python":
+        read = [text(each).partition(" ")[0] for each in scene.read(topic, 6)]
+    else:
+        read = [each["body"] for each in found if "body" in each]
+    assert sorted(read) == [f"{language}-{number}" for number in range(6)]
 
 
 @pytest.mark.timeout(1_200)  # the first time it is built, with 250 packages

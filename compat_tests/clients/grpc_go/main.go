@@ -24,6 +24,8 @@ type command struct {
 	Fifo      bool   `json:"fifo"`
 	AccessKey string `json:"access_key"`
 	SecretKey string `json:"secret_key"`
+	// A file that is made before the second half is sent, and waited for until it is gone.
+	Pause string `json:"pause"`
 }
 
 func check(err error) {
@@ -37,6 +39,31 @@ func report(name, value string) {
 	line, err := json.Marshal(map[string]string{name: value})
 	check(err)
 	fmt.Println(string(line))
+}
+
+func pause(path string) {
+	check(os.WriteFile(path, nil, 0o600))
+	for {
+		if _, err := os.Stat(path); err != nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Sends a message, and again as long as an error may be one of a proxy that comes back.
+func send(producer rmq.Producer, message *rmq.Message, attempts int) []*rmq.SendReceipt {
+	for {
+		receipts, err := producer.Send(context.Background(), message)
+		if err == nil {
+			return receipts
+		}
+		attempts--
+		if attempts <= 0 {
+			check(err)
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 func main() {
@@ -65,9 +92,14 @@ func main() {
 		if its.Fifo {
 			message.SetMessageGroup("one")
 		}
-		receipts, err := producer.Send(context.Background(), message)
-		check(err)
-		report("sent", receipts[0].MessageID)
+		attempts := 1
+		if its.Pause != "" {
+			attempts = 30
+			if number == its.Count/2 {
+				pause(its.Pause)
+			}
+		}
+		report("sent", send(producer, message, attempts)[0].MessageID)
 	}
 	for got := 0; got < its.Count; {
 		messages, err := consumer.Receive(context.Background(), 16, 30*time.Second)

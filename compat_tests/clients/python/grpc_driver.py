@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from rocketmq import (  # type: ignore[import-not-found]
@@ -30,6 +31,7 @@ from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found]
 from rocketmq.v5.exception import InternalErrorException  # type: ignore[import-not-found]
 
 CONSUME_TIMEOUT_S = 60
+MOST_ATTEMPTS = 30
 CHECK_TIMEOUT_S = 60
 """Long enough for the proxy, which tells brokers of its producers every 20 s only."""
 
@@ -56,7 +58,9 @@ class Commits(TransactionChecker):  # type: ignore[misc]
 def produce(command: dict[str, Any]) -> None:
     """Sends messages; `how` is normal, fifo, delay, recall, commit, rollback or leave.
 
-    After `leave` it stays until it is asked for a transaction, at most CHECK_TIMEOUT_S.
+    After `leave` it stays until it is asked for a transaction, at most CHECK_TIMEOUT_S. `pause` is
+    a file that is made before the second half is sent, and waited for until it is gone; from then
+    on errors may be those of a proxy that comes back.
     """
     topic, how = command["topic"], command["how"]
     checker = Commits() if how in ("commit", "rollback", "leave") else None
@@ -73,8 +77,10 @@ def produce(command: dict[str, Any]) -> None:
             message.delivery_timestamp = (
                 math.ceil(time.time()) + command["delay_s"]
             )  # whole seconds
+        if "pause" in command and number == command["count"] // 2:
+            _pause(Path(command["pause"]))
         if checker is None:
-            receipt = producer.send(message)
+            receipt = _sent(producer, message, MOST_ATTEMPTS if "pause" in command else 1)
         else:
             transaction = producer.begin_transaction()
             receipt = producer.send(message, transaction)
@@ -87,6 +93,23 @@ def produce(command: dict[str, Any]) -> None:
         checker.was_asked.wait(CHECK_TIMEOUT_S)
         time.sleep(2)  # the answer is sent in the background
     producer.shutdown()
+
+
+def _pause(path: Path) -> None:
+    path.touch()
+    while path.exists():
+        time.sleep(0.05)
+
+
+def _sent(producer: Any, message: Any, attempts: int) -> Any:
+    while True:
+        try:
+            return producer.send(message)
+        except Exception:  # of any kind, as gRPC and the client have several
+            attempts -= 1
+            if not attempts:
+                raise
+            time.sleep(1)
 
 
 def push(command: dict[str, Any]) -> None:

@@ -83,7 +83,9 @@ class ContainerEngine:
 
     def _remove_orphans(self) -> None:
         """Removes containers of test runs that were killed before they could clean up."""
-        for container in self.docker.client.containers.list(all=True, filters={"label": _LABEL}):
+        for container in self.docker.client.containers.list(
+            all=True, filters={"label": _LABEL}, ignore_removed=True
+        ):
             if not Path(f"/proc/{container.labels[_LABEL]}").exists():
                 with contextlib.suppress(DockerException):
                     container.remove(force=True)

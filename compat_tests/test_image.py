@@ -95,7 +95,7 @@ def test_it_serves_clients_outside_and_stops_in_order(
         assert tail.stdout.endswith("one\n"), tail.stderr
     finally:
         for container in docker_engine.client.containers.list(
-            all=True, filters={"volume": volume.name}
+            all=True, filters={"volume": volume.name}, ignore_removed=True
         ):
             container.remove(force=True)
         volume.remove()

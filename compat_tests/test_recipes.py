@@ -76,7 +76,7 @@ def _no_container_stays(docker_engine: DockerEngine) -> Any:
     def ids() -> set[str]:
         # Tests that run beside these have containers of the image, too, but not by testcontainers.
         wanted = {"ancestor": "txrocketmq:latest", "label": "org.testcontainers=true"}
-        found = docker_engine.client.containers.list(filters=wanted)
+        found = docker_engine.client.containers.list(filters=wanted, ignore_removed=True)
         return {str(container.id) for container in found}
 
     before = ids()

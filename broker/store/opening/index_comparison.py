@@ -26,15 +26,22 @@ _MAX_KEYLESS: Final = 32
 """If this many messages in a row have no key, the index is taken to have none there."""
 
 
-def first_misdated(index: Index, log: MappedFileQueue) -> tuple[int, str] | None:
-    """The index of the first file with wrong times, and what is wrong; None when all are right."""
+def first_misdated(index: Index, log: MappedFileQueue, end: int) -> tuple[int, str] | None:
+    """The index of the first file with wrong times, and what is wrong; None when all are right.
+
+    The log ends at `end`. A file that names messages which the log does not have is wrong as well:
+    it was removed when the log was cut, and is back after a power cut.
+    """
     for number, file in enumerate(index.files):
         for offset, stored_ms in (
             (file.begin_physical_offset, file.begin_timestamp_ms),
             (file.end_physical_offset, file.end_timestamp_ms),
         ):
             record = record_at(log, offset, check_crc=False)
-            if record is not None and record.store_timestamp_ms != stored_ms:
+            if record is None:
+                if log.min_offset <= offset < end:
+                    return number, f"its header names a message at {offset}, where the log has none"
+            elif record.store_timestamp_ms != stored_ms:
                 return number, (
                     f"its header has {stored_ms} as the time of the message at {offset}, which the"
                     f" log has as {record.store_timestamp_ms}"

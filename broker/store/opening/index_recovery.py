@@ -32,7 +32,7 @@ class IndexRecovery:
         """
         index, end = self._index, done.max_offset
         index.remove_unfinished()
-        self._give_up_damaged()
+        self._give_up_damaged(end)
         if index.drop_after(end):
             self._loss.warnings.append(
                 "The index had messages that the log does not have any more; the files of it that"
@@ -61,11 +61,11 @@ class IndexRecovery:
             self._loss.warnings.append("The index is missing; it is built from the log.")
         return begin
 
-    def _give_up_damaged(self) -> None:
+    def _give_up_damaged(self, end: int) -> None:
         """Moves aside the files of the index that cannot be trusted."""
         index = self._index
         wrong, index.damaged = index.damaged, []
-        if misdated := index_comparison.first_misdated(index, self._row):
+        if misdated := index_comparison.first_misdated(index, self._row, end):
             wrong += [(path, misdated[1]) for path in index.drop_from(misdated[0])]
         for path, why in wrong:
             self._loss.warnings.append(f"{path} is damaged: {why}. {self._set_aside(path)}")

@@ -36,6 +36,30 @@ def test_a_header_with_another_time_is_not_believed(tmp_path: Path, at: int, wro
     assert opened(tmp_path)[1] == []
 
 
+def test_a_header_that_names_a_message_which_the_log_does_not_have_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is from before a cut of the log, and is back after a power cut."""
+    records = {100: SimpleNamespace(store_timestamp_ms=NOW_MS)}
+    monkeypatch.setattr(indexed, "record_at", lambda _, offset, **__: records.get(offset))
+    log: Any = SimpleNamespace(min_offset=50)
+
+    def first_wrong(begin: int, end: int) -> Any:
+        file = SimpleNamespace(
+            begin_physical_offset=begin, begin_timestamp_ms=NOW_MS,
+            end_physical_offset=end, end_timestamp_ms=NOW_MS,
+        )  # fmt: skip
+        index: Any = SimpleNamespace(files=[file])
+        return indexed.first_misdated(index, log, end=200)
+
+    assert first_wrong(100, 101) == (
+        0, "its header names a message at 101, where the log has none"
+    )  # fmt: skip
+    assert first_wrong(100, 100) is None
+    assert first_wrong(49, 100) is None, "it has expired"
+    assert first_wrong(100, 200) is None, "what is behind the end is removed"
+
+
 def test_times_that_are_right_are_believed(tmp_path: Path) -> None:
     filled_store(tmp_path)
     assert opened(tmp_path)[1] == []

@@ -218,13 +218,19 @@ class Pair:
             follower = Follower(store, store.config, self.steady_ms)
             self.link = Link(self, feed, follower)
 
-    def compare(self, cuts: list[int] | None = None) -> str | None:
-        """Compares the logs as a slave does; returns why it may not follow."""
+    def compare(
+        self, cuts: list[int] | None = None, *, with_java: bool | None = None
+    ) -> str | None:
+        """Compares the logs as a slave does, with a master of ours or of Java; returns why it may
+        not follow.
+        """
+        if with_java is None:
+            with_java = self.random.random() < 0.5
         outcome: list[Any] = []
         Rejoin(
             OwnRecords(self.slave.store.log_files),
             lambda: ADDRESS,
-            FakeMaster(self.master.store, is_java=self.random.random() < 0.5),
+            FakeMaster(self.master.store, is_java=with_java),
             lambda call: call(),
             None if cuts is None else cuts.append,
             self.slave.store.damaged_from,
@@ -278,7 +284,8 @@ class Pair:
 
     def rejoin(self) -> None:
         """Has the slave made fit to follow, in one of the ways that there are."""
-        why = self.compare()
+        with_java = self.random.random() < 0.5  # which may cut in another place
+        why = self.compare(with_java=with_java)
         if why is None:
             return
         self.diverged += 1
@@ -288,7 +295,7 @@ class Pair:
             self.slave.start(SLAVE)
             return
         cuts: list[int] = []
-        self.compare(cuts)
+        self.compare(cuts, with_java=with_java)
         if not cuts:
             assert "Start this slave with an empty store" in why, why
             self.slave.empty()

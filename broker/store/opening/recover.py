@@ -174,7 +174,8 @@ class Recovery:
         """Checks for files of the log that are missing in the row, or that were shortened.
 
         When the machine went down, files that nobody had made durable may be left without their
-        size, also if one behind them has kept it.
+        size, also if one behind them has kept it. They are like blank ones, and what they lack is
+        weighed with the end of the log.
         """
         row = self._log.files
         if any(int(entry.name) < self._known_start for entry in row.misfits):
@@ -189,12 +190,11 @@ class Recovery:
             start = int(entry.name) + entry.size_bytes
             end = int(entry.name) + row.file_bytes
             path = os.path.join(row.directory, entry.name)
-            known = self._queues.known_between(start, end)
-            if machine_down and not entry.size_bytes and not known:
+            if machine_down and not entry.size_bytes:
                 continue
             self._loss.weigh(
                 f"{path} was cut: it has {entry.size_bytes} of {row.file_bytes} bytes, and queues"
-                f" refer to {messages(known)} in the rest",
+                f" refer to {messages(self._queues.known_between(start, end))} in the rest",
                 "Restore the file",
             )
         for start, end in row.gaps():

@@ -36,28 +36,40 @@ def test_a_header_with_another_time_is_not_believed(tmp_path: Path, at: int, wro
     assert opened(tmp_path)[1] == []
 
 
-def test_a_header_that_names_a_message_which_the_log_does_not_have_is_not_believed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_of_other_messages_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is from before a cut of the log, and is back after a power cut."""
-    records = {100: SimpleNamespace(store_timestamp_ms=NOW_MS)}
-    monkeypatch.setattr(indexed, "record_at", lambda _, offset, **__: records.get(offset))
+    there = SimpleNamespace(store_timestamp_ms=NOW_MS, physical_offset=100)
+    monkeypatch.setattr(
+        indexed, "record_at", lambda _, offset, **__: there if offset == 100 else None
+    )
+    entry = ("T", "uniq-key", "b", "tag", 100, NOW_MS)
+    own = rows_of([entry]).hashes
+    monkeypatch.setattr(indexed, "index_entry", lambda _: entry)
     log: Any = SimpleNamespace(min_offset=50)
 
-    def first_wrong(begin: int, end: int) -> Any:
+    def first_wrong(begin: int, end: int, items: list[tuple[int, int]]) -> Any:
+        view = memoryview(b"".join(struct.pack(">iqii", *item, 0, 0) for item in items))
         file = SimpleNamespace(
             begin_physical_offset=begin, begin_timestamp_ms=NOW_MS,
             end_physical_offset=end, end_timestamp_ms=NOW_MS,
+            file=SimpleNamespace(view=view), items=lambda: iter([(0, begin)]),
+            next_item=len(items) + 1,
         )  # fmt: skip
         index: Any = SimpleNamespace(files=[file])
         return indexed.first_misdated(index, log, end=200)
 
-    assert first_wrong(100, 101) == (
-        0, "its header names a message at 101, where the log has none"
-    )  # fmt: skip
-    assert first_wrong(100, 100) is None
-    assert first_wrong(49, 100) is None, "it has expired"
-    assert first_wrong(100, 200) is None, "what is behind the end is removed"
+    whole = [(each, 100) for each in own]
+    before, behind = (7, 49), (7, 200)
+    for items in (whole, whole[:2], whole[1:], whole[2:]):
+        assert first_wrong(100, 100, items) is None
+        assert first_wrong(49, 100, [before, *items]) is None, "the first one has expired"
+        assert first_wrong(100, 200, [*items, behind]) is None, "the last one will be removed"
+    why = "its header names a message at 101, where the log has none"
+    assert first_wrong(100, 101, whole) == (0, why)
+    why = "it has other keys for the message at 100 than the log"
+    for items in ([(7, 100), *whole[1:]], [whole[0], whole[2]], [(7, 100)]):
+        assert first_wrong(100, 200, [*items, behind]) == (0, why)
+        assert first_wrong(49, 100, [before, *items]) == (0, why)
 
 
 def test_times_that_are_right_are_believed(tmp_path: Path) -> None:

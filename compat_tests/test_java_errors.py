@@ -150,9 +150,9 @@ def test_no_read_permission(scene: Scene) -> None:
 
 @pytest.mark.both_releases
 def test_no_such_topic_to_pull(scene: Scene) -> None:
-    topic = scene.unique("none")
+    topic, other = scene.unique("none"), scene.topic()
     reader = scene.reader()
-    reader.queues(scene.topic())
+    reader.pull(scene.queue(other, 0), 0)  # by which the client has the broker's address
     text = f"topic[{topic}] not exist, apply first please!"
     error = thrown(lambda: reader.pull(scene.queue(topic, 0), 0), text)
     assert error == ("MQBrokerException", TOPIC_NOT_EXIST, text)

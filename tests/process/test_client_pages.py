@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -53,10 +54,14 @@ def topics(rocketmq_server: Server) -> None:
 
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda block: block.page)
-def test_an_example_runs(example: Block, rocketmq_server: Server) -> None:
+def test_an_example_runs(example: Block, rocketmq_server: Server, tmp_path: Path) -> None:
     program = example.text.replace("127.0.0.1:9876", rocketmq_server.namesrv_addr)
+    command = ["-W", "error", "-c", program]
+    if "\ndef test_" in program:  # with the fixture `rocketmq`
+        (tmp_path / "test_example.py").write_text(program, "utf-8")
+        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"]
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
+        [sys.executable, *command], cwd=tmp_path,
         capture_output=True, text=True, check=False, timeout=150, env={**os.environ},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]

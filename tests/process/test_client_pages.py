@@ -59,7 +59,16 @@ def test_an_example_runs(example: Block, rocketmq_server: Server, tmp_path: Path
     command = ["-W", "error", "-c", program]
     if "\ndef test_" in program:  # with the fixture `rocketmq`
         (tmp_path / "test_example.py").write_text(program, "utf-8")
-        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"]
+        command = [
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:asyncio",
+            "test_example.py",
+        ]
     done = subprocess.run(
         [sys.executable, *command], cwd=tmp_path,
         capture_output=True, text=True, check=False, timeout=150, env={**os.environ},

@@ -221,8 +221,9 @@ class Pair:
     def compare(
         self, cuts: list[int] | None = None, *, with_java: bool | None = None
     ) -> str | None:
-        """Compares the logs as a slave does, with a master of ours or of Java; returns why it may
-        not follow.
+        """Compares the logs as a slave does, with a master of ours or of Java.
+
+        Returns why the slave may not follow.
         """
         if with_java is None:
             with_java = self.random.random() < 0.5

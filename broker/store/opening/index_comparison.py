@@ -29,8 +29,7 @@ _MAX_KEYLESS: Final = 32
 
 
 def first_misdated(index: Index, log: MappedFileQueue, end: int) -> tuple[int, str] | None:
-    """The index of the first file that is of other messages, and what is wrong; None when all are
-    right.
+    """The index of the first file that is of other messages, and what is wrong; None if none is.
 
     The log ends at `end`. A file that was removed when the log was cut may be back after a power
     cut. It names messages that the log does not have, or others than the log has there.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compat_tests import probe
+from compat_tests.java_client import JavaError, Producer, message
 from compat_tests.peers import Server
 
 _STACK = re.compile(r", [\w.$]+\([\w.$]*:?-?\d*\)$")
@@ -69,3 +70,20 @@ def answer_to(server: Server, ask: Ask, from_host: str = "") -> Answer:
 def _sorted(body: bytes) -> Any:
     found = json.loads(body) if body else None
     return sorted(found, key=json.dumps) if isinstance(found, list) else found
+
+
+def error_of_send(producer: Producer, topic: str) -> str:
+    """Returns what a client says that cannot send, and its causes; empty if it can.
+
+    It does not tell of a name server that refuses.
+    """
+    try:
+        producer.send([message(topic, "m")])
+    except JavaError as error:
+        texts = []
+        each: JavaError | None = error
+        while each is not None:
+            texts.append(each.text)
+            each = each.cause
+        return "\n".join(texts)
+    return ""

@@ -30,7 +30,7 @@ from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, JavaError, Producer, PushConsumer, message
 from compat_tests.peers import Broker, Original, Ours
 from compat_tests.scene import poll
-from compat_tests.signed import Answer, Ask, answer_to, signature
+from compat_tests.signed import Answer, Ask, answer_to, error_of_send, signature
 
 _LOG_LINE = re.compile(
     r"[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} (ERROR|WARN) .*\n?"
@@ -194,8 +194,8 @@ def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
         poll(lambda: _sent(sender, "Orders"), "the route is known")
         assert consumer.wait_for(1)[0]["topic"] == "Orders"
         answer_to(broker, Ask("a topic", 17, *ROOT, create("Other")))
-        poll(lambda: "Other" in _error(sender, "Other"), "alice is refused")
-        said = _error(sender, "Other")
+        poll(lambda: "Other" in error_of_send(sender, "Other"), "alice is refused")
+        said = error_of_send(sender, "Other")
         assert "CODE: 16  DESC: User:alice has no permission to access Topic:Other from" in said
         assert "no matched policies." in said
         wrong = Producer(
@@ -206,9 +206,9 @@ def test_java_clients_with_accounts(jvm: ClientJvm, test_folder: Path) -> None:
             access_key="alice",
             secret_key="x",  # noqa: S106
         )
-        assert "CODE: 16  DESC: check signature failed." in _error(wrong, "Orders")
+        assert "CODE: 16  DESC: check signature failed." in error_of_send(wrong, "Orders")
         unsigned = Producer(jvm, f"u-{name}", namesrv, group="writers")
-        assert "CODE: 16  DESC: username cannot be null." in _error(unsigned, "Orders")
+        assert "CODE: 16  DESC: username cannot be null." in error_of_send(unsigned, "Orders")
         for each in (sender, consumer, wrong, unsigned):
             each.stop()
 
@@ -218,17 +218,3 @@ def _sent(producer: Producer, topic: str) -> bool:
         return bool(producer.send([message(topic, "m")]))
     except JavaError:
         return False
-
-
-def _error(producer: Producer, topic: str) -> str:
-    """Returns what a client says that cannot send."""
-    try:
-        producer.send([message(topic, "m")])
-    except JavaError as error:
-        texts = []
-        each: JavaError | None = error
-        while each is not None:
-            texts.append(each.text)
-            each = each.cause
-        return "\n".join(texts)
-    return ""

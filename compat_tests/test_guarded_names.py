@@ -17,7 +17,7 @@ from compat_tests.engine import Engine
 from compat_tests.java_client import Admin, ClientJvm, JavaError, Producer, message
 from compat_tests.peers import Broker, NameServer, Original, Ours, running
 from compat_tests.scene import poll
-from compat_tests.signed import Ask, answer_to, signature
+from compat_tests.signed import Ask, answer_to, error_of_send, signature
 
 ELSEWHERE = "127.0.0.2"
 """An address that is in no list."""
@@ -157,9 +157,9 @@ def test_a_broker_that_signs(jvms: dict[str, ClientJvm], engine: Engine, test_fo
         keys = {"access_key": ALICE[0], "secret_key": ALICE[1]}
         alice = Producer(jvm, f"alice-{name}", names.address, group="writers", **keys)
         assert alice.send([message("Orders", "m")])
-        assert "No route info of this topic: Other" in _error(alice, "Other")
+        assert "No route info of this topic: Other" in error_of_send(alice, "Other")
         stranger = Producer(jvm, f"stranger-{name}", names.address, group="writers")
-        assert "No route info of this topic: Orders" in _error(stranger, "Orders")
+        assert "No route info of this topic: Orders" in error_of_send(stranger, "Orders")
         for each in (root, alice, stranger):
             each.stop()
 
@@ -169,15 +169,6 @@ def _has_route(admin: Admin, topic: str) -> bool:
         return bool(admin.topic_route(topic))
     except JavaError:
         return False
-
-
-def _error(producer: Producer, topic: str) -> str:
-    """Returns what a client says. It does not tell of a name server that refuses."""
-    try:
-        producer.send([message(topic, "m")])
-    except JavaError as error:
-        return f"{error} {error.cause}"
-    return ""
 
 
 def test_a_broker_of_another_account(engine: Engine, test_folder: Path) -> None:

@@ -201,7 +201,7 @@ class Revive(Engine):
             hears=(
                 Hears(self.on_refused, notices.not_brought_back),
                 Hears(self.on_unreadable, notices.revive_record_unreadable),
-                Hears(self.on_not_taken, notices.popped_not_taken),
+                Hears(self.on_not_taken, partial(notices.not_taken, "popped")),
             ),
             beats=(SlicedBeat(self._config.revive_interval, self),),
         )

@@ -353,7 +353,7 @@ class TransactionCheck(Engine):
             hears=(
                 Hears(self.on_dead_letters, notices.half_messages_given_up),
                 Hears(self.on_unreadable, notices.half_message_unreadable),
-                Hears(self.on_not_taken, notices.half_messages_not_taken),
+                Hears(self.on_not_taken, partial(notices.not_taken, "half")),
             ),
             beats=(SlicedBeat(SECOND_MS, self),),
             at_stop=(settle,),

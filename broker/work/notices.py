@@ -196,22 +196,13 @@ def half_messages_given_up(told: Mishap) -> None:
     )
 
 
-def half_messages_not_taken(told: Mishap) -> None:
-    """Half messages of a slave that acts as master wait, since no other master takes them."""
+def not_taken(kind: str, told: Mishap) -> None:
+    """Messages of a slave that acts as master wait, since no other master takes them."""
     log.warn(
-        "{count} half messages, the first of topic {topic}, wait for the master: no other master"
+        "{count} {kind} messages, the first of topic {topic}, wait for the master: no other master"
         " takes them now",
         count=told.number,
-        topic=told.topic,
-    )
-
-
-def popped_not_taken(told: Mishap) -> None:
-    """Popped messages of a slave that acts as master wait, since no other master takes them."""
-    log.warn(
-        "{count} popped messages, the first for topic {topic}, wait for the master: no other master"
-        " takes them now",
-        count=told.number,
+        kind=kind,
         topic=told.topic,
     )
 

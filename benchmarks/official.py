@@ -2,6 +2,7 @@
 """The original's side of the comparison: class paths of its jars and of the load programs."""
 
 import functools
+import hashlib
 import os
 import platform
 import subprocess
@@ -27,14 +28,15 @@ def server_classpath(release: str = RELEASE) -> str:
 
 @functools.cache
 def load_classpath(release: str = RELEASE) -> str:
-    """Returns the class path of the load program, compiled if its source is newer, and the client.
+    """Returns the class path of the load program, compiled once for each source, and the client.
 
     Raises LoadNotCompiled, compat_tests.jars.JarsUnavailable.
     """
     client = f"{jars.resolve(release, 'client')}/*"
-    classes = cache.cache_root() / "bench" / release
-    compiled = classes / "Load.class"
-    if not compiled.exists() or compiled.stat().st_mtime < SOURCE.stat().st_mtime:
+    # The cache serves all checkouts: what another one compiled from its source is not this program.
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
+    classes = cache.cache_root() / "bench" / f"{release}-{digest}"
+    if not (classes / "Load.class").exists():
         classes.mkdir(parents=True, exist_ok=True)
         _compile(client, classes)
     return f"{classes}:{client}"

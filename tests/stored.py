@@ -10,6 +10,7 @@ from typing import Any, Final
 from tests.crash.ledger import HOST
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
+from txrocketmq.broker.store.upkeep.record_dispatch import ArrivalListener
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.message.record import MAGIC_V1, build_record
@@ -26,16 +27,16 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 
 
-def for_each_queue(heard: Callable[[str, int, int], object]) -> Callable[[Any], None]:
-    """Returns what a store can call for new messages, by which `heard` is told of each queue: its
-    topic, id and new end.
+def for_each_queue(heard: Callable[[str, int, int], object]) -> ArrivalListener:
+    """Returns a listener that always waits for new messages, by which `heard` is told of each
+    queue: its topic, id and new end.
     """
 
     def all_heard(rows: Sequence[tuple[Any, ...]]) -> None:
         for queue, *_ in rows:
             heard(queue.topic, queue.queue_id, queue.max_offset)
 
-    return all_heard
+    return ArrivalListener((heard,), all_heard)
 
 
 def put_message(number: int) -> PutMessage:

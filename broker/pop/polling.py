@@ -11,13 +11,14 @@ PopLongPollingService and PopRequest.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.upkeep.record_dispatch import ArrivalListener, Arrivals
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message.pop import retry_topic_v1, retry_topic_v2
 from txrocketmq.remoting.primitives.listeners import tell_all
@@ -153,20 +154,28 @@ class PopPolling:
         self._count += 1
         return PollingResult.POLLING_SUC
 
-    def all_arrived(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Does what `arrived` does for rows of queues; for each put, though mostly nobody waits."""
-        if self._places or self._watches:
-            for queue, *_ in rows:
-                self.arrived(queue.topic, queue.queue_id, queue.max_offset)
+    @property
+    def listeners(self) -> tuple[ArrivalListener, ArrivalListener]:
+        """What tells the requests that wait, and the watches, of new messages."""
+        return (
+            ArrivalListener(self._places, self._all_arrived),
+            ArrivalListener(self._watches, self._missed),
+        )
+
+    def _all_arrived(self, rows: Arrivals) -> None:
+        for queue, *_ in rows:
+            self.arrived(queue.topic, queue.queue_id, queue.max_offset)
+
+    def _missed(self, rows: Arrivals) -> None:
+        for queue, *_ in rows:
+            for watch in self._watches.pop(queue.topic, ()):
+                watch.has_missed = True
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Wakes requests for messages in a queue; cheap, however many groups wait for them."""
         if topic in self._places:
             self._arrived[topic, queue_id] = None
             self._wake()
-        if self._watches:
-            for watch in self._watches.pop(topic, ()):
-                watch.has_missed = True
 
     def watch(self, topic: str, group: str) -> Watch:
         """Begins to watch what arrives for a pop that is still looking; see Watch."""

@@ -118,9 +118,9 @@ class Pop:
         on_arrivals = self.intake.store.on_arrivals
         return Life(
             "pops",
-            hears=(
-                Hears(on_arrivals, self.polling.all_arrived),
-                Hears(on_arrivals, self.notifications.all_arrived),
+            hears=tuple(
+                Hears(on_arrivals, listener)
+                for listener in (*self.polling.listeners, *self.notifications.listeners)
             ),
             beats=(Tick(OFTEN_MS, self.tick),),
             forgets=self.disconnected,

@@ -17,14 +17,15 @@ Counterpart of PullRequestHoldService, ManyPullRequest and NotifyMessageArriving
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from txrocketmq.broker.filter.expression import NotCompiled
 from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
 from txrocketmq.broker.store.get.get_result import PropertiesFilter
 from txrocketmq.broker.store.queues.consume_queue import Unit
+from txrocketmq.broker.store.upkeep.record_dispatch import ArrivalListener, Arrivals
 from txrocketmq.broker.work.life import SECOND_MS, Hears, Life, Tick
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.errors import ResponseError
@@ -145,11 +146,14 @@ class LongPolling:
         self._count += 1
         return True
 
-    def all_arrived(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Does what `arrived` does for rows of queues; for each put, though mostly nobody waits."""
-        if self._held:
-            for queue, *_ in rows:
-                self.arrived(queue.topic, queue.queue_id, queue.max_offset)
+    @property
+    def listener(self) -> ArrivalListener:
+        """What tells the held pulls of new messages."""
+        return ArrivalListener(self._held, self._all_arrived)
+
+    def _all_arrived(self, rows: Arrivals) -> None:
+        for queue, *_ in rows:
+            self.arrived(queue.topic, queue.queue_id, queue.max_offset)
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Notes that a queue has messages up to `max_offset`; cheap if nobody waits for it."""
@@ -225,11 +229,11 @@ class LongPolling:
             self._gone.extend(gone)
             self._wake()
 
-    def life(self, on_arrivals: list[Callable[[Sequence[tuple[Any, ...]]], None]]) -> Life:
+    def life(self, on_arrivals: list[ArrivalListener]) -> Life:
         """Requests end when messages arrive, when their time is over, or when their peers go."""
         return Life(
             "held pulls",
-            hears=(Hears(on_arrivals, self.all_arrived),),
+            hears=(Hears(on_arrivals, self.listener),),
             beats=(Tick(SECOND_MS, lambda _, steady_ms: self.tick(steady_ms)),),
             forgets=self.disconnected,
         )

@@ -69,7 +69,7 @@ _SLICE_RECORDS: Final = 1024
 
 
 class MessageStore(PackedPuts):
-    """The store. The functions in `on_arrivals` are called for new messages.
+    """The store. The listeners in `on_arrivals` are called for new messages.
 
     With `new_rows`, which makes the rows of a kernel, runs of it can be put (packed_puts.py).
     """

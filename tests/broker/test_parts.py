@@ -46,7 +46,7 @@ def test_what_the_store_of_another_broker_promises_is_told_at_the_start(parts: P
 def test_a_filtered_pull_is_woken_by_its_tags_alone(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     parts.topic("T")
-    parts.store.on_arrivals.append(parts.polling.all_arrived)
+    parts.store.on_arrivals.append(parts.polling.listener)
     resumed: list[str] = []
     for tag in ("A", "B"):
         wanted = frozenset([tags_code(tag)])
@@ -77,7 +77,7 @@ def test_light_queues_from_the_intake_to_pulls_that_wait(tmp_path: Path) -> None
     parts.topic("T")
     assert parts.topics.get("%LMQ%a") is not None
     assert parts.groups.find("%LMQ%g") is not None
-    parts.store.on_arrivals.append(parts.polling.all_arrived)
+    parts.store.on_arrivals.append(parts.polling.listener)
     resumed: list[str] = []
     for topic in ("%LMQ%a", "%LMQ%b"):
         resume = partial(resumed.append, topic)

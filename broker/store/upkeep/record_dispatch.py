@@ -11,8 +11,8 @@ Java: DefaultMessageStore.ReputMessageService, NotifyMessageArrivingListener.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from txrocketmq.broker.store.log.commit_point import CommitPoint
 from txrocketmq.broker.store.log.dispatch import Dispatchers, Following
@@ -24,15 +24,24 @@ _MAX_UNSEEN: Final = 65_536
 """For how many messages to be indexed the consequences are kept in memory; reput does the rest."""
 
 
+class ArrivalListener(NamedTuple):
+    """A function that is called with new messages, and those who wait for them: it is called as
+    long as there are any.
+    """
+
+    waiting: Sized
+    arrived: Callable[[Arrivals], None]
+
+
 class Confirmed:
     """Dispatches records.
 
-    The functions in `on_arrivals` are called with rows, each of which begins with a queue that has
-    new messages.
+    The listeners in `on_arrivals` are told of rows, each of which begins with a queue that has new
+    messages.
     """
 
     def __init__(self, commit: CommitPoint, reput: Reput, dispatchers: Dispatchers) -> None:
-        self.on_arrivals: list[Callable[[Arrivals], None]] = []
+        self.on_arrivals: list[ArrivalListener] = []
         self.most_records = ALL
         """About how many records are dispatched from the log at once."""
         self.shown_ms = 0
@@ -116,5 +125,6 @@ class Confirmed:
         self._arrived([(queue,) for queue in touched])
 
     def _arrived(self, rows: Arrivals) -> None:
-        for heard in self.on_arrivals:
-            heard(rows)
+        for waiting, arrived in self.on_arrivals:
+            if waiting:
+                arrived(rows)

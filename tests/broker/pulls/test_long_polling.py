@@ -90,7 +90,9 @@ class Scene:
         queue = self.queues.codes.setdefault(("T", queue_id), [])
         queue.extend(codes)
         place = SimpleNamespace(topic="T", queue_id=queue_id, max_offset=len(queue))
-        self.polling.all_arrived([(place, 0, [])])
+        waiting, arrived = self.polling.listener
+        if waiting:
+            arrived([(place, 0, [])])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -168,9 +169,11 @@ def test_an_attempt_goes_on_in_later_turns(parts: Parts) -> None:
 def test_what_arrives_behind_an_attempt_wakes_it(parts: Parts, topic: str) -> None:
     turns = Turns(parts)
     turns.begin(FakePeer())
-    turns.polling.arrived("U", 0, 1)
-    turns.polling.arrived(topic, 0, 1)
-    turns.polling.arrived(topic, 0, 2)
+    for name, end in (("U", 1), (topic, 1), (topic, 2)):
+        row = (SimpleNamespace(topic=name, queue_id=0, max_offset=end),)
+        for waiting, arrived in turns.polling.listeners:
+            if waiting:
+                arrived([row])
     while turns.later:
         turns.turn()
     assert turns.woken == ["pop"]

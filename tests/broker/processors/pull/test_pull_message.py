@@ -36,7 +36,7 @@ class Pulling:
         self.polling = LongPolling(parts.store, self._wake_soon)
         self.threads: list[tuple[Work, Done]] = []
         self.patience = Patience(lambda work, done: self.threads.append((work, done)))
-        parts.store.on_arrivals.append(self.polling.all_arrived)
+        parts.store.on_arrivals.append(self.polling.listener)
         self.peer = FakePeer()
         self.processor = PullMessageProcessor(
             parts.config,

@@ -16,6 +16,7 @@ from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.upkeep import record_dispatch as module
+from txrocketmq.broker.store.upkeep.record_dispatch import ArrivalListener
 from txrocketmq.remoting.message.message import decode_messages
 from txrocketmq.remoting.message.tags import tags_code
 
@@ -105,6 +106,21 @@ def test_a_put_that_fails_anywhere_leaves_nothing_behind(
         if calls[0] < number:
             break
     assert number > (40 if "c_call" in EVENTS else 15)
+
+
+def test_a_listener_is_called_as_long_as_somebody_waits(
+    open_store: OpenStore, message: Build
+) -> None:
+    store = open_store()
+    waiting: list[str] = []
+    arrived: list[int] = []
+    store.on_arrivals.append(ArrivalListener(waiting, lambda rows: arrived.append(len(rows))))
+    store.put([message("A")], NOW_MS)
+    waiting.append("a pull")
+    store.put([message("A"), message("B")], NOW_MS)
+    waiting.clear()
+    store.put([message("A")], NOW_MS)
+    assert arrived == [2]
 
 
 def test_what_could_not_be_dispatched_comes_before_what_comes_later(

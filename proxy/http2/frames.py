@@ -173,10 +173,12 @@ class Frames:
             append((kind, flags, number & _STREAM, begin - start, end - start))
             at = end
             left -= 1
+            if left <= 0:
+                goes_on = kind == HEADERS or (kind == WINDOW_UPDATE and number)
+                if left <= -_MORE_FRAMES or not goes_on:
+                    break
             # Behind a GOAWAY, h2 takes what comes for an error, until it is told otherwise.
-            if kind == GOAWAY or (
-                left <= 0 and (left <= -_MORE_FRAMES or kind not in (HEADERS, WINDOW_UPDATE))
-            ):
+            if kind == GOAWAY:
                 break
         self._unfinished += 1
         return at

@@ -18,6 +18,7 @@ from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.frame.form import Form
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.protocol import pop, query
 from txrocketmq.remoting.protocol.pop import (
@@ -27,6 +28,8 @@ from txrocketmq.remoting.protocol.pop import (
 from txrocketmq.remoting.protocol.query import ViewMessageRequestHeader
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
 
+MAX_FORMS: Final = 4_096
+"""When there are more prepared headers, all are dropped and made again when they are needed."""
 _DEAD: Final = -1
 _OF_HANDLES: Final = frozenset(
     {ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_MESSAGE, ResponseCode.INVALID_PARAMETER}
@@ -40,6 +43,8 @@ class Settlements:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._api = cluster.api
+        self._forms: dict[tuple[str, str, str], Form] = {}
+        """Headers of acknowledgements, by group, topic and broker."""
 
     def ack_soon(
         self, group: str, topic: str, handle: Handle, settle: Callable[[Exception | None], None]
@@ -52,7 +57,10 @@ class Settlements:
         address = self._cluster.known_address(handle.popped.broker_name, topic)
         if address is None:
             return False
-        header = _ack_of(group, topic, handle)
+        popped = handle.popped
+        header = self._ack_form(group, handle.topic(topic, group), popped.broker_name).filled(
+            popped.queue_id, str(popped), popped.queue_offset
+        )
 
         def answered(outcome: Reply[Any] | Exception) -> None:
             if isinstance(outcome, Exception):
@@ -67,6 +75,23 @@ class Settlements:
 
         self._cluster.invoke(address, pop.ACK_MESSAGE, header, b"", TIMEOUT_MS).then(answered)
         return True
+
+    def _ack_form(self, group: str, topic: str, broker_name: str) -> Form:
+        form = self._forms.get((group, topic, broker_name))
+        if form is None:
+            if len(self._forms) >= MAX_FORMS:
+                self._forms.clear()
+            header = AckMessageRequestHeader(
+                consumer_group=group,
+                topic=topic,
+                queue_id=0,
+                extra_info="",
+                offset=0,
+                bname=broker_name,
+            )
+            form = Form(pop.ACK_MESSAGE, header, "queue_id", "extra_info", "offset")
+            self._forms[group, topic, broker_name] = form
+        return form
 
     async def ack(self, group: str, topic: str, handle: Handle) -> None:
         """Acknowledges a message."""

@@ -204,9 +204,11 @@ def _check_controls(what: str, text: str) -> None:
 
 
 def _ms(timestamp: Any) -> int:
-    if not _LEAST_YEAR_S <= timestamp.seconds <= _LAST_YEAR_S:
-        raise Refused(Code.BAD_REQUEST, f"there is no time {timestamp.seconds} s after 1970")
-    return int(timestamp.seconds * 1_000 + timestamp.nanos // 1_000_000)
+    seconds: int = timestamp.seconds
+    if not _LEAST_YEAR_S <= seconds <= _LAST_YEAR_S:
+        raise Refused(Code.BAD_REQUEST, f"there is no time {seconds} s after 1970")
+    nanos: int = timestamp.nanos
+    return seconds * 1_000 + nanos // 1_000_000
 
 
 def _delivery_ms(system: Any, now_ms: int, config: MessagingConfig) -> int:

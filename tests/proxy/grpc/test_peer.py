@@ -27,7 +27,7 @@ def client() -> Client:
 def nothing_is_left(client: Client) -> bool:
     """Whether all calls are forgotten."""
     peer = client.peer
-    return not (peer.streams or peer._keys or peer._waiting or client.service.deadlines._steps)
+    return not (peer.streams or peer._waiting or client.service.deadlines._steps)
 
 
 def test_a_call(client: Client) -> None:

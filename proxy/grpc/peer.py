@@ -112,8 +112,6 @@ class GrpcPeer(TcpPeer):
                     stream.whole(data)
                 if not may_go_on():
                     return index
-            elif kind is WindowUpdated and not self._waiting:
-                continue  # with nothing that waits, it does not matter
             elif kind is DataReceived:
                 stream = self.streams.get(event.stream_id)
                 size_bytes = event.flow_controlled_length
@@ -129,7 +127,7 @@ class GrpcPeer(TcpPeer):
                     stream.half_closed()
                 if not may_go_on():
                     return index
-            else:
+            elif self._waiting or kind is not WindowUpdated:
                 self._other(kind, event)
         return len(events)
 

@@ -11,8 +11,8 @@ declared, so that no table of methods is written by hand. There are three kinds:
 
 A method raises GrpcError, or its Deferred fails with that, to end the call with another status than
 OK. Any other exception is a defect: it is logged, and the caller gets INTERNAL. A Deferred is
-cancelled when its call is, after the listeners in `call.on_cancel` were called. A PendingReply, which
-costs less, has only these listeners; it may be resolved all the same, or never be.
+cancelled when its call is, after the listeners in `call.on_cancel` were called. A PendingReply,
+which costs less, has only these listeners; it may be resolved all the same, or never be.
 """
 
 from __future__ import annotations

@@ -131,11 +131,7 @@ class ServerConnection(PlainConnection):
             kind, flags, number, begin, end = head = heads[index]
             index += 1
             if kind == HEADERS and index < count and flags & ~PRIORITY == END_HEADERS:
-                try:
-                    used = self._take_whole(data, heads, index, events, most_bytes)
-                except ProtocolError as error:
-                    self._terminate_connection(error.error_code)
-                    raise
+                used = self._take_whole(data, heads, index, events, most_bytes)
                 if used >= 0:
                     index += used
                     continue
@@ -149,11 +145,7 @@ class ServerConnection(PlainConnection):
                 continue
             frame = usual(data, head)
             if frame is not None:
-                try:
-                    its = self._receive_frame(frame)
-                except ProtocolError as error:
-                    self._terminate_connection(error.error_code)
-                    raise
+                its = self._taken(frame)
                 events += its
                 if its and flags & PRIORITY and kind == HEADERS:
                     events.append(_PRIORITIZED)
@@ -162,6 +154,14 @@ class ServerConnection(PlainConnection):
             if self._is_amid():  # its headers go on in the next frame
                 return events + super().receive_data(data[end:])
         return events
+
+    def _taken(self, frame: Any) -> list[Any]:
+        """Takes a frame; tells the peer if it breaks the rules, and raises ProtocolError."""
+        try:
+            return self._receive_frame(frame)
+        except ProtocolError as error:
+            self._terminate_connection(error.error_code)
+            raise
 
     def _is_amid(self) -> bool:
         """Whether h2 has the beginning of something."""
@@ -208,7 +208,7 @@ class ServerConnection(PlainConnection):
             begin += PRIORITY_BYTES
         headers = self._by_name(data[begin:end])
         if _ODD[0] in headers or _ODD[1] in headers:
-            events += self._receive_frame(LightHeaders(number, list(headers.items()), GOES_ON))
+            events += self._taken(LightHeaders(number, list(headers.items()), GOES_ON))
             return 0
         windows.current_window_size -= size
         windows._bytes_processed += size  # noqa: SLF001
@@ -225,13 +225,16 @@ class ServerConnection(PlainConnection):
         return used
 
     def _by_name(self, block: bytes) -> dict[bytes, bytes]:
-        """Returns headers by their names. Raises ProtocolError, as h2 does."""
+        """Returns headers by their names. Tells the peer of errors, and raises ProtocolError."""
+        wrong: ProtocolError
         try:
             return self._decoder.by_name(block)
         except OversizedHeaderListError as error:
-            raise DenialOfServiceError(f"the header block is too long: {error}") from error
+            wrong = DenialOfServiceError(f"the header block is too long: {error}")
         except HPACKError as error:
-            raise ProtocolError(f"the header block cannot be decoded: {error}") from error
+            wrong = ProtocolError(f"the header block cannot be decoded: {error}")
+        self._terminate_connection(wrong.error_code)
+        raise wrong
 
     def stream_of_whole(self, number: int) -> Any:
         """Returns h2's stream of a whole request, of which there is more to be said.

@@ -129,9 +129,9 @@ class Sends:
         messages = []
         inflated_bytes, most_bytes = 0, most_plain_bytes(config)
         for each in given:
-            if each.topic.name != topic:
+            if messages and each.topic.name != topic:
                 raise Refused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-            message = MessageIn(each, call.peer, now_ms, config)
+            message = MessageIn(each, topic, call.peer, now_ms, config)
             messages.append(message)
             inflated_bytes += max(len(message.body) - len(each.body), 0)
             if inflated_bytes > most_bytes:

@@ -409,8 +409,8 @@ def test_clients_of_other_languages_send_and_receive(
     assert (got if is_fifo else sorted(got)) == expected
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("language", ["python", "go", "node"])
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("language", ["python", "go", "node", "rust"])
 def test_clients_of_other_languages_come_back_to_a_new_proxy(
     scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str
 ) -> None:
@@ -427,7 +427,7 @@ def test_clients_of_other_languages_come_back_to_a_new_proxy(
         )  # fmt: skip
     else:
         try:
-            program = go() if language == "go" else node()
+            program = {"go": go, "node": node, "rust": rust}[language]()
         except ProgramUnavailable as error:
             pytest.skip(str(error))
         told = partial(events, program, tmp_path, **where)

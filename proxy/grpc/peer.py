@@ -50,6 +50,8 @@ _SLICE_FRAMES: Final = 32
 """How many frames that have waited are sent in one turn."""
 _MOST_WAITING_BYTES: Final = 256 * 1024
 """If more than this is to be sent in one turn, it leaves before its end."""
+MOST_TO_RESET: Final = 64
+"""How many streams that have ended within a second are reset later; others are at once."""
 _STATE_BYTES: Final = 16 * 1024
 """About how much memory the state of HTTP/2 takes for a connection."""
 MOST_ASKED: Final = 256
@@ -95,6 +97,10 @@ class GrpcPeer(TcpPeer):
         """Those with answers for which there was no room."""
         self._without_room = 0
         """How many of them in a row were found without room, since there was more for any."""
+        self._ended_before: list[int] = []
+        self._ended_now: list[int] = []
+        """Streams that we have ended, and the client has not, before `expire` was called and since:
+        they are to be reset."""
         self._is_dirty = self._is_sending_on = self._leaves = False
         self._asked_ms: int | None = None
         """When the client was asked whether it is there, unless it has answered."""
@@ -258,6 +264,17 @@ class GrpcPeer(TcpPeer):
         """Has `send_on` called when there may be room."""
         self._waits_last(stream)
 
+    def reset_later(self, number: int) -> None:
+        """Resets a stream that has ended within a second or two.
+
+        The client for Rust does not find an end that is followed by a reset at once, and looks for
+        it without a pause then.
+        """
+        if len(self._ended_now) < MOST_TO_RESET:
+            self._ended_now.append(number)
+        else:
+            self.connection.reset(number)
+
     def ended(self, stream: Stream) -> None:
         """Forgets a call that has ended."""
         if self._waiting:
@@ -328,6 +345,9 @@ class GrpcPeer(TcpPeer):
     def expire(self, steady_ms: int) -> None:
         """Lets floods run out, and asks clients that are quiet whether they are there."""
         self.connection.floods.tick()
+        for number in self._ended_before:
+            self.connection.reset(number)
+        self._ended_before, self._ended_now = self._ended_now, []
         quiet_ms = super().idle_ms(steady_ms)
         if not self.streams or quiet_ms < QUIET_MS:
             self._asked_ms = None

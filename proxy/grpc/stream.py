@@ -67,6 +67,9 @@ class Carrier(Protocol):
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
 
+    def reset_later(self, number: int) -> None:
+        """Resets a stream that has ended, when its client has had time to read that."""
+
     def ended(self, stream: Stream) -> None:
         """Is told once that a call has ended."""
 
@@ -450,7 +453,11 @@ class Stream:
         connection = self._peer.connection
         headers = trailers if self._has_answered else HEADERS + trailers
         connection.headers(self.number, headers, ends=True)
-        if not self._ends:
+        if self._ends:
+            return
+        if self.served.rpc.kind is Kind.CONVERSATION:
+            self._peer.reset_later(self.number)
+        else:
             connection.reset(self.number)
 
     def _finish(self, status: GrpcStatus) -> None:

@@ -248,31 +248,35 @@ class ProxyJourneys:
         }  # fmt: skip
         return _answer(opaque, fields, b"")
 
-    def _popped(self, opaque: int) -> bytes:
-        taken = [next(self._offsets) for _ in range(BATCH)]
-        body = b"".join(
-            encode_message(
-                MessageExt(
-                    TOPIC,
-                    BODY,
-                    properties={
-                        "UNIQ_KEY": f"01{at:032X}", "RECONSUME_TIME": "0", "PGROUP": TOPIC,
-                        "__BORNHOST": "host", "BORN_TIMESTAMP": str(_NOW_S * 1_000),
-                    },
-                    queue_offset=at,
-                    commit_log_offset=at,
-                    born_timestamp=_NOW_S * 1_000,
-                    store_timestamp=_NOW_S * 1_000,
-                )
-            )
-            for at in taken
-        )  # fmt: skip
+    @staticmethod
+    def _popped(opaque: int) -> bytes:
         fields = {
             "popTime": str(_NOW_S * 1_000), "invisibleTime": "60000", "reviveQid": "0",
-            "restNum": "0", "startOffsetInfo": f"0 0 {taken[0]}",
-            "msgOffsetInfo": f"0 0 {','.join(map(str, taken))}",
+            "restNum": "0", "startOffsetInfo": f"0 0 {_FIRST}",
+            "msgOffsetInfo": f"0 0 {','.join(map(str, range(_FIRST, _FIRST + BATCH)))}",
         }  # fmt: skip
-        return _answer(opaque, fields, body)
+        return _answer(opaque, fields, _RECORDS)
+
+
+def _record(offset: int) -> bytes:
+    message = MessageExt(
+        TOPIC,
+        BODY,
+        properties={
+            "UNIQ_KEY": f"01{offset:032X}", "RECONSUME_TIME": "0", "PGROUP": TOPIC,
+            "__BORNHOST": "host", "BORN_TIMESTAMP": str(_NOW_S * 1_000),
+        },
+        queue_offset=offset,
+        commit_log_offset=offset,
+        born_timestamp=_NOW_S * 1_000,
+        store_timestamp=_NOW_S * 1_000,
+    )  # fmt: skip
+    return encode_message(message)
+
+
+_FIRST: Final = 1_000
+_RECORDS: Final = b"".join(map(_record, range(_FIRST, _FIRST + BATCH)))
+"""What each pop takes: the same messages, since they are not made in the course of a journey."""
 
 
 def _frame(kind: int, data: bytes, flags: int = 0, stream: int = 0) -> bytes:

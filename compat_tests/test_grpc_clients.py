@@ -410,9 +410,10 @@ def test_clients_of_other_languages_send_and_receive(
 
 
 @pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("language", ["python", "go", "node", "rust"])
 def test_clients_of_other_languages_come_back_to_a_new_proxy(
-    scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str
+    scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str, end: str
 ) -> None:
     if not isinstance(scene.proxy.origin, Ours):
         pytest.skip("clients of the original's proxy may take five minutes")
@@ -434,7 +435,7 @@ def test_clients_of_other_languages_come_back_to_a_new_proxy(
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(told)
         poll(lambda: running.done() or pause.exists(), "half of the messages are sent", 60)
-        scene.proxy.stop()
+        getattr(scene.proxy, end)()
         scene.proxy.start()
         pause.unlink(missing_ok=True)
         found = running.result()

@@ -126,7 +126,7 @@ class Sends:
             )
         topic = topic_of(given[0].topic)
         now_ms, config = self._clock.now_ms(), self._config
-        messages = []
+        messages: list[MessageIn] = []
         inflated_bytes, most_bytes = 0, most_plain_bytes(config)
         for each in given:
             if messages and each.topic.name != topic:

@@ -4,9 +4,10 @@
     .venv/bin/python -m benchmarks.instructions [--load "JSON, 3 properties"]...
 
 What `benchmarks.sends` measures in time is counted here, by valgrind: the interpreter, the compiled
-kernel and the C library, but not the operating system. So are half messages, commits, and pulls of
-32 messages. The number is the same each time, however busy the machine is, so a test can hold it
-below a limit. It is another one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
+kernel and the C library, but not the operating system. So are half messages, commits, pulls of
+32 messages, and calls of gRPC at a proxy, with the little that stands for its broker. The number is
+the same each time, however busy the machine is, so a test can hold it below a limit. It is another
+one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
 """
 
 import argparse

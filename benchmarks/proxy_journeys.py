@@ -103,16 +103,8 @@ class ProxyJourneys:
         self._offsets = count()
         self._sink = Listener()
         self._sink.kept = bytearray()
-        self._peer = self._reactor.tcpServers[0][1].buildProtocol(None)
-        self._peer.makeConnection(self._sink)
-        begin = PREFACE + _frame(SETTINGS, b"") + _frame(WINDOW_UPDATE, b"\x3f\xff\0\0")
-        self._arrive(self._peer, begin)
-        group = {"name": GROUP}
-        heartbeat = message_type("HeartbeatRequest")(
-            group=group, client_type=ClientType.SIMPLE_CONSUMER
-        )
-        for call in self._calls("Heartbeat", [heartbeat]):
-            call()
+        self._peer: Any = None
+        self._connect()
 
     def sends(self, count: int) -> Iterator[Call]:
         """Some sends in one read, from their bytes to those of their answers."""
@@ -143,6 +135,18 @@ class ProxyJourneys:
         return [partial(self._turn, data) for data in reads]
 
     # ----------------------------------------------------------------- parts
+
+    def _connect(self) -> None:
+        """Connects the client, and makes it known."""
+        self._peer = self._reactor.tcpServers[0][1].buildProtocol(None)
+        self._peer.makeConnection(self._sink)
+        begin = PREFACE + _frame(SETTINGS, b"") + _frame(WINDOW_UPDATE, b"\x3f\xff\0\0")
+        self._arrive(self._peer, begin)
+        heartbeat = message_type("HeartbeatRequest")(
+            group={"name": GROUP}, client_type=ClientType.SIMPLE_CONSUMER
+        )
+        for call in self._calls("Heartbeat", [heartbeat]):
+            call()
 
     def _calls(self, method: str, requests: Sequence[Any]) -> Iterator[Call]:
         data = self._read(method, requests)

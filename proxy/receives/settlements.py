@@ -28,8 +28,7 @@ from txrocketmq.remoting.protocol.pop import (
 from txrocketmq.remoting.protocol.query import ViewMessageRequestHeader
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
 
-MAX_FORMS: Final = 4_096
-"""When there are more prepared headers, all are dropped and made again when they are needed."""
+_ACK_FIELDS: Final = ("consumer_group", "topic", "queue_id", "extra_info", "offset")
 _DEAD: Final = -1
 _OF_HANDLES: Final = frozenset(
     {ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_MESSAGE, ResponseCode.INVALID_PARAMETER}
@@ -43,8 +42,9 @@ class Settlements:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._api = cluster.api
-        self._forms: dict[tuple[str, str, str], Form] = {}
-        """Headers of acknowledgements, by group, topic and broker."""
+        self._forms: dict[str, Form] = {}
+        """Headers of acknowledgements by brokers, which name servers tell; names of groups and
+        topics are clients', and a form takes longer than many headers."""
 
     def ack_soon(
         self, group: str, topic: str, handle: Handle, settle: Callable[[Exception | None], None]
@@ -58,8 +58,12 @@ class Settlements:
         if address is None:
             return False
         popped = handle.popped
-        header = self._ack_form(group, handle.topic(topic, group), popped.broker_name).filled(
-            popped.queue_id, str(popped), popped.queue_offset
+        header = self._ack_form(popped.broker_name).filled(
+            group,
+            handle.topic(topic, group),
+            popped.queue_id,
+            str(popped),
+            popped.queue_offset,
         )
 
         def answered(outcome: Reply[Any] | Exception) -> None:
@@ -76,21 +80,18 @@ class Settlements:
         self._cluster.invoke(address, pop.ACK_MESSAGE, header, b"", TIMEOUT_MS).then(answered)
         return True
 
-    def _ack_form(self, group: str, topic: str, broker_name: str) -> Form:
-        form = self._forms.get((group, topic, broker_name))
+    def _ack_form(self, broker_name: str) -> Form:
+        form = self._forms.get(broker_name)
         if form is None:
-            if len(self._forms) >= MAX_FORMS:
-                self._forms.clear()
             header = AckMessageRequestHeader(
-                consumer_group=group,
-                topic=topic,
+                consumer_group="",
+                topic="",
                 queue_id=0,
                 extra_info="",
                 offset=0,
                 bname=broker_name,
             )
-            form = Form(pop.ACK_MESSAGE, header, "queue_id", "extra_info", "offset")
-            self._forms[group, topic, broker_name] = form
+            form = self._forms[broker_name] = Form(pop.ACK_MESSAGE, header, *_ACK_FIELDS)
         return form
 
     async def ack(self, group: str, topic: str, handle: Handle) -> None:

@@ -14,6 +14,7 @@ from benchmarks.broker_journeys import DUE, BrokerJourneys
 from benchmarks.client_journeys import ClientJourneys
 from benchmarks.namesrv_journeys import NamesrvJourneys
 from benchmarks.operations import Cost, Counting, Journey, Server, cost_of, reproducible
+from benchmarks.proxy_journeys import ProxyJourneys
 from benchmarks.sends import BATCH, USER, batch_send, binary_send, json_send, plain
 
 Count = Callable[[Path], tuple[Cost, Counting]]
@@ -77,6 +78,17 @@ _OF_CLIENTS: Final[dict[str, tuple[Journey[ClientJourneys], int]]] = {
     "client: send": (ClientJourneys.send, 1),
     "client: pulled message, of 32": (ClientJourneys.pulled, BATCH),
 }
+_IN_FLIGHT: Final = 16
+_OF_PROXIES: Final[dict[str, tuple[Journey[ProxyJourneys], int]]] = {
+    "proxy: send": (partial(ProxyJourneys.sends, count=1), 1),
+    "proxy: send, of 16": (partial(ProxyJourneys.sends, count=_IN_FLIGHT), _IN_FLIGHT),
+    "proxy: received message, of 32": (ProxyJourneys.received, BATCH),
+    "proxy: acknowledgement": (partial(ProxyJourneys.acknowledged, count=1), 1),
+    "proxy: acknowledgement, of 16": (
+        partial(ProxyJourneys.acknowledged, count=_IN_FLIGHT),
+        _IN_FLIGHT,
+    ),
+}
 
 
 def _made(
@@ -96,6 +108,7 @@ JOURNEYS: Final[dict[str, Count]] = {
     **_made(BrokerJourneys, _OF_BROKERS),
     **_made(NamesrvJourneys, _OF_NAME_SERVERS),
     **_made(ClientJourneys, _OF_CLIENTS),
+    **_made(ProxyJourneys, _OF_PROXIES),
 }
 """By name: what makes a journey in a folder, and returns what it costs."""
 

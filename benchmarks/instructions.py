@@ -4,9 +4,10 @@
     .venv/bin/python -m benchmarks.instructions [--load "JSON, 3 properties"]...
 
 What `benchmarks.sends` measures in time is counted here, by valgrind: the interpreter, the compiled
-kernel and the C library, but not the operating system. So are half messages, commits, and pulls of
-32 messages. The number is the same each time, however busy the machine is, so a test can hold it
-below a limit. It is another one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
+kernel and the C library, but not the operating system. So are half messages, commits, pulls of
+32 messages, and calls of gRPC at a proxy, with the little that stands for its broker. The number is
+the same each time, however busy the machine is, so a test can hold it below a limit. It is another
+one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
 """
 
 import argparse
@@ -18,12 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from benchmarks import frames
 from benchmarks.asked_broker import COMMIT, GROUP
 from benchmarks.broker_journeys import BrokerJourneys
+from benchmarks.operations import Call
+from benchmarks.proxy_journeys import CALLS, ProxyJourneys
 from benchmarks.sends import BATCH, LOADS, Bench
 
 WARM_MESSAGES: Final = 2_048
@@ -112,19 +116,29 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
 
     So what the first of them counts, which serves nothing, is what all others count besides.
     """
-    bench = (BrokerJourneys if {name for name, _ in loads} & {*JOURNEYS} else Bench)(
-        folder / "store"
-    )
+    names = {name for name, _ in loads}
+    kind = BrokerJourneys if names & {*JOURNEYS} else Bench
+    broker = kind(folder / "store") if names - {*CALLS} else None
+    proxy = ProxyJourneys(folder) if names & {*CALLS} else None
+
+    def steps(name: str, sends: int, count: int, first: int) -> list[Call]:
+        if name in CALLS:
+            assert proxy is not None
+            return proxy.turns(name, count * sends, sends)
+        assert broker is not None
+        reads = _reads(broker, name, sends, count, first)
+        return [partial(broker.peer.dataReceived, data) for data in reads]
+
     for name, sends in loads:
-        for data in _reads(bench, name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
-            bench.peer.dataReceived(data)
-    counted = [_reads(bench, name, sends, _shape(name, sends)[0], 1 << 20) for name, sends in loads]
+        for step in steps(name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
+            step()
+    counted = [steps(name, sends, _shape(name, sends)[0], 1 << 20) for name, sends in loads]
     pids = []
-    for reads in [[], *counted]:
+    for its_steps in [[], *counted]:
         pid = os.fork()
         if not pid:
-            for data in reads:
-                bench.peer.dataReceived(data)
+            for step in its_steps:
+                step()
             os._exit(0)
         os.waitpid(pid, 0)
         pids.append(pid)
@@ -143,7 +157,7 @@ def main() -> None:
     """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Counts the instructions of a request in process.")
     parser.add_argument(
-        "--load", action="append", choices=[*LOADS, *JOURNEYS], help="only this one"
+        "--load", action="append", choices=[*LOADS, *JOURNEYS, *CALLS], help="only this one"
     )
     parser.add_argument("--within", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -151,7 +165,7 @@ def main() -> None:
         folder, loads = options.within
         _within(Path(folder), json.loads(loads))
         return
-    names = options.load or [*LOADS, *JOURNEYS]
+    names = options.load or [*LOADS, *JOURNEYS, *CALLS]
     try:
         counts = instructions([(name, sends) for name in names for sends in IN_A_READ])
     except NoValgrind as error:

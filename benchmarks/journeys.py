@@ -12,7 +12,7 @@ measured alone, in reads of one and of 32 requests. With `--beside` another inte
 checkout, is measured in turn.
 
 With `--operations` no time is measured: what the interpreter does is counted, on more journeys, of
-the name server and the client too (counted_journeys.py), and `--where` says where that is.
+the name server, the client and the proxy too (counted_journeys.py), and `--where` says where.
 """
 
 import argparse

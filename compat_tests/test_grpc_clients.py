@@ -409,10 +409,11 @@ def test_clients_of_other_languages_send_and_receive(
     assert (got if is_fifo else sorted(got)) == expected
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("language", ["python", "go", "node"])
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("language", ["python", "go", "node", "rust"])
 def test_clients_of_other_languages_come_back_to_a_new_proxy(
-    scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str
+    scene: GrpcScene, tmp_path: Path, request: pytest.FixtureRequest, language: str, end: str
 ) -> None:
     if not isinstance(scene.proxy.origin, Ours):
         pytest.skip("clients of the original's proxy may take five minutes")
@@ -427,14 +428,14 @@ def test_clients_of_other_languages_come_back_to_a_new_proxy(
         )  # fmt: skip
     else:
         try:
-            program = go() if language == "go" else node()
+            program = {"go": go, "node": node, "rust": rust}[language]()
         except ProgramUnavailable as error:
             pytest.skip(str(error))
         told = partial(events, program, tmp_path, **where)
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(told)
         poll(lambda: running.done() or pause.exists(), "half of the messages are sent", 60)
-        scene.proxy.stop()
+        getattr(scene.proxy, end)()
         scene.proxy.start()
         pause.unlink(missing_ok=True)
         found = running.result()

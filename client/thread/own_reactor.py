@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reactor that the client's thread runs: never installed, and made for short turns.
+"""The reactor that the client's thread and the process of a proxy run, made for short turns.
 
+Only the proxy installs it, since a program with a client may have a reactor of its own.
 A call that waits takes two turns of it, so each turn leaves out what nobody needs here. There is no
 context for Twisted's older log. The time is that of the monotonic clock. Work that is due before
 the reactor waits again, such as writing what was gathered, needs no delayed call.
@@ -135,7 +136,7 @@ class OwnReactor(PosixReactorBase):
                 try:
                     call()
                 except Exception:  # noqa: BLE001 - the others have nothing to do with it
-                    log.failure("the last work of a turn of the client's thread failed")
+                    log.failure("the last work of a turn failed")
 
     def close(self) -> None:
         """Lets go of the waker after the reactor has ended; Twisted would keep it open."""

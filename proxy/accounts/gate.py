@@ -24,9 +24,11 @@ from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.service import Conversation, Kind, Rpc
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import message_type
+from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.host.clock import Clock, Repeating
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
+from txrocketmq.remoting.transport.client import as_deferred
 
 LOOK_MS: Final = 1_000
 """After which time it is looked again whether an account may still do what it did."""
@@ -99,6 +101,8 @@ class Gate:
         except (Refused, MQClientError, RemotingError) as error:
             return refuse(call, *self._unknown(error))
         outcome = self._serve(caller, its, call, request, method, refuse)
+        if isinstance(outcome, PendingReply):
+            outcome = as_deferred(outcome)
         return await outcome if isinstance(outcome, Deferred) else outcome
 
     def _unknown(self, error: Exception) -> tuple[Code, str]:

@@ -73,8 +73,9 @@ class Cache(Generic[K, V]):
         if now_ms - kept.used_ms > self._expire_ms:
             del self._kept[key]
             return None
-        kept.used_ms = now_ms
-        self._kept.move_to_end(key)
+        if kept.used_ms != now_ms:  # else it is among the last already
+            kept.used_ms = now_ms
+            self._kept.move_to_end(key)
         if now_ms >= kept.due_ms:
             kept.asked_ms, kept.due_ms = now_ms, now_ms + RETRY_MS
             self.refresh(key).addErrback(self._log, key)

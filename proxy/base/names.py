@@ -57,4 +57,4 @@ def _group(name: str) -> str:
 
 def has_controls(text: str) -> bool:
     """Returns whether there are control characters in a text, as CharMatcher.javaIsoControl."""
-    return _CONTROLS.search(text) is not None
+    return not text.isprintable() and _CONTROLS.search(text) is not None

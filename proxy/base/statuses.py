@@ -37,6 +37,7 @@ _OF_BROKERS: Final[dict[int, Code]] = {
     ResponseCode.NO_PERMISSION: Code.FORBIDDEN,
 }
 """The code that stands for a broker's."""
+_NAMES: Final = {code: code.name for code in Code}  # the attribute of an enum takes longer
 
 
 class Refused(Exception):
@@ -74,7 +75,7 @@ def set_status(answer: Any, code: Code, text: str = "") -> Any:
     """Sets the status of an answer, and returns it; the text is by default the code's name."""
     status = answer.status
     status.code = code
-    status.message = text or code.name
+    status.message = text or _NAMES[code]
     return answer
 
 
@@ -84,12 +85,16 @@ def set_total(answer: Any, codes: Iterable[Code]) -> Any:
     return set_status(answer, its.pop() if len(its) == 1 else Code.MULTIPLE_RESULTS)
 
 
-def refused(failure: Failure, answer: Callable[[], Any]) -> Any:
+def refusal(error: Exception, answer: Callable[[], Any]) -> Any:
     """Returns an answer with the status of an error; a defect, or a cancellation, stays one."""
+    status = told(error)
+    return error if status is None else set_status(answer(), *status)
+
+
+def refused(failure: Failure, answer: Callable[[], Any]) -> Any:
+    """Does what `refusal` does, of a failure."""
     status = told(failure.value)
-    if status is None:
-        return failure
-    return set_status(answer(), *status)
+    return failure if status is None else set_status(answer(), *status)
 
 
 def answered(

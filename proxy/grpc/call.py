@@ -106,7 +106,11 @@ class Call:
         If it does not, this message waits, and `on_room` is called when it has left. Whoever writes
         on before that has all its messages wait, and they are held for the peer (held_bytes.py).
         """
-        return self.is_over or self._sink.send(message.SerializeToString())
+        return self.send(message.SerializeToString())
+
+    def send(self, data: bytes) -> bool:
+        """Does what `write` does, with a message that is encoded already."""
+        return self.is_over or self._sink.send(data)
 
     def hold(self, size_bytes: int) -> None:
         """Counts bytes that are held for the caller until the call ends, besides its request."""

@@ -7,7 +7,8 @@ Most calls end long before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Final
 
 STEP_MS: Final = 100
@@ -21,6 +22,7 @@ _MOST_DIGITS: Final = 8
 Due = Callable[[], object]
 
 
+@lru_cache(maxsize=256)  # a client has few, which come with every call
 def timeout_ms(text: str) -> int:
     """Returns the time of a `grpc-timeout` in ms, rounded up. Raises ValueError."""
     digits, unit = text[:-1], _UNITS.get(text[-1:])
@@ -33,14 +35,18 @@ class Deadlines:
     """Calls `due` functions when their times have come; `tick` is to be called every STEP_MS."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, dict[int, Due]] = {}
+        self._steps: dict[int, dict[Hashable, Due]] = {}
         self._done = -1
 
-    def add(self, deadline_ms: int, key: int, due: Due) -> None:
+    def add(self, deadline_ms: int, key: Hashable, due: Due) -> None:
         """Has a function called when a time is over, unless the key is removed before."""
-        self._steps.setdefault(deadline_ms // STEP_MS + 1, {})[key] = due
+        step = deadline_ms // STEP_MS + 1
+        its = self._steps.get(step)
+        if its is None:
+            its = self._steps[step] = {}
+        its[key] = due
 
-    def remove(self, deadline_ms: int, key: int) -> None:
+    def remove(self, deadline_ms: int, key: Hashable) -> None:
         """Forgets a key, if it is there."""
         step = deadline_ms // STEP_MS + 1
         its = self._steps.get(step)

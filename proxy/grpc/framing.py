@@ -5,6 +5,7 @@ four bytes, and the message.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import Final
 
@@ -16,24 +17,34 @@ MOST_DECOMPRESSED_BYTES: Final = 1024 * 1024
 that compress bodies do that themselves."""
 IDENTITY: Final = "identity"
 GZIP: Final = "gzip"
+_prefix: Final = struct.Struct(">xI").pack
 
 
 def framed(message: bytes) -> bytes:
     """Returns a message with its prefix."""
-    return b"\0" + len(message).to_bytes(4, "big") + message
+    return _prefix(len(message)) + message
+
+
+def whole_message(data: bytes, most_bytes: int) -> bytes | None:
+    """Returns the message that has arrived in one piece, if these bytes are one.
+
+    It is None for any others, for one of more than `most_bytes` and for one that is compressed.
+    """
+    length = len(data) - PREFIX_BYTES
+    if not 0 <= length <= most_bytes or data[:PREFIX_BYTES] != _prefix(length):
+        return None
+    return data[PREFIX_BYTES:]
 
 
 class Messages:
     """What has arrived of a call, of which no message may be longer than `most_bytes`."""
 
-    __slots__ = ("_data", "_encoding", "_most_bytes", "ends")
+    __slots__ = ("_data", "_encoding", "_most_bytes")
 
     def __init__(self, most_bytes: int, encoding: str) -> None:
         self._data = bytearray()
         self._most_bytes = most_bytes
         self._encoding = encoding
-        self.ends = False
-        """Whether nothing more comes."""
 
     @property
     def held_bytes(self) -> int:
@@ -43,22 +54,6 @@ class Messages:
     def add(self, data: bytes) -> None:
         """Adds bytes that arrived."""
         self._data += data
-
-    def only(self, data: bytes) -> bytes | None:
-        """Returns the message that arrived as a whole, if these bytes are one, and the first.
-
-        Otherwise they are to be added.
-        """
-        length = len(data) - PREFIX_BYTES
-        if (
-            self._data
-            or length < 0
-            or length > self._most_bytes
-            or data[0]
-            or int.from_bytes(data[1:PREFIX_BYTES], "big") != length
-        ):
-            return None
-        return data[PREFIX_BYTES:]
 
     def next(self) -> bytes | None:
         """Removes the next message and returns it; None if it has not arrived.

@@ -28,13 +28,13 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.proxy.grpc.call import Call
-from txrocketmq.proxy.grpc.counts import OTHER, CallCounts, Counts
+from txrocketmq.proxy.grpc.counts import OTHER, Counts
 from txrocketmq.proxy.grpc.deadlines import Deadlines, timeout_ms
-from txrocketmq.proxy.grpc.framing import GZIP, IDENTITY, Messages
+from txrocketmq.proxy.grpc.framing import GZIP, IDENTITY
 from txrocketmq.proxy.grpc.headers import Headers
-from txrocketmq.proxy.grpc.service import Kind, Rpcs, Served
+from txrocketmq.proxy.grpc.service import Kind, Rpcs
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus
-from txrocketmq.proxy.grpc.stream import Stream, refused
+from txrocketmq.proxy.grpc.stream import Asked, Stream, refused
 from txrocketmq.proxy.http2.engine import Header, Http2Connection
 from txrocketmq.proxy.http2.plain_connection import WholeRequest
 from txrocketmq.remoting.errors import RemotingError
@@ -50,25 +50,16 @@ _SLICE_FRAMES: Final = 32
 """How many frames that have waited are sent in one turn."""
 _MOST_WAITING_BYTES: Final = 256 * 1024
 """If more than this is to be sent in one turn, it leaves before its end."""
+MOST_TO_RESET: Final = 64
+"""How many streams that have ended within a second are reset later; others are at once."""
 _STATE_BYTES: Final = 16 * 1024
 """About how much memory the state of HTTP/2 takes for a connection."""
 MOST_ASKED: Final = 256
 """How many combinations of headers are remembered; there is one or two for each method."""
 _TIMEOUT: Final = b"grpc-timeout"
 _ASKS: Final = (b":path", b":method", b"content-type", b"grpc-encoding")
-_LATE: Final = GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "the deadline of the call is over")
 
 log = Logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What headers ask for: a method, and how its messages are encoded."""
-
-    served: Served
-    counts: CallCounts
-    encoding: str
-    most_bytes: int
 
 
 @dataclass(slots=True)
@@ -81,8 +72,6 @@ class Service:
     deadlines: Deadlines = field(default_factory=Deadlines)
     counts: Counts = field(default_factory=Counts)
     seldom: Seldom = field(default_factory=lambda: Seldom(5))
-    calls: int = 0
-    """How many calls there were so far."""
     asked: dict[tuple[bytes | None, ...], Asked] = field(default_factory=dict)
     """What was asked for, by the headers that say it; MOST_ASKED at most."""
 
@@ -104,11 +93,14 @@ class GrpcPeer(TcpPeer):
         self._service = service
         self.streams: dict[int, Stream] = {}
         """The open calls, by the numbers of their streams."""
-        self._keys: dict[int, int] = {}
         self._waiting: OrderedDict[Stream, None] = OrderedDict()
         """Those with answers for which there was no room."""
         self._without_room = 0
         """How many of them in a row were found without room, since there was more for any."""
+        self._ended_before: list[int] = []
+        self._ended_now: list[int] = []
+        """Streams that we have ended, and the client has not, before `expire` was called and since:
+        they are to be reset."""
         self._is_dirty = self._is_sending_on = self._leaves = False
         self._asked_ms: int | None = None
         """When the client was asked whether it is there, unless it has answered."""
@@ -141,7 +133,7 @@ class GrpcPeer(TcpPeer):
                     stream.half_closed()
                 if not may_go_on():
                     return index
-            else:
+            elif self._waiting or kind is not WindowUpdated:
                 self._other(kind, event)
         return len(events)
 
@@ -179,21 +171,17 @@ class GrpcPeer(TcpPeer):
             if asked is None:
                 return None
             counts = asked.counts
-            deadline_ms = self._deadline_ms(headers) if _TIMEOUT in by_name else None
+            now_ms = self._clock.steady_ms()
+            deadline_ms = _deadline_ms(headers, now_ms) if _TIMEOUT in by_name else None
         except GrpcError as error:
             (counts or service.counts.of(OTHER)).end(error.status)
             self._refuse_call(number, refused(error), is_whole=whole is not None)
             return None
-        stream = self.streams[number] = Stream(
-            number,
-            self,
-            asked.served,
-            Messages(asked.most_bytes, asked.encoding),
-            counts,
-            0 if whole is None else len(whole),
-        )
+        rpc = asked.served.rpc
+        whole_bytes = 0 if whole is None else len(whole)
+        stream = self.streams[number] = Stream(number, self, asked, whole_bytes, now_ms)
         stream.call = Call(
-            asked.served.rpc.name,
+            rpc.name,
             headers,
             stream,
             self._clock.steady_ms,
@@ -201,15 +189,10 @@ class GrpcPeer(TcpPeer):
             local=self.local_address,
             deadline_ms=deadline_ms,
         )
-        stream.started_ms = self._clock.steady_ms()
         counts.open += 1
         if deadline_ms is not None:
-            service.calls += 1
-            self._keys[number] = service.calls
-            service.deadlines.add(
-                deadline_ms, service.calls, lambda: stream.cancel(_LATE, resets=True)
-            )
-        if asked.served.rpc.kind is Kind.CONVERSATION:
+            service.deadlines.add(deadline_ms, stream, stream.late)
+        if rpc.kind is Kind.CONVERSATION:
             stream.begin()
         return stream
 
@@ -250,14 +233,6 @@ class GrpcPeer(TcpPeer):
         asked = service.asked[asks] = Asked(served, counts, encoding, most_bytes)
         return asked
 
-    def _deadline_ms(self, headers: Headers) -> int | None:
-        """Returns until when the caller waits. Raises GrpcError."""
-        text = headers.get("grpc-timeout")
-        try:
-            return self._clock.steady_ms() + timeout_ms(text) if text else None
-        except ValueError as error:
-            raise GrpcError(GrpcStatus.INTERNAL, str(error)) from None
-
     def _refuse_call(self, number: int, headers: tuple[Header, ...], *, is_whole: bool) -> None:
         self.connection.headers(number, headers, ends=True)
         if not is_whole:
@@ -271,10 +246,17 @@ class GrpcPeer(TcpPeer):
             self._flush()
         return self.connection.room(number) if self.reads else 0
 
+    def data(self, number: int, data: bytes) -> bool:
+        """Sends data of a stream in one frame, if there is room; returns whether there was."""
+        connection = self.connection
+        if not self._state.reads or connection.waiting_bytes > _MOST_WAITING_BYTES:
+            return False
+        return connection.data_at_once(number, data)
+
     def answer(self, number: int, data: bytes) -> bool:
         """Sends a message and the end of a call, if there is room; returns whether there was."""
         connection = self.connection
-        if not self.reads or connection.waiting_bytes > _MOST_WAITING_BYTES:
+        if not self._state.reads or connection.waiting_bytes > _MOST_WAITING_BYTES:
             return False
         return connection.answer(number, data)
 
@@ -282,9 +264,21 @@ class GrpcPeer(TcpPeer):
         """Has `send_on` called when there may be room."""
         self._waits_last(stream)
 
+    def reset_later(self, number: int) -> None:
+        """Resets a stream that has ended within a second or two.
+
+        The client for Rust does not find an end that is followed by a reset at once, and looks for
+        it without a pause then.
+        """
+        if len(self._ended_now) < MOST_TO_RESET:
+            self._ended_now.append(number)
+        else:
+            self.connection.reset(number)
+
     def ended(self, stream: Stream) -> None:
         """Forgets a call that has ended."""
-        self._waiting.pop(stream, None)
+        if self._waiting:
+            self._waiting.pop(stream, None)
         if self.streams.pop(stream.number, None) is None:
             return
         self.connection.floods.made_room()
@@ -292,15 +286,14 @@ class GrpcPeer(TcpPeer):
         counts.open -= 1
         if stream.served.rpc.kind is not Kind.CONVERSATION:
             counts.times.add(self._clock.steady_ms() - stream.started_ms)
-        key = self._keys.pop(stream.number, None)
-        if key is not None and stream.call.deadline_ms is not None:
-            self._service.deadlines.remove(stream.call.deadline_ms, key)
+        deadline_ms = stream.call.deadline_ms
+        if deadline_ms is not None:
+            self._service.deadlines.remove(deadline_ms, stream)
         if self._leaves and not self.streams:
             self._clock.later(0, self.close)
 
-    def hold(self, size_bytes: int) -> None:
-        """Counts bytes that are held for calls."""
-        self.begin_wait(size_bytes)
+    hold = TcpPeer.begin_wait
+    """Counts bytes that are held for calls."""
 
     def pause(self) -> Deferred[None]:
         """Fires in the next turn of the reactor."""
@@ -352,6 +345,9 @@ class GrpcPeer(TcpPeer):
     def expire(self, steady_ms: int) -> None:
         """Lets floods run out, and asks clients that are quiet whether they are there."""
         self.connection.floods.tick()
+        for number in self._ended_before:
+            self.connection.reset(number)
+        self._ended_before, self._ended_now = self._ended_now, []
         quiet_ms = super().idle_ms(steady_ms)
         if not self.streams or quiet_ms < QUIET_MS:
             self._asked_ms = None
@@ -434,3 +430,12 @@ class GrpcPeer(TcpPeer):
                 self._waiting[stream] = None
         if self._waiting and self.reads:
             self._send_on_soon()
+
+
+def _deadline_ms(headers: Headers, now_ms: int) -> int | None:
+    """Returns until when a caller waits. Raises GrpcError."""
+    text = headers.get("grpc-timeout")
+    try:
+        return now_ms + timeout_ms(text) if text else None
+    except ValueError as error:
+        raise GrpcError(GrpcStatus.INTERNAL, str(error)) from None

@@ -4,14 +4,15 @@
 `@rpc` says the name of the method and of the type of its requests; `Rpcs` collects what was
 declared, so that no table of methods is written by hand. There are three kinds:
 
-- UNARY: `method(call, request)` returns the answer, or a Deferred of it.
+- UNARY: `method(call, request)` returns the answer, or a Deferred or a PendingReply of it.
 - STREAM: `method(call, request)` writes its answers with `call.write`. The call ends when it has
   returned, or when the Deferred that it returns has fired.
 - CONVERSATION: `method(call)` returns a `Conversation`, which is given each message that comes.
 
 A method raises GrpcError, or its Deferred fails with that, to end the call with another status than
 OK. Any other exception is a defect: it is logged, and the caller gets INTERNAL. A Deferred is
-cancelled when its call is, after the listeners in `call.on_cancel` were called.
+cancelled when its call is, after the listeners in `call.on_cancel` were called. A PendingReply,
+which costs less, has only these listeners; it may be resolved all the same, or never be.
 """
 
 from __future__ import annotations

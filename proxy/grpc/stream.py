@@ -8,6 +8,7 @@ once: with trailers, or because the peer or its deadline has cancelled it.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from types import CoroutineType
 from typing import Any, Final, Protocol
 
@@ -18,11 +19,12 @@ from twisted.python.failure import Failure
 
 from txrocketmq.proxy.grpc.call import Call
 from txrocketmq.proxy.grpc.counts import CallCounts
-from txrocketmq.proxy.grpc.framing import Messages, framed
+from txrocketmq.proxy.grpc.framing import Messages, framed, whole_message
 from txrocketmq.proxy.grpc.service import MOST_BYTES, Kind, Served
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus, percent_encoded
 from txrocketmq.proxy.grpc.weight import MOST_FIELDS, MOST_OTHER_BYTES, Weight
 from txrocketmq.proxy.http2.engine import Header, Http2Connection
+from txrocketmq.remoting.call import PendingReply
 
 CALL_BYTES: Final = 8 * 1024
 """About how much memory an open call takes, besides its messages."""
@@ -32,9 +34,20 @@ _MOST_TAKEN: Final = 64
 """How many messages of a conversation are taken in one turn."""
 _ENDED: Final = "the server has ended it"
 _GONE: Final = GrpcError(GrpcStatus.CANCELLED, "the caller is gone")
+_LATE: Final = GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "the deadline of the call is over")
 STOPS: Final = GrpcError(GrpcStatus.UNAVAILABLE, "the proxy stops; connect to another one")
 
 log = Logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the headers of a call ask for: a method, and how its messages are encoded."""
+
+    served: Served
+    counts: CallCounts
+    encoding: str
+    most_bytes: int
 
 
 class Carrier(Protocol):
@@ -45,11 +58,17 @@ class Carrier(Protocol):
     def room(self, number: int) -> int:
         """Returns how many bytes can be sent now of a stream, in one frame."""
 
+    def data(self, number: int, data: bytes) -> bool:
+        """Sends data of a stream in one frame, if there is room; returns whether there was."""
+
     def answer(self, number: int, data: bytes) -> bool:
         """Sends a message and the end of a call, if there is room; returns whether there was."""
 
     def waits_for_room(self, stream: Stream) -> None:
         """Has `send_on` called when there may be room."""
+
+    def reset_later(self, number: int) -> None:
+        """Resets a stream that has ended, when its client has had time to read that."""
 
     def ended(self, stream: Stream) -> None:
         """Is told once that a call has ended."""
@@ -67,15 +86,18 @@ class Carrier(Protocol):
 class Stream:
     """One call with its number on the connection. `call` is set right after it is made.
 
-    `whole_bytes` is how many bytes its request has, if it has arrived whole; they are held.
+    `whole_bytes` is how many bytes its request has, if it has arrived whole; they are held. It was
+    begun at `started_ms` of the steady clock.
     """
 
     __slots__ = (
         "_answers",
+        "_asked",
         "_conversation",
         "_converses",
         "_deferred",
         "_ending",
+        "_ends",
         "_has_answered",
         "_held_bytes",
         "_is_over",
@@ -94,21 +116,22 @@ class Stream:
         self,
         number: int,
         peer: Carrier,
-        served: Served,
-        messages: Messages,
-        counts: CallCounts,
-        whole_bytes: int = 0,
+        asked: Asked,
+        whole_bytes: int,
+        started_ms: int,
     ) -> None:
         self.number = number
         self.call: Call
-        self.served = served
-        self.counts = counts
-        self.started_ms = 0
+        self.served = asked.served
+        self.counts = asked.counts
+        self.started_ms = started_ms
         self._peer = peer
-        self._messages = messages
+        self._asked = asked
+        self._messages: Messages | None = None  # made when a message comes in pieces
         self._message: bytes | None = None
+        self._ends = False  # whether nothing more comes
         self._untaken_bytes = 0
-        self._answers: deque[memoryview] = deque()
+        self._answers: deque[memoryview] | None = None  # made when there is no room
         self._has_answered = False  # whether headers were sent
         self._ending: tuple[Header, ...] | None = None
         self._is_over = False
@@ -131,9 +154,9 @@ class Stream:
     def whole(self, data: bytes) -> None:
         """Takes all that comes of a call, for which the window was widened already."""
         if self.served.rpc.kind is not Kind.CONVERSATION:
-            message = self._messages.only(data)
+            message = whole_message(data, self._asked.most_bytes)
             if message is not None:  # as nearly always
-                self._messages.ends = True
+                self._ends = True
                 self._run(message)
                 return
         self.hold(-len(data))  # which are counted as they are taken
@@ -146,14 +169,17 @@ class Stream:
             self._peer.connection.took(self.number, size_bytes)
             return
         self._untaken_bytes += size_bytes
-        if self._message is None and self.served.rpc.kind is not Kind.CONVERSATION:
-            self._message = self._messages.only(data)
-            if self._message is not None:  # as nearly always
-                self.hold(len(data))
-                self._take()
-                return
+        messages = self._messages
+        if messages is None:
+            if self._message is None and self.served.rpc.kind is not Kind.CONVERSATION:
+                self._message = whole_message(data, self._asked.most_bytes)
+                if self._message is not None:  # as nearly always
+                    self.hold(len(data))
+                    self._take()
+                    return
+            messages = self._messages = Messages(self._asked.most_bytes, self._asked.encoding)
         self.hold(len(data))
-        self._messages.add(data)
+        messages.add(data)
         try:
             if self.served.rpc.kind is Kind.CONVERSATION:
                 self._converse()
@@ -172,12 +198,12 @@ class Stream:
 
     def half_closed(self) -> None:
         """Goes on because no more messages come."""
-        if self._is_over or self._messages.ends:
+        if self._is_over or self._ends:
             return
-        self._messages.ends = True
+        self._ends = True
         if self.served.rpc.kind is Kind.CONVERSATION:
             self._converse()
-        elif self._message is None or self._messages.held_bytes:
+        elif self._message is None or (self._messages is not None and self._messages.held_bytes):
             self.end(GrpcError(GrpcStatus.INTERNAL, "the call has no whole request"))
         else:
             self._run(self._message)
@@ -201,6 +227,10 @@ class Stream:
         self._tell(why.text)
         self._cancelled()
 
+    def late(self) -> None:
+        """Ends the call, whose deadline is over."""
+        self.cancel(_LATE, resets=True)
+
     def stop(self) -> None:
         """Ends what may take for ever, because the server stops: its client tries elsewhere."""
         if not self._is_over and (
@@ -222,9 +252,14 @@ class Stream:
             peer.connection.headers(self.number, HEADERS)
         self.counts.sent += 1
         data = framed(data)
-        if not self._answers and len(data) <= peer.room(self.number):
-            peer.connection.data(self.number, data)
-            return True
+        if not self._answers:
+            if peer.data(self.number, data):  # as nearly always
+                return True
+            if len(data) <= peer.room(self.number):
+                peer.connection.data(self.number, data)
+                return True
+        if self._answers is None:
+            self._answers = deque()
         self._answers.append(memoryview(data))
         self.hold(len(data))
         peer.waits_for_room(self)
@@ -293,9 +328,12 @@ class Stream:
 
     def _next(self) -> bytes | None:
         """Removes the next message; what arrived of it is not held any more. Raises GrpcError."""
-        before = self._messages.held_bytes
-        message = self._messages.next()
-        self.hold(self._messages.held_bytes - before)
+        messages = self._messages
+        if messages is None:
+            return None
+        before = messages.held_bytes
+        message = messages.next()
+        self.hold(messages.held_bytes - before)
         return message
 
     def _run(self, message: bytes) -> None:
@@ -306,7 +344,11 @@ class Stream:
         except Exception:  # noqa: BLE001 - it is a defect of the method, or its answer
             self._fail(Failure())
             return
-        if type(outcome) is CoroutineType:
+        kind = type(outcome)
+        if kind is PendingReply:
+            outcome.then(self._answered)
+            return
+        if kind is CoroutineType:
             outcome = Deferred.fromCoroutine(outcome)
         if isinstance(outcome, Deferred):
             self._deferred = outcome
@@ -314,6 +356,16 @@ class Stream:
             outcome.addErrback(self._fail)
         else:
             self._done(outcome)
+
+    def _answered(self, outcome: Any) -> None:
+        """Ends the call with an answer that came later, or with the error in its place."""
+        if isinstance(outcome, Exception):
+            self._fail(Failure(outcome))
+            return
+        try:
+            self._done(outcome)
+        except Exception:  # noqa: BLE001 - it is a defect of the answer
+            self._fail(Failure())
 
     def _done(self, answer: Any) -> None:
         """Ends the call with what the method has returned."""
@@ -359,7 +411,7 @@ class Stream:
             if self._deferred is not None or self._is_over:
                 return
             self._take()
-            if self._messages.ends:
+            if self._ends:
                 self._tell("")
                 self.end()
         except Exception:  # noqa: BLE001 - it is a defect of the method, or its answer
@@ -401,12 +453,15 @@ class Stream:
         connection = self._peer.connection
         headers = trailers if self._has_answered else HEADERS + trailers
         connection.headers(self.number, headers, ends=True)
-        if not self._messages.ends:
+        if self._ends:
+            return
+        if self.served.rpc.kind is Kind.CONVERSATION:
+            self._peer.reset_later(self.number)
+        else:
             connection.reset(self.number)
 
     def _finish(self, status: GrpcStatus) -> None:
-        self._answers.clear()
-        self._ending = None
+        self._answers = self._ending = None
         self._peer.hold(-self._held_bytes)
         self._held_bytes = 0
         self.counts.end(status)

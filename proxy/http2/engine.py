@@ -133,6 +133,18 @@ class Http2Connection:
         self.waiting_bytes += len(data)
         self._try(self._h2.send_data, stream, data)
 
+    def data_at_once(self, stream: int, data: bytes) -> bool:
+        """Sends data of a stream in one frame.
+
+        Returns False, and does nothing, if there is no room for it now, or `data` has to do it.
+        """
+        size_bytes = len(data)
+        if size_bytes > _MOST_SENT_BYTES or not self._h2.send_at_once(stream, data):
+            return False
+        self.waiting_bytes += size_bytes
+        self._dirty()
+        return True
+
     def answer(self, stream: int, data: bytes) -> bool:
         """Answers a whole request with a message, and ends its stream with OK.
 

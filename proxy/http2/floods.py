@@ -53,11 +53,15 @@ class Floods:
     def __init__(self) -> None:
         self._levels: dict[int, int] = {}
 
-    def overflows(self, kind: int) -> bool:
-        """Counts a frame of a kind in BUCKETS; returns whether it is one too many."""
+    def overflows(self, kind: int, frames: int = 1) -> bool:
+        """Counts frames of a kind in BUCKETS; returns whether there are too many."""
         levels = self._levels
-        level = levels[kind] = levels.get(kind, 0) + 1
+        level = levels[kind] = levels.get(kind, 0) + frames
         return level > _MOST[kind]
+
+    def room(self, kind: int) -> int:
+        """Returns how many frames of a kind are taken before there are too many."""
+        return _MOST[kind] - self._levels.get(kind, 0)
 
     def made_room(self) -> None:
         """Makes room for what clients may send for an answer."""

@@ -153,31 +153,37 @@ class Frames:
         stop = min(at + PORTION_BYTES, size - HEAD_BYTES)
         heads: list[Head] = []
         self.heads = heads
-        append, unpack, overflows = heads.append, _HEAD.unpack_from, self._floods.overflows
-        left = PORTION_FRAMES
+        append, unpack = heads.append, _HEAD.unpack_from
+        left, widenings, most_widenings = PORTION_FRAMES, 0, self._floods.room(WINDOW_UPDATE)
         while at <= stop:
             high, low, kind, flags, number = unpack(data, at)
-            begin = at + HEAD_BYTES
-            end = begin + (high << 8 | low)
-            if end - begin > MAX_FRAME_BYTES:
-                self.error = FrameError(f"it sends a frame of {end - begin} bytes of HTTP/2")
+            length = high << 8 | low
+            if length > MAX_FRAME_BYTES:
+                self.error = FrameError(f"it sends a frame of {length} bytes of HTTP/2")
                 break
+            begin = at + HEAD_BYTES
+            end = begin + length
             if end > size:
                 break
             if kind == WINDOW_UPDATE:
-                if overflows(kind):
+                widenings += 1
+                if widenings > most_widenings:
                     self._flooded(kind)
                     break
-            elif (kind > HEADERS or begin == end) and self._floods_with(kind, flags):
+            elif (kind > HEADERS or not length) and self._floods_with(kind, flags):
                 break
             append((kind, flags, number & _STREAM, begin - start, end - start))
             at = end
             left -= 1
+            if left <= 0:
+                goes_on = kind == HEADERS or (kind == WINDOW_UPDATE and number)
+                if left <= -_MORE_FRAMES or not goes_on:
+                    break
             # Behind a GOAWAY, h2 takes what comes for an error, until it is told otherwise.
-            if kind == GOAWAY or (
-                left <= 0 and (left <= -_MORE_FRAMES or kind not in (HEADERS, WINDOW_UPDATE))
-            ):
+            if kind == GOAWAY:
                 break
+        if widenings:
+            self._floods.overflows(WINDOW_UPDATE, widenings)
         self._unfinished += 1
         return at
 

@@ -46,6 +46,10 @@ class PlainConnection(H2Connection):
         """Takes whole frames, which have these heads; returns events."""
         return list(self.receive_data(data))
 
+    def send_at_once(self, number: int, data: bytes) -> bool:
+        """Returns False, and does nothing: there is no shortcut for data."""
+        return False
+
     def answer(self, number: int, data: bytes) -> bool:
         """Returns False, and does nothing: there is no shortcut for the usual answer."""
         return False

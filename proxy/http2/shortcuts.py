@@ -17,7 +17,7 @@ trial.py looks at the start whether they fit.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from h2.connection import ConnectionState
@@ -42,6 +42,7 @@ from txrocketmq.proxy.http2.light_frames import (
     GOES_ON,
     PRIORITY,
     PRIORITY_BYTES,
+    STREAM,
     LightData,
     LightHeaders,
     LightWindowUpdate,
@@ -125,11 +126,12 @@ class ServerConnection(PlainConnection):
             return super().receive_data(data)
         events: list[Any] = []
         index, count = 0, len(heads)
+        most_bytes = self.local_settings.initial_window_size
         while index < count:
             kind, flags, number, begin, end = head = heads[index]
             index += 1
             if kind == HEADERS and index < count and flags & ~PRIORITY == END_HEADERS:
-                used = self._told(self._take_whole, data, heads, index, events)
+                used = self._take_whole(data, heads, index, events, most_bytes)
                 if used >= 0:
                     index += used
                     continue
@@ -143,7 +145,7 @@ class ServerConnection(PlainConnection):
                 continue
             frame = usual(data, head)
             if frame is not None:
-                its = self._told(self._receive_frame, frame)
+                its = self._taken(frame)
                 events += its
                 if its and flags & PRIORITY and kind == HEADERS:
                     events.append(_PRIORITIZED)
@@ -153,10 +155,10 @@ class ServerConnection(PlainConnection):
                 return events + super().receive_data(data[end:])
         return events
 
-    def _told(self, take: Callable[..., Any], *arguments: Any) -> Any:
-        """Takes something; tells the peer if it breaks the rules, and raises ProtocolError."""
+    def _taken(self, frame: Any) -> list[Any]:
+        """Takes a frame; tells the peer if it breaks the rules, and raises ProtocolError."""
         try:
-            return take(*arguments)
+            return self._receive_frame(frame)
         except ProtocolError as error:
             self._terminate_connection(error.error_code)
             raise
@@ -166,10 +168,17 @@ class ServerConnection(PlainConnection):
         buffer: Any = self.incoming_buffer
         return bool(buffer._preamble_len or buffer._data or buffer._headers_buffer)  # noqa: SLF001
 
-    def _take_whole(self, data: bytes, heads: Sequence[Head], index: int, events: list[Any]) -> int:
+    def _take_whole(
+        self,
+        data: bytes,
+        heads: Sequence[Head],
+        index: int,
+        events: list[Any],
+        most_bytes: int,
+    ) -> int:
         """Takes a request whose HEADERS are before a place, if it is there whole.
 
-        Returns how many more frames it has; -1 if nothing was done.
+        It may have so many bytes. Returns how many more frames it has; -1 if nothing was done.
         """
         _, flags, number, begin, end = heads[index - 1]
         kind, flags_of_data, number_of_data, first, last = heads[index]
@@ -189,7 +198,7 @@ class ServerConnection(PlainConnection):
             or number <= self.highest_inbound_stream_id
             or not number & 1
             or size > windows.current_window_size
-            or size > self.local_settings.initial_window_size
+            or size > most_bytes
             or self.state_machine.state is not ConnectionState.SERVER_OPEN
         ):
             return -1
@@ -199,7 +208,7 @@ class ServerConnection(PlainConnection):
             begin += PRIORITY_BYTES
         headers = self._by_name(data[begin:end])
         if _ODD[0] in headers or _ODD[1] in headers:
-            events += self._receive_frame(LightHeaders(number, list(headers.items()), GOES_ON))
+            events += self._taken(LightHeaders(number, list(headers.items()), GOES_ON))
             return 0
         windows.current_window_size -= size
         windows._bytes_processed += size  # noqa: SLF001
@@ -216,13 +225,16 @@ class ServerConnection(PlainConnection):
         return used
 
     def _by_name(self, block: bytes) -> dict[bytes, bytes]:
-        """Returns headers by their names. Raises ProtocolError, as h2 does."""
+        """Returns headers by their names. Tells the peer of errors, and raises ProtocolError."""
+        wrong: ProtocolError
         try:
             return self._decoder.by_name(block)
         except OversizedHeaderListError as error:
-            raise DenialOfServiceError(f"the header block is too long: {error}") from error
+            wrong = DenialOfServiceError(f"the header block is too long: {error}")
         except HPACKError as error:
-            raise ProtocolError(f"the header block cannot be decoded: {error}") from error
+            wrong = ProtocolError(f"the header block cannot be decoded: {error}")
+        self._terminate_connection(wrong.error_code)
+        raise wrong
 
     def stream_of_whole(self, number: int) -> Any:
         """Returns h2's stream of a whole request, of which there is more to be said.
@@ -250,8 +262,8 @@ class ServerConnection(PlainConnection):
 
     def _widens(self, data: bytes, number: int, begin: int, end: int) -> bool:
         """Widens a window, if it is that of the connection or of a whole request, and may be."""
-        added = widening(data, begin, end)
-        if added <= 0:
+        added = int.from_bytes(data[begin:end], "big") & STREAM
+        if end - begin != 4 or not added:
             return False
         if not number:
             window = self.outbound_flow_control_window + added
@@ -290,24 +302,30 @@ class ServerConnection(PlainConnection):
         super().send_headers(stream_id, *arguments, **named)
 
     def send_data(self, stream_id: int, data: Any, *arguments: Any, **named: Any) -> None:
-        """Does what h2 does, with no object of a frame, for data that ends nothing."""
-        stream, size = self.streams.get(stream_id), len(data)
+        """Does what h2 does, in few steps for data that ends nothing."""
+        if arguments or named or not self.send_at_once(stream_id, data):
+            super().send_data(stream_id, data, *arguments, **named)
+
+    def send_at_once(self, number: int, data: bytes) -> bool:
+        """Sends data that ends nothing, with no object of a frame.
+
+        Returns False, and does nothing, if there is no room for it now, or h2 has more to say.
+        """
+        stream, size = self.streams.get(number), len(data)
         if (
             stream is None
-            or arguments
-            or named
             or stream.state_machine.state not in _SENDING
             or self.state_machine.state is not ConnectionState.SERVER_OPEN
             or size > self.max_outbound_frame_size
             or size > self.outbound_flow_control_window
             or size > stream.outbound_flow_control_window
         ):
-            super().send_data(stream_id, data, *arguments, **named)
-            return
-        its = stream_id.to_bytes(4, "big")
+            return False
+        its = number.to_bytes(4, "big")
         self._data_to_send += b"".join((size.to_bytes(3, "big"), _DATA_HEAD, its, data))
         self.outbound_flow_control_window -= size
         stream.outbound_flow_control_window -= size
+        return True
 
     def answer(self, number: int, data: bytes) -> bool:
         """Answers a whole request with a message, and ends its stream with OK.
@@ -333,11 +351,11 @@ class ServerConnection(PlainConnection):
         its = number.to_bytes(4, "big")
         self._data_to_send += b"".join(
             (
-                *(_RESPONSE_HEAD, its, _RESPONSE),
-                *(size.to_bytes(3, "big"), _DATA_HEAD, its, data),
-                *(_TRAILERS_HEAD, its, _TRAILERS),
+                _RESPONSE_HEAD, its, _RESPONSE,
+                size.to_bytes(3, "big"), _DATA_HEAD, its, data,
+                _TRAILERS_HEAD, its, _TRAILERS,
             )
-        )
+        )  # fmt: skip
         self.outbound_flow_control_window -= size
         return True
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred, DeferredList
-from twisted.python.failure import Failure
 
 from txrocketmq.proxy.base.names import group_of, topic_of
 from txrocketmq.proxy.base.rights import consuming
@@ -29,6 +28,7 @@ from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import message_type
 from txrocketmq.proxy.sessions.clients import Clients
 from txrocketmq.proxy.sessions.metadata import client_id_of
+from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.host.clock import Clock
 
 MAX_ENTRIES: Final = 1_024
@@ -53,7 +53,7 @@ class Acks:
         self._config = config
 
     @rpc("AckMessage", rights=consuming())
-    def ack_message(self, call: Call, request: Any) -> Deferred[Any]:
+    def ack_message(self, call: Call, request: Any) -> Any:
         """Acknowledges messages, each by itself."""
         entries = request.entries
         if len(entries) == 1:
@@ -62,7 +62,7 @@ class Acks:
                 return sent
         return self._ack_all(call, request)
 
-    def _sent(self, call: Call, request: Any, entry: Any) -> Deferred[Any] | None:
+    def _sent(self, call: Call, request: Any, entry: Any) -> PendingReply | None:
         """Acknowledges the only message of a request, if that waits for nothing but the broker.
 
         Returns the answer; or None, and does nothing, if there is more to it, or it is refused.
@@ -76,11 +76,10 @@ class Acks:
             handle = Handle.parse(text, self._clock.now_ms())
         except Refused:
             return None  # which is said in another place
-        result: Deferred[Any] = Deferred()
+        result = PendingReply()
 
         def settle(error: Exception | None) -> None:
-            if not result.called:  # the call may have ended
-                result.callback(_answer_of_one(entry, error))
+            result.resolve(_answer_of_one(entry, error))
 
         return result if self._settlements.ack_soon(group, topic, handle, settle) else None
 
@@ -204,12 +203,12 @@ def _add(answer: Any, entry: Any, code: Code, text: str) -> None:
 
 
 def _answer_of_one(entry: Any, error: Exception | None) -> Any:
-    """Returns the answer to a request with one entry, or the failure of a defect."""
+    """Returns the answer to a request with one entry, or the error if it is a defect."""
     code, text = Code.OK, ""
     if error is not None:
         status = told(error)
         if status is None:
-            return Failure(error)
+            return error
         code, text = status
     answer = _ACKED()
     _add(answer, entry, code, text)

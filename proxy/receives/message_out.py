@@ -11,6 +11,7 @@ Java: GrpcConverter.
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 from hashlib import md5
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from txrocketmq.proxy.schema.enums import DigestType, Encoding, MessageType
 from txrocketmq.proxy.schema.messages import message_type
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.primitives.java_numbers import NumberFormatError, integer, long
 
@@ -70,9 +72,9 @@ def fill_message(
     system.message_id = stored.msg_id
     system.message_type = _type(own)
     set_ms(system.born_timestamp, stored.born_timestamp)
-    system.born_host = own.get(names.BORN_HOST) or str(stored.born_host)
+    system.born_host = own.get(names.BORN_HOST) or _host_text(stored.born_host)
     set_ms(system.store_timestamp, stored.store_timestamp)
-    system.store_host = str(stored.store_host)
+    system.store_host = _host_text(stored.store_host)
     _set_delivery(system, own, now_ms)
     system.queue_id = stored.queue_id
     system.queue_offset = stored.queue_offset
@@ -82,6 +84,11 @@ def fill_message(
     if (handle := own.get(names.POP_CK)) is not None:
         system.receipt_handle = handle
     _set_rare(system, own)
+
+
+@lru_cache(maxsize=1_024)  # the same few come with every message
+def _host_text(host: Host) -> str:
+    return str(host)
 
 
 def _set_rare(system: Any, own: dict[str, str]) -> None:

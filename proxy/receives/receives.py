@@ -48,6 +48,7 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.pop import ReceiptHandle
 from txrocketmq.remoting.message.tags import SubscriptionData
@@ -297,11 +298,15 @@ class Receives:
             own[names.POP_CK] = f"{own[names.POP_CK]} {message.commit_log_offset}"
             if its.is_renewed:
                 self._keep_hidden(its, message)
-            plain = await plain_body(clock, message)
+            plain: bytes | None = message.body
+            if message.sys_flag & MessageSysFlag.COMPRESSED:
+                plain = await plain_body(clock, message)
             answer = received_message(message, its.topic, clock.now_ms(), plain)
-            done_bytes += answer.ByteSize()
-            has_room = call.write(answer)
-            plain = answer = None  # it may be long, and there may be no room for it for a while
+            data = answer.SerializeToString()
+            done_bytes += len(data)
+            has_room = call.send(data)
+            # It may be long, and there may be no room for it for a while.
+            plain = answer = data = None
             if not has_room and not call.is_over:
                 room.append(Deferred())
                 await room[0]

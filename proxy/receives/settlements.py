@@ -18,6 +18,7 @@ from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.frame.form import Form
 from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.protocol import pop, query
 from txrocketmq.remoting.protocol.pop import (
@@ -27,6 +28,7 @@ from txrocketmq.remoting.protocol.pop import (
 from txrocketmq.remoting.protocol.query import ViewMessageRequestHeader
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
 
+_ACK_FIELDS: Final = ("consumer_group", "topic", "queue_id", "extra_info", "offset")
 _DEAD: Final = -1
 _OF_HANDLES: Final = frozenset(
     {ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_MESSAGE, ResponseCode.INVALID_PARAMETER}
@@ -40,6 +42,9 @@ class Settlements:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._api = cluster.api
+        self._forms: dict[str, Form] = {}
+        """Headers of acknowledgements by brokers, which name servers tell; names of groups and
+        topics are clients', and a form takes longer than many headers."""
 
     def ack_soon(
         self, group: str, topic: str, handle: Handle, settle: Callable[[Exception | None], None]
@@ -52,7 +57,14 @@ class Settlements:
         address = self._cluster.known_address(handle.popped.broker_name, topic)
         if address is None:
             return False
-        header = _ack_of(group, topic, handle)
+        popped = handle.popped
+        header = self._ack_form(popped.broker_name).filled(
+            group,
+            handle.topic(topic, group),
+            popped.queue_id,
+            str(popped),
+            popped.queue_offset,
+        )
 
         def answered(outcome: Reply[Any] | Exception) -> None:
             if isinstance(outcome, Exception):
@@ -67,6 +79,20 @@ class Settlements:
 
         self._cluster.invoke(address, pop.ACK_MESSAGE, header, b"", TIMEOUT_MS).then(answered)
         return True
+
+    def _ack_form(self, broker_name: str) -> Form:
+        form = self._forms.get(broker_name)
+        if form is None:
+            header = AckMessageRequestHeader(
+                consumer_group="",
+                topic="",
+                queue_id=0,
+                extra_info="",
+                offset=0,
+                bname=broker_name,
+            )
+            form = self._forms[broker_name] = Form(pop.ACK_MESSAGE, header, *_ACK_FIELDS)
+        return form
 
     async def ack(self, group: str, topic: str, handle: Handle) -> None:
         """Acknowledges a message."""

@@ -29,8 +29,10 @@ class MessageIn:
 
     __slots__ = ("body", "group", "message_id", "properties", "sys_flag", "type")
 
-    def __init__(self, message: Any, peer: str, now_ms: int, config: MessagingConfig) -> None:
-        """Raises Refused."""
+    def __init__(
+        self, message: Any, topic: str, peer: str, now_ms: int, config: MessagingConfig
+    ) -> None:
+        """Takes a message of a topic from the address of a peer. Raises Refused."""
         system = message.system_properties
         self.body: bytes = message.body
         _check_body(self.body, config)
@@ -63,7 +65,7 @@ class MessageIn:
                 Code.UNSUPPORTED, "lite topics are not served: send to an ordinary topic instead"
             )
         properties[names.RECONSUME_TIME] = str(system.delivery_attempt)
-        properties[names.PGROUP] = message.topic.name
+        properties[names.PGROUP] = topic
         if system.trace_context:
             _check_controls("trace context", system.trace_context)
             properties[names.TRACE_CONTEXT] = system.trace_context
@@ -133,13 +135,14 @@ def _check_body(body: bytes, config: MessagingConfig) -> None:
 
 def _user_properties(user: Any, system: Any, config: MessagingConfig) -> dict[str, str]:
     properties: dict[str, str] = {}
-    if len(user) > config.user_property_max_num:
+    count = len(user)
+    if count > config.user_property_max_num:
         raise Refused(
             Code.MESSAGE_PROPERTIES_TOO_LARGE,
             f"too many user properties, max is {config.user_property_max_num}",
         )
     size = 0
-    for name, value in user.items():
+    for name, value in user.items() if count else ():
         if name in names.SYSTEM_PROPERTIES:
             raise Refused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property is used by system: {name}")
         if has_controls(name) or has_controls(value):
@@ -204,9 +207,11 @@ def _check_controls(what: str, text: str) -> None:
 
 
 def _ms(timestamp: Any) -> int:
-    if not _LEAST_YEAR_S <= timestamp.seconds <= _LAST_YEAR_S:
-        raise Refused(Code.BAD_REQUEST, f"there is no time {timestamp.seconds} s after 1970")
-    return int(timestamp.seconds * 1_000 + timestamp.nanos // 1_000_000)
+    seconds: int = timestamp.seconds
+    if not _LEAST_YEAR_S <= seconds <= _LAST_YEAR_S:
+        raise Refused(Code.BAD_REQUEST, f"there is no time {seconds} s after 1970")
+    nanos: int = timestamp.nanos
+    return seconds * 1_000 + nanos // 1_000_000
 
 
 def _delivery_ms(system: Any, now_ms: int, config: MessagingConfig) -> int:

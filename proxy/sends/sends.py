@@ -14,10 +14,10 @@ Java: SendMessageActivity, ProducerProcessor.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from txrocketmq.access.needs import UnclearNeed
 from txrocketmq.client.base.config import CREATE_TOPIC_KEY
@@ -26,9 +26,9 @@ from txrocketmq.proxy.base.rights import publishing
 from txrocketmq.proxy.base.statuses import (
     Refused,
     code_of_broker,
+    refusal,
     refused,
     set_status,
-    set_total,
     told,
 )
 from txrocketmq.proxy.cluster.cluster import TIMEOUT_MS, Cluster, TopicRoute
@@ -44,7 +44,7 @@ from txrocketmq.proxy.sends.message_in import MessageIn, check_type, most_plain_
 from txrocketmq.proxy.sends.send_places import SendPlaces
 from txrocketmq.proxy.sessions.clients import Clients
 from txrocketmq.proxy.sessions.metadata import client_id_of
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import STORED, ResponseCode
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.frame.form import Form
@@ -53,6 +53,7 @@ from txrocketmq.remoting.message.message import Message, MessageQueue, encode_ba
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.transport.client import as_deferred
 
 MAX_FORMS: Final = 4_096
 """When there are more prepared headers, all are dropped and made again when they are needed."""
@@ -86,7 +87,7 @@ class Sends:
         self._clients = clients
         self._config = cluster.config
         self._places = SendPlaces(cluster.clock)
-        self._forms: dict[tuple[MessageQueue, bool], Form] = {}
+        self._forms: dict[tuple[str, str, int, bool], Form] = {}
         self._rooms: dict[str, BrokerRoom] = {}
         """By the addresses of brokers, which name servers tell."""
 
@@ -104,15 +105,16 @@ class Sends:
             route = self._cluster.routes.known(topic)
             types = self._topics.known_types(topic)
             if route is not None and types is not None:
-                return self._send(route, messages, types)
+                return self._send(call, route, messages, types)
         except (Refused, RemotingError) as error:
             return set_status(_ANSWER(), *(told(error) or (Code.INTERNAL_SERVER_ERROR, "")))
-        learned = Deferred.fromCoroutine(self._learn_and_send(topic, messages))
+        learned = Deferred.fromCoroutine(self._learn_and_send(call, topic, messages))
         return learned.addErrback(refused, _ANSWER)
 
-    async def _learn_and_send(self, topic: str, messages: list[MessageIn]) -> Any:
+    async def _learn_and_send(self, call: Call, topic: str, messages: list[MessageIn]) -> Any:
         route = await self._topics.route(topic)
-        return await self._send(route, messages, await self._topics.types(topic))
+        types = await self._topics.types(topic)
+        return await as_deferred(self._send(call, route, messages, types))
 
     def _messages(self, call: Call, request: Any) -> tuple[str, list[MessageIn]]:
         given = request.messages
@@ -124,12 +126,12 @@ class Sends:
             )
         topic = topic_of(given[0].topic)
         now_ms, config = self._clock.now_ms(), self._config
-        messages = []
+        messages: list[MessageIn] = []
         inflated_bytes, most_bytes = 0, most_plain_bytes(config)
         for each in given:
-            if each.topic.name != topic:
+            if messages and each.topic.name != topic:
                 raise Refused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-            message = MessageIn(each, call.peer, now_ms, config)
+            message = MessageIn(each, topic, call.peer, now_ms, config)
             messages.append(message)
             inflated_bytes += max(len(message.body) - len(each.body), 0)
             if inflated_bytes > most_bytes:
@@ -144,8 +146,12 @@ class Sends:
         return topic, messages
 
     def _send(
-        self, route: TopicRoute, messages: list[MessageIn], types: tuple[MessageType, ...]
-    ) -> Deferred[Any]:
+        self,
+        call: Call,
+        route: TopicRoute,
+        messages: list[MessageIn],
+        types: tuple[MessageType, ...],
+    ) -> PendingReply:
         if self._config.enable_topic_message_type_check:
             for message in messages:
                 check_type(message, route.topic, types)
@@ -166,45 +172,35 @@ class Sends:
             body, properties = first.body, encode_properties(first.properties)
         form = self._form(queue, is_batch=is_batch)
         header = form.filled(first.sys_flag, self._clock.now_ms(), properties)
-
-        def invoke(settle: Callable[[Reply[Any] | Exception], None]) -> None:
-            self._cluster.invoke(address, form.call, header, body, TIMEOUT_MS).then(settle)
-
-        return self._left(address, invoke, queue, messages)
-
-    def _left(
-        self,
-        address: str,
-        invoke: Callable[[Callable[[Reply[Any] | Exception], None]], None],
-        queue: MessageQueue,
-        messages: list[MessageIn],
-    ) -> Deferred[Any]:
-        """Has a send leave, now or when the connection takes more; returns its answer."""
+        answered = PendingReply()
 
         def settle(outcome: Reply[Any] | Exception) -> None:
             # The call may have ended; the reply is looked at all the same, for the broker's sake.
             try:
                 answer = self._answer(outcome, queue, messages)
-            except Exception:  # noqa: BLE001 - it is a defect, or the status of the answer
-                answer = refused(Failure(), _ANSWER)
-            if not answered.called:
-                answered.callback(answer)
+            except Exception as error:  # noqa: BLE001 - a defect, or the status of the answer
+                answer = refusal(error, _ANSWER)
+            answered.resolve(answer)
 
-        def late(error: Exception) -> None:
-            if not answered.called:
-                answered.callback(refused(Failure(error), _ANSWER))
-
+        invoke = partial(self._cluster.invoke, address, form.call, header, body, TIMEOUT_MS)
         room = self._rooms.get(address)
         if room is None:
             room = self._rooms[address] = BrokerRoom(self._cluster, address)
-        answered: Deferred[Any]
         if room.takes_one:
-            answered = Deferred()
-            invoke(settle)
+            invoke().then(settle)
         else:
-            waiting = room.wait(late, lambda _: invoke(settle))
-            answered = Deferred(lambda _: waiting.cancel())
+            self._wait(call, room, answered, lambda: invoke().then(settle))
         return answered
+
+    @staticmethod
+    def _wait(
+        call: Call, room: BrokerRoom, answered: PendingReply, leave: Callable[[], None]
+    ) -> None:
+        """Has a send leave when the connection takes more, unless its call ends before."""
+        waiting = room.wait(
+            lambda failure: answered.resolve(refusal(failure.value, _ANSWER)), lambda _: leave()
+        )
+        call.on_cancel.append(waiting.cancel)
 
     def _answer(
         self, outcome: Reply[Any] | Exception, queue: MessageQueue, messages: list[MessageIn]
@@ -228,13 +224,15 @@ class Sends:
             entry.transaction_id = message.message_id
             if stored is not None:
                 entry.offset = stored.queue_offset + number
-                entry.recall_handle = stored.recall_handle or ""
+                if stored.recall_handle:
+                    entry.recall_handle = stored.recall_handle
                 if message.type == MessageType.TRANSACTION:
                     entry.transaction_id = _transaction_id(stored, queue, message)
-        return set_total(answer, (code,))
+        return set_status(answer, code)
 
     def _form(self, queue: MessageQueue, *, is_batch: bool) -> Form:
-        form = self._forms.get((queue, is_batch))
+        key = queue.topic, queue.broker_name, queue.queue_id, is_batch
+        form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= MAX_FORMS:
                 self._forms.clear()
@@ -255,7 +253,7 @@ class Sends:
             )
             call = send.SEND_BATCH_MESSAGE if is_batch else send.SEND_MESSAGE_V2
             form = Form(call, header, "sys_flag", "born_timestamp", "properties")
-            self._forms[queue, is_batch] = form
+            self._forms[key] = form
         return form
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No journey of broker, name server and client becomes longer unnoticed.
+"""No journey of broker, name server, client and proxy becomes longer unnoticed.
 
 Operations of the interpreter and calls are counted, which come out the same however busy the
 machine is. A journey that needs more than its limit has become slower: `python -m
@@ -60,6 +60,11 @@ LIMITS: Final = {
     "name server: registration, new": (12385, 336),
     "client: send": (2000, 71.4),
     "client: pulled message, of 32": (617, 14.4),
+    "proxy: send": (4545, 142),
+    "proxy: send, of 16": (3882, 110),
+    "proxy: received message, of 32": (1691, 42.7),
+    "proxy: acknowledgement": (4326, 145),
+    "proxy: acknowledgement, of 16": (3648, 113),
 }
 """By journey: how many operations and calls one of its requests or messages may need."""
 LEAST: Final = 0.9

@@ -21,7 +21,7 @@ from txrocketmq.proxy.messaging import Messaging
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.enums import ClientType
 from txrocketmq.proxy.schema.messages import SERVICE, message_type
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message import properties as names
@@ -74,7 +74,7 @@ class Outcome:
         self.call = call
         self.sink = sink
         self.answers: list[Any] = []
-        self.deferred: Deferred[Any] | None = None
+        self.waits: Deferred[Any] | PendingReply | None = None
 
     @property
     def answer(self) -> Any:
@@ -82,12 +82,21 @@ class Outcome:
         assert self.answers, "it still waits"
         if isinstance(self.answers[0], Failure):
             self.answers[0].raiseException()
+        if isinstance(self.answers[0], Exception):
+            raise self.answers[0]
         return self.answers[0]
 
     @property
     def code(self) -> Code:
         """The code of the answer."""
         return Code(self.answer.status.code)
+
+    def cancel(self) -> None:
+        """Ends the call, which waits for its answer, as its client does."""
+        assert self.waits is not None
+        self.call.cancel()
+        if isinstance(self.waits, Deferred):
+            self.waits.cancel()
 
     def written(self, name: str) -> list[Any]:
         """What was written, as messages of this type."""
@@ -184,8 +193,11 @@ class ProxyScene:
         request = message_type(served.rpc.request_name)(**(request or {}))
         answer = served.method(call, request)
         if isinstance(answer, Deferred):
-            outcome.deferred = answer
+            outcome.waits = answer
             answer.addBoth(outcome.answers.append)
+        elif isinstance(answer, PendingReply):
+            outcome.waits = answer
+            answer.then(outcome.answers.append)
         else:
             outcome.answers.append(answer)
         return outcome

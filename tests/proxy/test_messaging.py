@@ -14,9 +14,10 @@ from tests.proxy.guests import Neighbour, Port
 from tests.proxy.scene import ProxyScene, a_message
 from tests.proxy.schema.test_tables import GOLDEN
 from txrocketmq.proxy.grpc.service import Kind
+from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.proxy.schema.messages import SERVICE, message_type
 from txrocketmq.remoting.call import PendingReply
-from txrocketmq.remoting.protocol import pop
+from txrocketmq.remoting.protocol import pop, send, transaction
 
 UNSERVED = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription"}
 """What is UNIMPLEMENTED: the original has only the last one of these."""
@@ -48,6 +49,44 @@ def test_it_ends(scene: ProxyScene) -> None:
     scene.messaging.stop()
     assert scene.connections.closed
     assert scene.time.getDelayedCalls() == []
+
+
+def test_proxies_stand_side_by_side(scene: ProxyScene) -> None:
+    """What one has begun, another one ends, and both have the same queue for a message group."""
+    other = ProxyScene()
+    scene.types["T"] = "TRANSACTION"
+    message: dict[str, Any] = {"topic": {"name": "T"}, "body": b"b"}
+    half = {**message, "system_properties": {"message_id": "ID", "message_type": 4}}
+    (entry,) = scene.call("SendMessage", {"messages": [half]}).answer.entries
+    end = {"topic": {"name": "T"}, "message_id": "ID", "transaction_id": entry.transaction_id}
+    assert other.call("EndTransaction", {**end, "resolution": 1}).code is Code.OK
+    ((_, call, header, _),) = other.connections.told
+    (sent,) = scene.asked(send.SEND_MESSAGE_V2)
+    assert call is transaction.END_TRANSACTION
+    assert (header.bname, header.commit_log_offset) == (sent.bname, 1_000)
+
+    scene.types["U"] = other.types["U"] = "FIFO"
+    scene.routes["U"] = other.routes["U"] = scene.routes["T"]
+    places = []
+    for each in (scene, other):
+        for number in range(20):
+            system = {"message_id": "ID", "message_group": f"order-{number}"}
+            ordered = {**message, "topic": {"name": "U"}, "system_properties": system}
+            assert each.call("SendMessage", {"messages": [ordered]}).code is Code.OK
+        asked = each.asked(send.SEND_MESSAGE_V2)[-20:]
+        places.append([(header.bname, header.queue_id) for header in asked])
+    assert places[0] == places[1]
+    assert len(set(places[0])) > 2
+
+    scene.heartbeat()
+    scene.on(pop.POP_MESSAGE, scene.popped(a_message()))
+    received = scene.receive().written("ReceiveMessageResponse")
+    handle = received[1].message.system_properties.receipt_handle
+    entries = [{"message_id": "ID0", "receipt_handle": handle}]
+    ack = {"topic": {"name": "T"}, "group": {"name": "G"}, "entries": entries}
+    assert other.call("AckMessage", ack).code is Code.OK
+    assert [header.offset for header in other.asked(pop.ACK_MESSAGE)] == [0]
+    other.messaging.stop()
 
 
 @pytest.mark.parametrize(

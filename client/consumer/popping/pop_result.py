@@ -100,8 +100,12 @@ def with_handles(
         place: {offset: index for index, offset in enumerate(sorted(offsets))}
         for place, offsets in sorted_offsets.items()
     }
+    pop_time = str(header.pop_time)
+    wanted: list[MessageExt] = []
+    unwanted: list[MessageExt] = []
     for place, message in zip(places, messages, strict=True):
-        if names.POP_CK not in message.properties:
+        own = message.properties
+        if names.POP_CK not in own:
             index, its = indices[place][message.queue_offset], taken.get(place, ())
             # What is popped out of an inner batch has the offset of the batch.
             offset = its[index] if index < len(its) else message.queue_offset
@@ -109,13 +113,13 @@ def with_handles(
                 starts.get(place, message.queue_offset), header.pop_time, header.invisible_time,
                 header.revive_qid, place[0], broker_name, message.queue_id, offset,
             )  # fmt: skip
-            message.properties[names.POP_CK] = str(handle)
-        message.properties.setdefault(names.FIRST_POP_TIME, str(header.pop_time))
+            own[names.POP_CK] = str(handle)
+        own.setdefault(names.FIRST_POP_TIME, pop_time)
         message.topic = subscription.topic
+        is_wanted = subscription.accepts_tags(own.get(names.TAGS))
+        (wanted if is_wanted else unwanted).append(message)
     if is_orderly:
         _count_again(header, messages)
-    wanted = [each for each in messages if subscription.accepts_tags(each.tags)]
-    unwanted = [each for each in messages if not subscription.accepts_tags(each.tags)]
     return Popped(wanted, unwanted)
 
 

@@ -40,6 +40,28 @@ fn builder(topic: &str, number: i64, how: &str) -> MessageBuilder {
     made.set_tag("tag").set_keys(vec!["key"])
 }
 
+// Makes a file, and waits until it is gone.
+async fn pause(path: &str) {
+    std::fs::write(path, "").unwrap();
+    while std::path::Path::new(path).exists() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+// Sends a message, and again as long as an error may be one of a proxy that comes back.
+async fn send(producer: &Producer, topic: &str, number: i64, mut attempts: u32) -> String {
+    loop {
+        let message = builder(topic, number, "normal").build().unwrap();
+        attempts -= 1;
+        match producer.send(message).await {
+            Ok(receipt) => return receipt.message_id().to_string(),
+            Err(error) if attempts > 0 => eprintln!("{error:?}"),
+            Err(error) => panic!("{error:?}"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 #[tokio::main]
 async fn main() {
     let its: Value = serde_json::from_str(&std::env::args().nth(1).unwrap()).unwrap();
@@ -63,6 +85,13 @@ async fn main() {
     .unwrap();
     producer.start().await.unwrap();
     for number in 0..count {
+        if let Some(path) = its["pause"].as_str() {
+            if number == count / 2 {
+                pause(path).await;
+            }
+            println!("{}", json!({"sent": send(&producer, topic, number, 30).await}));
+            continue;
+        }
         let message = builder(topic, number, how).build().unwrap();
         if how == "commit" {
             let begun = producer.send_transaction_message(message).await.unwrap();
@@ -92,6 +121,10 @@ async fn main() {
             }
         }
     }
-    producer.shutdown().await.unwrap();
-    consumer.shutdown().await.unwrap();
+    for ended in [producer.shutdown().await, consumer.shutdown().await] {
+        // A new proxy does not know a client that it has not had a heartbeat of.
+        if its["pause"].is_null() {
+            ended.unwrap();
+        }
+    }
 }

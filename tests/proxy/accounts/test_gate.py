@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
 
 from tests.examples import examples
 from tests.proxy.accounts.signing import ALICE, ROOT, policies, signed, some_accounts
@@ -201,9 +202,9 @@ def test_a_call_that_ends_while_brokers_are_asked() -> None:
     waiting = PendingReply()
     scene.on(auth.AUTH_GET_USER, lambda *_: waiting)
     outcome = scene.send(ROOT)
-    assert outcome.deferred is not None
-    outcome.deferred.addErrback(lambda _: None)
-    outcome.deferred.cancel()
+    assert isinstance(outcome.waits, Deferred)
+    outcome.waits.addErrback(lambda _: None)
+    outcome.cancel()
     waiting.resolve(Reply())
     assert scene.asked(send.SEND_MESSAGE_V2) == []
 

@@ -16,6 +16,7 @@ from txrocketmq.proxy.grpc.framing import (
     MOST_DECOMPRESSED_BYTES,
     Messages,
     framed,
+    whole_message,
 )
 from txrocketmq.proxy.grpc.status import GrpcError, GrpcStatus
 
@@ -79,11 +80,8 @@ def test_what_cannot_be_decompressed(
 
 @given(st.binary(max_size=60), st.binary(max_size=3))
 def test_one_that_is_there_as_a_whole(message: bytes, more: bytes) -> None:
-    reader = Messages(50, IDENTITY)
-    assert reader.only(framed(message)) == (message if len(message) <= 50 else None)
+    assert whole_message(framed(message), 50) == (message if len(message) <= 50 else None)
     if more:
-        assert reader.only(framed(message) + more) is None
-        assert reader.only(more) is None
-    assert reader.only(b"\1" + framed(message)[1:]) is None
-    reader.add(b"\0")
-    assert reader.only(framed(message)) is None
+        assert whole_message(framed(message) + more, 50) is None
+        assert whole_message(more, 50) is None
+    assert whole_message(b"\1" + framed(message)[1:], 50) is None

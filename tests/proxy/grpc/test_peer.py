@@ -13,7 +13,7 @@ from tests.proxy.grpc.clients import Client
 from tests.proxy.grpc.texts import Text
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.proxy.grpc.framing import framed
-from txrocketmq.proxy.grpc.peer import QUIET_MS, SILENT_MS, GrpcPeer
+from txrocketmq.proxy.grpc.peer import MOST_TO_RESET, QUIET_MS, SILENT_MS, GrpcPeer
 from txrocketmq.proxy.grpc.status import GrpcStatus
 from txrocketmq.proxy.http2.floods import BUCKETS, PING
 from txrocketmq.remoting.transport.peer_state import ABORTED, CLOSING, OPEN
@@ -27,7 +27,7 @@ def client() -> Client:
 def nothing_is_left(client: Client) -> bool:
     """Whether all calls are forgotten."""
     peer = client.peer
-    return not (peer.streams or peer._keys or peer._waiting or client.service.deadlines._steps)
+    return not (peer.streams or peer._waiting or client.service.deadlines._steps)
 
 
 def test_a_call(client: Client) -> None:
@@ -242,6 +242,42 @@ def test_what_may_take_for_ever_ends_at_once_when_the_server_leaves(client: Clie
     client.exchange()
     assert waits.data == framed(b"done")
     assert client.peer.state is CLOSING
+
+
+def reset_at(client: Client, number: int, seconds: int) -> int | None:
+    """The code with which a stream is reset within so many seconds."""
+    for _ in range(seconds):
+        client.peer.expire(client.clock.steady_ms())
+    client.exchange()
+    return client.answers[number].reset
+
+
+def test_a_conversation_that_has_ended_is_reset_later(client: Client) -> None:
+    """The client for Rust, which has not read the end by then, would look for it for ever."""
+    number = client.open("Talk")
+    client.say(number, "end")
+    assert client.answers[number].status == GrpcStatus.ABORTED
+    assert reset_at(client, number, 1) is None
+    assert reset_at(client, number, 1) == ErrorCodes.NO_ERROR
+
+
+def test_one_that_its_client_has_ended_as_well_is_not_reset(client: Client) -> None:
+    number = client.open("Talk")
+    client.say(number, "end")
+    client.h2.end_stream(number)
+    client.exchange()
+    assert reset_at(client, number, 3) is None
+    assert client.call("Echo", "hello").status == 0
+
+
+def test_of_many_that_have_ended_some_are_reset_at_once(client: Client) -> None:
+    numbers = []
+    for _ in range(MOST_TO_RESET + 2):
+        numbers.append(client.open("Talk"))
+        client.say(numbers[-1], "end")
+    resets = [client.answers[each].reset for each in numbers]
+    assert resets == [None] * MOST_TO_RESET + [ErrorCodes.NO_ERROR] * 2
+    assert reset_at(client, numbers[0], 2) == ErrorCodes.NO_ERROR
 
 
 def test_without_calls_it_leaves_at_once(client: Client) -> None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
+import pytest
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.proxy.grpc.clients import Methods
 from tests.proxy.grpc.texts import Text
+from tests.proxy.guests import BEGIN, request
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.proxy.config import ProxyConfig
 from txrocketmq.proxy.grpc.peer import GrpcPeer
@@ -26,7 +28,8 @@ class Scene:
     def __init__(self, **settings: Any) -> None:
         self.reactor: Any = MemoryReactorClock()
         self.clock = Clock(self.reactor)
-        rpcs = Rpcs("s", lambda _: Text, Methods())
+        self.methods = Methods()
+        rpcs = Rpcs("s", lambda _: Text, self.methods)
         self.server = GrpcServer(self.clock, ProxyConfig(**settings), rpcs)
         self.server.listen(8081, interface="127.0.0.1")
 
@@ -45,6 +48,20 @@ def test_clients_are_served() -> None:
     scene.reactor.advance(0)
     assert end.wire.value()[3] == 4
     assert scene.server.peers == {peer}
+
+
+@pytest.mark.parametrize(
+    ("balancers", "caller"), [(("127.0.0.0/8",), "10.1.2.3:4242"), ((), "127.0.0.1:50000")]
+)
+def test_a_load_balancer_says_who_calls(balancers: tuple[str, ...], caller: str) -> None:
+    """Of anybody else the header is passed over."""
+    scene = Scene(proxy_protocol_from=balancers)
+    peer = scene.come()
+    assert peer is not None
+    FarEnd(peer)
+    header = b"PROXY TCP4 10.1.2.3 10.0.0.1 4242 8081\r\n"
+    peer.dataReceived(header + BEGIN + request(1, "Echo"))
+    assert [call.peer for call in scene.methods.calls] == [caller]
 
 
 def test_connections_have_a_limit_that_is_said() -> None:

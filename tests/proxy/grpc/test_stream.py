@@ -27,6 +27,15 @@ def test_a_long_request_may_come_in_many_frames(client: Client) -> None:
     assert client.answers[number].status == 0
 
 
+def test_the_rest_of_a_request_may_look_like_a_whole_one(client: Client) -> None:
+    number, inner = client.open("Echo"), framed(b"x")
+    client.h2.send_data(number, framed(inner)[: -len(inner)])
+    client.exchange()
+    client.h2.send_data(number, inner, end_stream=True)
+    client.exchange()
+    assert client.answers[number].data == framed(inner)
+
+
 @pytest.mark.parametrize(
     ("data", "status", "why"),
     [

@@ -74,6 +74,26 @@ def test_a_portion_has_few_frames() -> None:
     assert len(others) == 2
 
 
+def test_a_portion_ends_behind_a_whole_request() -> None:
+    """The frames of a call are those of clients on grpcio."""
+    frames = Frames(Floods())
+    room = b"\0\0\0\5"
+    calls = PREFACE + b"".join(
+        frame(HEADERS, b"\x82", 4, number)
+        + frame(WINDOW_UPDATE, room, 0, number)
+        + frame(DATA, b"x", 1, number)
+        + frame(WINDOW_UPDATE, room)
+        for number in range(1, 81, 2)
+    )
+    kinds = []
+    frames.keep(calls)
+    while frames.is_behind:
+        assert frames.portion(b"")
+        kinds.append([kind for kind, *_ in frames.heads])
+    assert len(kinds) == 10
+    assert all(its == [HEADERS, WINDOW_UPDATE, DATA, WINDOW_UPDATE] * 4 for its in kinds)
+
+
 def test_a_portion_has_few_bytes() -> None:
     frames = Frames(Floods())
     long = frame(DATA, bytes(MAX_FRAME_BYTES))

@@ -196,9 +196,7 @@ def test_what_comes_after_the_call_has_ended_is_given_back(scene: ProxyScene) ->
     pending = PendingReply()
     scene.on(pop.POP_MESSAGE, pending)
     outcome = scene.receive()
-    outcome.call.cancel()
-    assert outcome.deferred is not None
-    outcome.deferred.cancel()
+    outcome.cancel()
     pending.resolve(scene.popped(a_message(), a_message(b"b", 1)))
     hidden = scene.asked(pop.CHANGE_MESSAGE_INVISIBLETIME)
     assert [(each.offset, each.invisible_time, each.suspend) for each in hidden] == [

@@ -11,6 +11,7 @@ from txrocketmq.proxy.receives.handles import Handle
 from txrocketmq.proxy.receives.settlements import Settlements
 from txrocketmq.proxy.schema.codes import Code
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.frame.form import Filled
 from txrocketmq.remoting.protocol import pop, send
 
 HANDLE = Handle.parse("0 1000 60000 3 1 broker-b 7 5 817", 0)
@@ -23,6 +24,21 @@ def test_a_message_of_a_retry_topic_is_settled_there(scene: ProxyScene) -> None:
     assert address == BROKER_B
     assert (header.topic, header.queue_id, header.offset) == ("%RETRY%G_T", 7, 5)
     assert header.extra_info == "0 1000 60000 3 1 broker-b 7 5"
+
+
+def test_an_acknowledgement_that_leaves_at_once_is_like_the_others(scene: ProxyScene) -> None:
+    """It has a prepared header, of which there is one for a broker, whatever clients name."""
+    its = Settlements(scene.messaging.cluster)
+    told: list[Exception | None] = []
+    assert not its.ack_soon("G", "T", HANDLE, told.append)  # where the broker is, is to be asked
+    for group in ("G", 'a "group" of %s', "漢字"):
+        result_of(its.ack(group, "T", HANDLE))
+        assert its.ack_soon(group, "T", HANDLE, told.append)
+        other, header = scene.asked(pop.ACK_MESSAGE)[-2:]
+        assert isinstance(header, Filled)
+        assert header.encode() == other.encode()
+        assert header.form is scene.asked(pop.ACK_MESSAGE)[1].form
+    assert told == [None] * 3
 
 
 def test_hiding_gives_a_new_handle(scene: ProxyScene) -> None:

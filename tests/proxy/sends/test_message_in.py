@@ -23,7 +23,7 @@ def taken(system: dict[str, Any] | None = None, **fields: Any) -> MessageIn:
     message = message_type("Message")(
         **fields, system_properties={"message_id": "ID", **(system or {})}
     )
-    return MessageIn(message, "10.1.1.1:5000", NOW_MS, MessagingConfig())
+    return MessageIn(message, message.topic.name, "10.1.1.1:5000", NOW_MS, MessagingConfig())
 
 
 def test_properties_have_the_names_of_rocketmq() -> None:

@@ -175,8 +175,7 @@ def given_up(scene: ProxyScene) -> PendingReply:
     pending = PendingReply()
     scene.on(send.SEND_MESSAGE_V2, pending)
     outcome = sent(scene)
-    assert outcome.deferred is not None
-    outcome.deferred.cancel()
+    outcome.cancel()
     return pending
 
 

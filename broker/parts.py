@@ -53,6 +53,7 @@ from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_escape import TimerEscape
 from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
@@ -123,6 +124,8 @@ class Parts:
     after_durable: AfterDurable = field(init=False)
     schedule: Schedule = field(init=False)
     timers: Timers = field(init=False)
+    timer_escape: TimerEscape = field(init=False)
+    """What sends timer messages elsewhere, while this is a slave that acts as master."""
     transaction_check: TransactionCheck = field(init=False)
     transaction_metrics: TransactionMetrics = field(init=False)
     consumers: Consumers = field(init=False)
@@ -204,6 +207,7 @@ class Parts:
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         timer_metrics = TimerMetrics(file("timermetrics"), clock)
         self.timers = Timers(files, self.intake, timer_metrics, self.in_thread, self.patience)
+        self.timer_escape = TimerEscape(self.timers, self.intake, self.patience)
         self.transaction_check = self._check()
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
@@ -228,9 +232,11 @@ class Parts:
             slave=self.slave,
             offsets=self.offsets,
             delay_offsets=self.schedule.offsets,
+            timers=self.timers,
         )
         if self.slave is not None and config.enable_remote_escape:
-            for engine in (self.schedule, self.transaction_check, self.pop.revive):
+            check, revive = self.transaction_check, self.pop.revive
+            for engine in (self.schedule, self.timer_escape, check, revive):
                 engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests

@@ -207,7 +207,6 @@ class Parts:
         self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         timer_metrics = TimerMetrics(file("timermetrics"), clock)
         self.timers = Timers(files, self.intake, timer_metrics, self.in_thread, self.patience)
-        self.timer_escape = TimerEscape(self.timers, self.intake, self.patience)
         self.transaction_check = self._check()
         self.schedule = Schedule(
             self.delay_levels, self.intake, file("delayOffset.json"), clock, self.patience
@@ -234,9 +233,10 @@ class Parts:
             delay_offsets=self.schedule.offsets,
             timers=self.timers,
         )
+        revive = self.pop.revive
+        self.timer_escape = TimerEscape(self.timers, self.intake, revive, self.patience)
         if self.slave is not None and config.enable_remote_escape:
-            check, revive = self.transaction_check, self.pop.revive
-            for engine in (self.schedule, self.timer_escape, check, revive):
+            for engine in (self.schedule, self.timer_escape, self.transaction_check, revive):
                 engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests

@@ -15,6 +15,10 @@ that none else has: an original slave counts its own up, but gives a message up 
 attempts, and a master of the original would lose what it has rolled in the meantime, or what the
 slave never had.
 
+Check points of popped messages, and acknowledgements, wait as timers at a master of the original.
+They are not sent: what was popped is brought back from here (broker/pop/revive.py), and the
+progress waits for that. The original sends them to one master, which has to read the messages here.
+
 Java: TimerMessageStore with the hook of EscapeBridge.
 """
 
@@ -24,7 +28,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, Protocol
 
 from txrocketmq.broker.delays.due_message import DueMessage, DueMessages
 from txrocketmq.broker.engines.engine import Engine, Escapes
@@ -49,6 +53,20 @@ _KEEP_MS: Final = 1_000
 _READ: Final = 64
 """How many messages of the queue are examined in one step."""
 _FOREVER: Final = 1 << 62
+
+
+class Revives(Protocol):
+    """Brings back popped messages (broker/pop/revive.py)."""
+
+    @property
+    def topic(self) -> str:
+        """The topic of check points."""
+
+    def hear(self, record: memoryview, due_ms: int, now_ms: int) -> bool:
+        """Takes a record of that topic that was due at a time; returns False without room."""
+
+    def heard_ms(self) -> int | None:
+        """The time of the first one that is not done with; None if there is none."""
 
 
 class _Window:
@@ -149,8 +167,9 @@ class _Window:
 class TimerEscape(Engine):
     """Sends timer messages elsewhere; `tick` is to be called every 100 ms."""
 
-    def __init__(self, timers: Timers, intake: Intake, patience: Patience) -> None:
+    def __init__(self, timers: Timers, intake: Intake, revive: Revives, patience: Patience) -> None:
         super().__init__(intake.store, patience)
+        self._revive = revive
         self._timers = timers
         self._intake = intake
         self._store = intake.store
@@ -272,9 +291,9 @@ class TimerEscape(Engine):
 
     def _send(self, escape: Escapes, due_ms: int, now_ms: int, steady_ms: int) -> None:
         """Sends some messages of a time; what has not arrived is tried again later."""
-        batch, offsets = self._batch(due_ms, now_ms)
+        batch, offsets, not_heard = self._batch(due_ms, now_ms)
         sent = [each for each in batch.messages if not each.is_dead]
-        dead = [each.offset for each in batch.messages if each.is_dead]
+        waits = not_heard + [each.offset for each in batch.messages if each.is_dead]
         for each in batch.unread:
             tell(self.on_unreadable, Mishap(1, QUEUE_ID, each))
         self._sending = batch
@@ -285,7 +304,7 @@ class TimerEscape(Engine):
             self._sending = None
             failed = [each for each, is_there in zip(sent, has, strict=True) if not is_there]
             left = [each.offset for each in failed]
-            self._window.take(due_ms, len(offsets), left + dead)
+            self._window.take(due_ms, len(offsets), left + waits)
             self._count(each for each, is_there in zip(sent, has, strict=True) if is_there)
             if failed:
                 topic = failed[0].message.topic
@@ -298,8 +317,11 @@ class TimerEscape(Engine):
         else:
             answered([])
 
-    def _batch(self, due_ms: int, now_ms: int) -> tuple[DueMessages, list[int]]:
-        """Reads some messages of a time; returns their offsets as well, also of those withdrawn."""
+    def _batch(self, due_ms: int, now_ms: int) -> tuple[DueMessages, list[int], list[int]]:
+        """Reads some messages of a time, and lets those be heard that are of the revive topic.
+
+        Returns all their offsets as well, and those for which there was no room.
+        """
         store, least = self._store, self._store.min_offset(TIMER_TOPIC, QUEUE_ID)
         found: list[tuple[int, Unit]] = []
         offsets: list[int] = []
@@ -314,16 +336,20 @@ class TimerEscape(Engine):
                 break
             offsets.append(offset)
         store.check_records([(unit.physical_offset, unit.size_bytes) for _, unit in found])
-        batch = DueMessages(self._intake)
+        batch, not_heard = DueMessages(self._intake), list[int]()
         with_topic = store.config.append_topic_for_timer_delete_key
         for offset, unit in found:
             record = store.message_at(unit.physical_offset, unit.size_bytes, is_checked=True)
             if record is not None:
-                key = waiting_of(record).delete_key(with_topic=with_topic)
-                if self._window.is_withdrawn(due_ms, key):
+                waiting = waiting_of(record)
+                if self._window.is_withdrawn(due_ms, waiting.delete_key(with_topic=with_topic)):
+                    continue
+                if waiting.real_topic == self._revive.topic:
+                    if not self._revive.hear(record, due_ms, now_ms):
+                        not_heard.append(offset)
                     continue
             batch.add(offset, record, stamps(NEVER_ENQUEUED, now_ms))
-        return batch, offsets
+        return batch, offsets, not_heard
 
     def _count(self, arrived: Iterable[DueMessage]) -> None:
         for each in arrived:
@@ -338,6 +364,8 @@ class TimerEscape(Engine):
             return
         end, known_ms = self._known
         reached_ms = min(self._window.open_ms(), known_ms, self._timers.floored(now_ms))
+        heard_ms = self._revive.heard_ms()
+        reached_ms = reached_ms if heard_ms is None else min(reached_ms, heard_ms)
         if (end, reached_ms) != self._timers.settled:
             self._timers.follow(
                 TimerProgress(

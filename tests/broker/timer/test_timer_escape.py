@@ -18,6 +18,7 @@ from tests.examples import examples
 from txrocketmq.broker.store.timers.timer_check import BY_ESCAPE, TimerProgress
 from txrocketmq.broker.timer import timer_escape as module
 from txrocketmq.broker.work.patience import RETRY_MS
+from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.message.properties import decode_properties
 
 
@@ -291,6 +292,46 @@ def test_a_message_without_a_place_is_left_to_the_master(master: Scene) -> None:
     assert slave.goes_on(20) == [b"a"]
     assert slave.goes_on(20) == []
     assert slave.told().read_ms < slave.parts.now_ms - 30_000
+    slave.close()
+
+
+class Revival:
+    """Hears check points of popped messages."""
+
+    topic = "rmq_sys_REVIVE_LOG_DefaultCluster"
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[bytes, int]] = []
+        self.first_ms: int | None = None
+        self.has_room = True
+
+    def hear(self, record: memoryview, due_ms: int, now_ms: int) -> bool:
+        if self.has_room:
+            self.heard.append((decode_message(record)[0].body, due_ms))
+        return self.has_room
+
+    def heard_ms(self) -> int | None:
+        return self.first_ms
+
+
+def test_check_points_of_popped_messages_are_not_sent(master: Scene) -> None:
+    """They wait as timers in the store of an original master."""
+    master.parts.topic(Revival.topic)
+    for body in (b"point", b"ack"):
+        header = {"REAL_TOPIC": Revival.topic, "REAL_QID": "0", "TIMER_OUT_MS": "1700000005000"}
+        master.parts.put("rmq_sys_wheel_timer", body=body, queue_id=0, **header)
+    master.later(9, b"a")
+    slave = slave_of(master)
+    slave.engine._revive = revival = Revival()
+    revival.has_room = False
+    slave.after(7)
+    assert revival.heard == []
+    revival.has_room, revival.first_ms = True, 1_700_000_005_000
+    assert slave.goes_on(RETRY_MS / SECOND_MS) == [b"a"]
+    assert revival.heard == [(b"point", 1_700_000_005_000), (b"ack", 1_700_000_005_000)]
+    assert slave.told().read_ms == revival.first_ms, "they are not done with"
+    revival.first_ms = None
+    assert slave.told().read_ms == slave.timers.floored(slave.parts.now_ms)
     slave.close()
 
 

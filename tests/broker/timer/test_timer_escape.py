@@ -285,7 +285,7 @@ def test_without_a_wheel_nothing_is_done(master: Scene) -> None:
 
 
 def test_a_message_without_a_place_is_left_to_the_master(master: Scene) -> None:
-    message = {"TIMER_OUT_MS": str(master.parts.now_ms + 2_000)}
+    message: dict[str, Any] = {"TIMER_OUT_MS": str(master.parts.now_ms + 2_000)}
     master.parts.put("rmq_sys_wheel_timer", queue_id=0, **message)
     master.later(5, b"a")
     slave = slave_of(master)
@@ -318,7 +318,11 @@ def test_check_points_of_popped_messages_are_not_sent(master: Scene) -> None:
     """They wait as timers in the store of an original master."""
     master.parts.topic(Revival.topic)
     for body in (b"point", b"ack"):
-        header = {"REAL_TOPIC": Revival.topic, "REAL_QID": "0", "TIMER_OUT_MS": "1700000005000"}
+        header: dict[str, Any] = {
+            "REAL_TOPIC": Revival.topic,
+            "REAL_QID": "0",
+            "TIMER_OUT_MS": "1700000005000",
+        }
         master.parts.put("rmq_sys_wheel_timer", body=body, queue_id=0, **header)
     master.later(9, b"a")
     slave = slave_of(master)

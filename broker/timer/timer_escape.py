@@ -25,6 +25,7 @@ Java: TimerMessageStore with the hook of EscapeBridge.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -46,13 +47,14 @@ from txrocketmq.broker.work.mishap import Mishap, MishapListener, tell
 from txrocketmq.broker.work.patience import RETRY_MS, Patience
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
-MAX_REMEMBERED: Final = 100_000
-"""How many waiting messages are remembered at once."""
+MAX_REMEMBERED: Final = 30_000
+"""How many waiting messages are remembered at once; those of one step may be more."""
 _KEEP_MS: Final = 1_000
 """How often progress is kept."""
 _READ: Final = 64
 """How many messages of the queue are examined in one step."""
 _FOREVER: Final = 1 << 62
+_NEVER: Final = (_FOREVER, 0)
 
 
 class Revives(Protocol):
@@ -70,7 +72,10 @@ class Revives(Protocol):
 
 
 class _Window:
-    """The messages that are due first: offsets in the queue by the time at which they are due."""
+    """The messages that are due first: offsets in the queue by the time at which they are due.
+
+    Messages of the same time are in the order of the queue.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[int, array[int]] = {}
@@ -80,27 +85,25 @@ class _Window:
         """The keys of messages that are withdrawn."""
         self._heap: list[int] = []
         """The times of the slots, and times of former ones."""
-        self._reached_ms = 0
-        """The last time of which messages were sent."""
+        self._reached = 0, 0
+        """The time and the offset of the last message that was sent."""
         self.count = 0
-        self.horizon_ms = _FOREVER
-        """Messages that are due at this time or later are not all here."""
+        self.horizon = _NEVER
+        """A time and an offset: from this message on they are not here."""
 
     @property
     def is_full(self) -> bool:
         return self.count >= MAX_REMEMBERED
 
     def add(self, due_ms: int, offset: int) -> None:
-        """Adds a message; those that are due last may have to go for it."""
-        if due_ms < self.horizon_ms:
+        """Adds a message."""
+        if (due_ms, offset) < self.horizon:
             self._slot(due_ms).append(offset)
             self.count += 1
-            if self.is_full:
-                self._drop()
 
     def withdraw(self, due_ms: int, key: str) -> None:
         """Notes that the message of this time with this key is not to be delivered."""
-        if due_ms < self.horizon_ms:
+        if due_ms <= self.horizon[0] and not self.is_withdrawn(due_ms, key):
             self._withdrawn.setdefault(due_ms, set()).add(key)
             self.count += 1
 
@@ -124,7 +127,7 @@ class _Window:
     def take(self, due_ms: int, number: int, left: list[int]) -> None:
         """Removes the first messages of a time, but for those that are `left` for later."""
         slot = self._slots[due_ms]
-        self._reached_ms = max(self._reached_ms, due_ms)
+        self._reached = max(self._reached, (due_ms, slot[number - 1]))
         del slot[:number]
         self.count -= number - len(left)
         if left:
@@ -137,7 +140,8 @@ class _Window:
     def again(self, present_ms: int) -> None:
         """Has those sent again that nobody has taken."""
         for due_ms, offsets in self._left.items():
-            self._slot(due_ms).extend(offsets)
+            slot = self._slot(due_ms)
+            slot[:0] = offsets
         self._left.clear()
         for due_ms in [each for each in self._withdrawn if each < present_ms]:
             if due_ms not in self._slots:  # what is withdrawn is not there
@@ -150,16 +154,26 @@ class _Window:
             heappush(self._heap, due_ms)
         return slot
 
-    def _drop(self) -> None:
-        """Makes room, if there are times of which nothing was sent, besides the first one."""
-        for due_ms in sorted(self._slots, reverse=True):
-            if self.count <= MAX_REMEMBERED * 3 // 4 or due_ms <= max(
-                self._reached_ms, self.first_ms()
-            ):
+    def make_room(self) -> None:
+        """Drops those that are due last, if it is full; none that was sent, nor the first one."""
+        first_ms, (reached_ms, reached) = self.first_ms(), self._reached
+        dues = {*self._slots, *self._withdrawn} if self.is_full else set[int]()
+        for due_ms in sorted(dues, reverse=True):
+            excess = self.count - MAX_REMEMBERED * 3 // 4
+            if excess <= 0 or due_ms < reached_ms:
                 break
-            self.count -= len(self._slots.pop(due_ms))
-            self.count -= len(self._withdrawn.pop(due_ms, ()))
-            self.horizon_ms = due_ms
+            slot = self._slots.get(due_ms, array("q"))
+            least = bisect_right(slot, reached) if due_ms == reached_ms else 0
+            least = max(least, due_ms == first_ms)
+            at = max(len(slot) - excess, least)
+            if at < len(slot):
+                self.horizon = due_ms, slot[at]
+                self.count -= len(slot) - at
+                del slot[at:]
+            if not slot and due_ms > reached_ms:
+                self.horizon = due_ms, 0
+                self._slots.pop(due_ms, None)
+                self.count -= len(self._withdrawn.pop(due_ms, ()))
         self._heap = list(self._slots)
         heapify(self._heap)
 
@@ -175,9 +189,9 @@ class TimerEscape(Engine):
         self._store = intake.store
         self._window = _Window()
         self._has_begun = False
-        self._known = 0, 0
-        """A queue offset and a time: messages before it that were due before then have been
-        delivered, or are in the window.
+        self._known: tuple[int, tuple[int, int]] = 0, (0, 0)
+        """A queue offset, and the time and the offset of a message: those before the former that
+        come before the latter have been delivered, or are in the window.
         """
         self._next_offset = 0
         """Up to where the queue has been read."""
@@ -218,7 +232,8 @@ class TimerEscape(Engine):
         if not self._timers.is_open or not self._timers.settled[1] or self.escape is None:
             return
         if not self._has_begun:
-            self._has_begun, self._known = True, self._timers.settled
+            end, reached_ms = self._timers.settled
+            self._has_begun, self._known = True, (end, (reached_ms, 0))
             self._begin_walk()
         if steady_ms >= self._keep_ms:
             self._keep_ms = steady_ms + _KEEP_MS
@@ -246,8 +261,7 @@ class TimerEscape(Engine):
         if due_ms < present_ms:
             self._send(escape, due_ms, now_ms, steady_ms)
             return True
-        horizon_ms = self._window.horizon_ms
-        if self._is_read and horizon_ms < present_ms and not self._window.is_full:
+        if self._is_read and self._window.horizon[0] < present_ms and not self._window.is_full:
             self._begin_walk()
             return True
         return False
@@ -258,11 +272,11 @@ class TimerEscape(Engine):
         """Begins to read the queue from its first message on."""
         self._is_read = False
         self._next_offset = self._store.min_offset(TIMER_TOPIC, QUEUE_ID)
-        self._window.horizon_ms = _FOREVER
+        self._window.horizon = _NEVER
 
     def _read(self) -> bool:
         """Reads some messages of the queue; returns False at its end."""
-        store, window, (known_end, known_ms) = self._store, self._window, self._known
+        store, window, (known_end, known) = self._store, self._window, self._known
         offset = max(self._next_offset, store.min_offset(TIMER_TOPIC, QUEUE_ID))
         units = list(store.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _READ))
         store.check_records([(at, size) for at, size, _ in units])
@@ -272,19 +286,22 @@ class TimerEscape(Engine):
             if waiting is None:
                 if offset >= known_end:
                     tell(self.on_unreadable, Mishap(1, QUEUE_ID, offset))
-            elif offset >= known_end or waiting.out_ms >= known_ms:
+            else:
                 due_ms = self._timers.floored(waiting.out_ms)
-                if waiting.takes_back:
+                if offset < known_end and (due_ms, offset) < known:
+                    pass
+                elif waiting.takes_back:
                     window.withdraw(due_ms, waiting.takes_back)
                 else:
                     window.add(due_ms, offset)
             offset += 1
+        window.make_room()
         self._next_offset = offset
         self._is_read = self._is_read or not units
         if self._is_read:
-            self._known = offset, window.horizon_ms
+            self._known = offset, window.horizon
         else:
-            self._known = known_end, min(known_ms, window.horizon_ms)
+            self._known = known_end, min(known, window.horizon)
         return bool(units)
 
     # --- sending ---
@@ -325,8 +342,10 @@ class TimerEscape(Engine):
         store, least = self._store, self._store.min_offset(TIMER_TOPIC, QUEUE_ID)
         found: list[tuple[int, Unit]] = []
         offsets: list[int] = []
-        left_bytes = MAX_BATCH_BYTES
-        for offset in self._window.some(due_ms):
+        left_bytes, some = MAX_BATCH_BYTES, self._window.some(due_ms)
+        if lost := [each for each in some if each < least]:
+            tell(self.on_unreadable, Mishap(len(lost), QUEUE_ID, lost[0]))
+        for offset in some:
             units = store.queue_units(TIMER_TOPIC, QUEUE_ID, offset, 1) if offset >= least else ()
             for unit in units:
                 left_bytes -= unit.size_bytes
@@ -362,7 +381,7 @@ class TimerEscape(Engine):
         """Keeps how far it is, if it acts."""
         if not self._has_begun:
             return
-        end, known_ms = self._known
+        end, (known_ms, _) = self._known
         reached_ms = min(self._window.open_ms(), known_ms, self._timers.floored(now_ms))
         heard_ms = self._revive.heard_ms()
         reached_ms = reached_ms if heard_ms is None else min(reached_ms, heard_ms)

@@ -343,8 +343,6 @@ class TimerEscape(Engine):
         found: list[tuple[int, Unit]] = []
         offsets: list[int] = []
         left_bytes, some = MAX_BATCH_BYTES, self._window.some(due_ms)
-        if lost := [each for each in some if each < least]:
-            tell(self.on_unreadable, Mishap(len(lost), QUEUE_ID, lost[0]))
         for offset in some:
             units = store.queue_units(TIMER_TOPIC, QUEUE_ID, offset, 1) if offset >= least else ()
             for unit in units:
@@ -355,6 +353,8 @@ class TimerEscape(Engine):
                 break
             offsets.append(offset)
         store.check_records([(unit.physical_offset, unit.size_bytes) for _, unit in found])
+        if lost := [each for each in offsets if each < least]:
+            tell(self.on_unreadable, Mishap(len(lost), QUEUE_ID, lost[0]))
         batch, not_heard = DueMessages(self._intake), list[int]()
         with_topic = store.config.append_topic_for_timer_delete_key
         for offset, unit in found:

@@ -53,6 +53,7 @@ from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.subscription import SubscriptionGroups
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.timer_escape import TimerEscape
 from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
@@ -123,6 +124,8 @@ class Parts:
     after_durable: AfterDurable = field(init=False)
     schedule: Schedule = field(init=False)
     timers: Timers = field(init=False)
+    timer_escape: TimerEscape = field(init=False)
+    """What sends timer messages elsewhere, while this is a slave that acts as master."""
     transaction_check: TransactionCheck = field(init=False)
     transaction_metrics: TransactionMetrics = field(init=False)
     consumers: Consumers = field(init=False)
@@ -228,9 +231,12 @@ class Parts:
             slave=self.slave,
             offsets=self.offsets,
             delay_offsets=self.schedule.offsets,
+            timers=self.timers,
         )
+        revive = self.pop.revive
+        self.timer_escape = TimerEscape(self.timers, self.intake, revive, self.patience)
         if self.slave is not None and config.enable_remote_escape:
-            for engine in (self.schedule, self.transaction_check, self.pop.revive):
+            for engine in (self.schedule, self.timer_escape, self.transaction_check, revive):
                 engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests

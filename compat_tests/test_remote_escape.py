@@ -5,6 +5,7 @@ Each group is a name server, a master and a slave; the other master is elsewhere
 """
 
 import json
+import struct
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from compat_tests.scene import Scene, poll
 from compat_tests.test_acting_master import (
     OURS,
     QUERY_CONSUMER_OFFSET,
+    QUEUES,
     RELEASE,
     TOPIC,
     WAIT_S,
@@ -33,15 +35,19 @@ from compat_tests.test_our_slave import end_of
 from compat_tests.transactions import transactional
 
 ALL_GROUPS, GET_MAX_OFFSET, CREATE_TOPIC = 201, 30, 17
+GET_TIMER_CHECK_POINT = 60
 INVISIBLE_MS = 20_000
+TIMER_DELAY_MS = 25_000
 HALVES, REVIVE = "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_REVIVE_LOG_DefaultCluster"
 
 
 class Brokers:
     """A master and its slave, and another master."""
 
-    def __init__(self, slave: str, other: str, engine: Engine, folder: Path) -> None:
-        self.group = Group((OURS, OURS, slave), engine, folder, enableRemoteEscape="true")
+    def __init__(
+        self, engine: Engine, folder: Path, slave: str, other: str, master: str = OURS
+    ) -> None:
+        self.group = Group((OURS, master, slave), engine, folder, enableRemoteEscape="true")
         origin: Origin = Ours() if other == OURS else Original(other, engine)
         self.elsewhere = Broker(origin, folder / "other", self.group.names, "elsewhere", {})
         make_topic(self.elsewhere)
@@ -75,8 +81,7 @@ class Brokers:
 def brokers_(
     request: pytest.FixtureRequest, engine: Engine, test_folder: Path
 ) -> Iterator[Brokers]:
-    slave, other = request.param
-    made = Brokers(slave, other, engine, test_folder)
+    made = Brokers(engine, test_folder, *request.param)
     try:
         yield made
     finally:
@@ -113,9 +118,14 @@ def test_another_master_asks_what_became_of_a_transaction(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("brokers", [(OURS, RELEASE), (OURS, OURS)], ids="-".join, indirect=True)
+@pytest.mark.parametrize(
+    "brokers",
+    [(OURS, RELEASE), (OURS, OURS), (OURS, RELEASE, RELEASE), (OURS, OURS, RELEASE)],
+    ids="-".join,
+    indirect=True,
+)
 def test_popped_messages_come_back_at_another_master(brokers: Brokers) -> None:
-    """Originals keep check points of the last minutes as timers, which have to escape first."""
+    """A master of the original, which is named last, keeps check points as timers."""
     group, elsewhere = brokers.group, brokers.elsewhere
     settings = {**POP_SETTINGS, "reviveQueueNum": "1"}
     for broker in (group.master, group.slave, elsewhere):
@@ -132,6 +142,8 @@ def test_popped_messages_come_back_at_another_master(brokers: Brokers) -> None:
     popped = Popped(group.master, TOPIC, "poppers")
     assert [each.text for each in popped.take(invisibleTime=INVISIBLE_MS)] == ["taken"]
     poll(lambda: knows(group.slave, "poppers"), "the slave knows the group", WAIT_S)
+    is_ours = group.master.origin.name == OURS
+    poll(lambda: is_ours or timers_read(group.slave) > 0, "and what was popped", WAIT_S)
     end = brokers.master_is_lost()
     retry = {"topic": f"%RETRY%poppers_{TOPIC}", "queueId": "0"}
 
@@ -144,7 +156,51 @@ def test_popped_messages_come_back_at_another_master(brokers: Brokers) -> None:
     assert again.text == "taken"
     assert end_of(group.slave) == end, "nothing is written to the log of the slave"
     brokers.master_is_back()
-    assert brokers.progress("CID_RMQ_SYS_REVIVE_GROUP", REVIVE) == 0, "it is done with"
+    if is_ours:
+        assert brokers.progress("CID_RMQ_SYS_REVIVE_GROUP", REVIVE) == 0, "it is done with"
+
+
+@pytest.mark.timeout(600)
+def test_timer_messages_come_by_way_of_another_master(brokers: Brokers) -> None:
+    group, elsewhere = brokers.group, brokers.elsewhere
+    group.start()
+    elsewhere.start()
+    send(group.master, "due", f"TIMER_DELAY_MS\x01{TIMER_DELAY_MS}\x02")
+    send(group.master, "later", f"TIMER_DELAY_MS\x01{600 * 1000}\x02")
+    poll(lambda: timers_read(group.slave) == 2, "the slave knows of them", WAIT_S)
+    end = brokers.master_is_lost()
+    poll(lambda: stored(elsewhere) == 1, "it comes when it is due", WAIT_S)
+    assert end_of(group.slave) == end, "nothing is written to the log of the slave"
+    brokers.master_is_back()
+    if group.slave.origin.name == OURS:
+        poll(lambda: timers_are_at(group.master) > timers_are_at(group.slave), "it has gone on", 30)
+        assert stored(group.master) == 0, "the master passes over it"
+    assert stored(elsewhere) == 1
+
+
+def timer_check(broker: Broker) -> tuple[int, ...]:
+    body = probe.request(broker.port, GET_TIMER_CHECK_POINT)[1]
+    return struct.unpack_from(">qqqq", body) if len(body) >= 32 else (0, 0, 0, 0)
+
+
+def timers_read(broker: Broker) -> int:
+    """How many timer messages the master has read, as a slave knows it."""
+    return timer_check(broker)[3]
+
+
+def timers_are_at(broker: Broker) -> int:
+    """Up to which time timer messages are delivered, in ms."""
+    return timer_check(broker)[0]
+
+
+def stored(broker: Broker) -> int:
+    """How many messages a broker has in the topic."""
+    total = 0
+    for queue in range(QUEUES):
+        asked = {"topic": TOPIC, "queueId": str(queue)}
+        answer, _ = probe.request(broker.port, GET_MAX_OFFSET, asked)
+        total += int((answer.get("extFields") or {}).get("offset", 0))
+    return total
 
 
 def knows(broker: Broker, group: str) -> bool:
@@ -152,10 +208,10 @@ def knows(broker: Broker, group: str) -> bool:
     return group in json.loads(body)["subscriptionGroupTable"]
 
 
-def send(broker: Broker, body: str) -> None:
+def send(broker: Broker, body: str, properties: str = "") -> None:
     fields = {
         "producerGroup": "writers", "topic": TOPIC, "defaultTopic": "TBW102", "queueId": "0",
         "defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0",
-        "properties": "", "reconsumeTimes": "0", "unitMode": "false", "batch": "false",
+        "properties": properties, "reconsumeTimes": "0", "unitMode": "false", "batch": "false",
     }  # fmt: skip
     poll(lambda: probe.request(broker.port, 10, fields, body.encode())[0]["code"] == 0, "sent", 30)

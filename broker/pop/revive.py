@@ -36,13 +36,12 @@ from txrocketmq.broker.pop.messages import in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     Acks,
-    MergeKey,
     PopCheckPoint,
     ReviveTopic,
     check_point,
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
-from txrocketmq.broker.pop.waiting import ByTime, Waiting
+from txrocketmq.broker.pop.waiting import ByTime, ReviveQueue, Waiting
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -75,6 +74,8 @@ REPUT_S: Final = (
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
+_HEARD: Final = -1
+"""Stands for the queue of check points that do not come into the topic."""
 _NOT_TAKEN: Final = "PUT_TO_REMOTE_BROKER_FAIL"
 """The name that the original has for what another master has not taken."""
 _SECOND_MS: Final = 1_000
@@ -82,24 +83,6 @@ _SECOND_MS: Final = 1_000
 
 _Revived = tuple[Waiting, list[tuple[int, InnerMessage]]]
 """A check point that is due, and the messages that are put for it, with their distances."""
-
-
-class _Queue:
-    """A queue of the revive topic: how far it is read, and its waiting check points."""
-
-    def __init__(self, queue_id: int, kept: int) -> None:
-        self.queue_id = queue_id
-        self.kept = kept
-        """The offset of the last finished record, as consumerOffset.json has it."""
-        self.next_offset = kept + 1
-        self.waiting: dict[MergeKey, Waiting] = {}
-        """The waiting check points, in the order of their records."""
-
-    @property
-    def done_offset(self) -> int:
-        """The offset of the last record such that nothing waits at it or before it."""
-        first = next(iter(self.waiting.values()), None)
-        return (self.next_offset if first is None else first.offset) - 1
 
 
 class Revive(Engine):
@@ -130,7 +113,8 @@ class Revive(Engine):
         self._in_flight = in_flight
         self._replaced = replaced
         self._metrics = metrics
-        self._queues: dict[int, _Queue] = {}
+        self._queues: dict[int, ReviveQueue] = {}
+        self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
         self._count = 0
         self._paused_until_ms = 0
@@ -178,10 +162,36 @@ class Revive(Engine):
         """Forgets all queues; what other masters have taken meanwhile may be sent once more."""
         super().forget()
         self._queues.clear()
+        self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
         self._count = self._paused_until_ms = 0
         self._awaited.forget()
         self._escaping = None
+
+    @property
+    def topic(self) -> str:
+        """The name of the revive topic."""
+        return self._topic.name
+
+    def hear(self, record: memoryview, due_ms: int, now_ms: int) -> bool:
+        """Takes a record that waited as a timer until this time, and does not come into the topic;
+        returns False without room. So it is at a slave of an original master.
+        """
+        if self._count >= MAX_WAITING:
+            return False
+        found = self._topic.read(record)
+        if isinstance(found, PopCheckPoint):
+            self._wait(self._heard, found, due_ms, now_ms)
+        elif isinstance(found, Acks):
+            for queue in (*self._queues.values(), self._heard):
+                self._acked(queue, found)
+        else:
+            tell(self.on_unreadable, Mishap(1, offset=due_ms))
+        return True
+
+    def heard_ms(self) -> int | None:
+        """The time of the first check point that was heard, and is not done; None without any."""
+        return self._heard.done_offset + 1 if self._heard.waiting else None
 
     def settle(self) -> None:
         """Saves the progress as far as the log is durable."""
@@ -233,9 +243,9 @@ class Revive(Engine):
                 continue
             kept = self._offsets.query(REVIVE_GROUP, name, queue_id)
             top = self._store.max_offset(name, queue_id) - 1
-            self._queues[queue_id] = _Queue(queue_id, min(max(kept, NOT_FOUND), top))
+            self._queues[queue_id] = ReviveQueue(queue_id, min(max(kept, NOT_FOUND), top))
 
-    def _read(self, queue: _Queue) -> bool:
+    def _read(self, queue: ReviveQueue) -> bool:
         """Reads some records of a queue; returns False without any, or without room."""
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
         offset, least = queue.next_offset, store.min_offset(name, queue_id)
@@ -269,7 +279,7 @@ class Revive(Engine):
         queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
         return True
 
-    def _wait(self, queue: _Queue, point: PopCheckPoint, offset: int, stored_ms: int) -> None:
+    def _wait(self, queue: ReviveQueue, point: PopCheckPoint, offset: int, stored_ms: int) -> None:
         before = queue.waiting.get(point.key)
         if before is not None:
             self._done(queue, before)
@@ -279,15 +289,12 @@ class Revive(Engine):
             self._by_time.add(waiting)
             self._count += 1
 
-    def _acked(self, queue: _Queue, acks: Acks) -> None:
-        waiting = queue.waiting.get(acks.key)
-        if waiting is None:
-            return
-        waiting.left.difference_update(each - acks.key.start_offset for each in acks.offsets)
-        if not waiting.left:
-            self._done(queue, waiting)
+    def _acked(self, queue: ReviveQueue, acks: Acks) -> None:
+        done = queue.acknowledged(acks)
+        if done is not None:
+            self._done(queue, done)
 
-    def _done(self, queue: _Queue, waiting: Waiting) -> None:
+    def _done(self, queue: ReviveQueue, waiting: Waiting) -> None:
         del queue.waiting[waiting.point.key]
         self._by_time.remove(waiting)
         self._count -= 1
@@ -347,7 +354,8 @@ class Revive(Engine):
                     waiting.left, waiting.due_ms = failed, now_ms + RETRY_MS
                     self._by_time.add(waiting)
                 else:
-                    del self._queues[waiting.queue_id].waiting[key]
+                    queue = self._queues.get(waiting.queue_id, self._heard)
+                    del queue.waiting[key]
                     self._count -= 1
             if left:
                 tell(self.on_not_taken, Mishap(left, topic=flat[has.index(False)].topic))

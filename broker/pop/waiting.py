@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check points that wait until their time is over, in the order in which they are due.
+"""Check points that wait until their time is over, by queue and in the order in which they are due.
 
 Java: has no counterpart; PopReviveService reads them anew from the revive topic.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from txrocketmq.broker.pop.records import ACK_INTERVAL_MS, PopCheckPoint
+from txrocketmq.broker.pop.records import ACK_INTERVAL_MS, Acks, MergeKey, PopCheckPoint
 
 DELIVERED_MS: Final = 3_000
 """How long a check point waits at least after a timer has delivered it, in ms."""
@@ -30,6 +30,32 @@ class Waiting:
         self.due_ms = visible_ms + ACK_INTERVAL_MS
         if stored_ms >= visible_ms - ACK_INTERVAL_MS:
             self.due_ms = max(self.due_ms, stored_ms + DELIVERED_MS)
+
+
+class ReviveQueue:
+    """A queue of the revive topic: how far it is read, and its waiting check points."""
+
+    def __init__(self, queue_id: int, kept: int) -> None:
+        self.queue_id = queue_id
+        self.kept = kept
+        """The offset of the last finished record, as consumerOffset.json has it."""
+        self.next_offset = kept + 1
+        self.waiting: dict[MergeKey, Waiting] = {}
+        """The waiting check points, in the order of their records."""
+
+    @property
+    def done_offset(self) -> int:
+        """The offset of the last record such that nothing waits at it or before it."""
+        first = next(iter(self.waiting.values()), None)
+        return (self.next_offset if first is None else first.offset) - 1
+
+    def acknowledged(self, acks: Acks) -> Waiting | None:
+        """Notes acknowledgements; returns the check point that is done with them, if one is."""
+        waiting = self.waiting.get(acks.key)
+        if waiting is None:
+            return None
+        waiting.left.difference_update(each - acks.key.start_offset for each in acks.offsets)
+        return None if waiting.left else waiting
 
 
 class ByTime:

@@ -2,14 +2,14 @@
 """Delivers messages of a slave that acts as master by way of other masters (enableRemoteEscape).
 
 A slave cannot write to its log. So a delayed message that is due there, also one that a consumer
-gets again, is sent to another master of the cluster, as a producer would send it. So are open half
-messages, which wait there to be ended, and popped messages that were not acknowledged in time. The
-topic has to exist there; for popped messages that is the retry topic of their group. A message that
-no other master takes is tried again later. Each may come twice: when an answer is lost, or when the
-master of this slave has come back and has not heard of it.
+gets again, is sent to another master of the cluster, as a producer would send it. So are timer
+messages, open half messages, which wait there to be ended, and popped messages that were not
+acknowledged in time. The topic has to exist there; for popped messages that is the retry topic of
+their group. A message that no other master takes is tried again later. Each may come twice: when an
+answer is lost, or when the master of this slave has come back and has not heard of it.
 
-Routes are remembered for half a minute. What is under way is a batch of each delay level, one of
-half messages, and one of popped messages.
+Routes are remembered for half a minute. What is under way is a batch of each delay level, and one
+each of timer messages, half messages and popped messages.
 
 Java: EscapeBridge.
 """

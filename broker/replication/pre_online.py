@@ -10,8 +10,9 @@ each second; what keeps it is logged once.
 
 The original takes the slave's tables if their version is not smaller, and so goes back where the
 slave's copy was some seconds old. Here each offset counts for itself, and none goes back, nor
-beyond the end of its queue. A slave's progress of timers is not taken: those that it has delivered
-in the meantime, by way of other masters, are delivered again.
+beyond the end of its queue. Timer messages that a slave of ours has sent to other masters meanwhile
+are passed over; what an original slave says of them is not taken, since it gives up what nobody
+takes, and so they are delivered again.
 
 Java: BrokerPreOnlineService.
 """
@@ -34,16 +35,18 @@ from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps
+from txrocketmq.broker.store.timers.timer_check import TimerProgress
 from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import SECOND_MS, Life, WalkBeat
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import Header, NoHeader
-from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.protocol import offset as offset_calls
-from txrocketmq.remoting.protocol.operations import ha
+from txrocketmq.remoting.protocol.operations import admin, ha
 from txrocketmq.remoting.protocol.operations.ha import ExchangeHAInfoRequestHeader
 
 TIMEOUT_MS: Final = 3_000
@@ -70,6 +73,7 @@ class PreOnline:
     slave: Slave | None
     offsets: ConsumerOffsets
     delay_offsets: DelayOffsets
+    timers: Timers
 
     _invoke: Invoke | None = field(init=False, default=None)
     _identity: Identity | None = field(init=False, default=None)
@@ -222,7 +226,19 @@ class PreOnline:
         for key, queues in held.items():
             count += self.offsets.advance(key, self._bounded(key, queues))
             yield
+        yield from self._take_timers(address)
         notices.took_over(address, count)
+
+    def _take_timers(self, address: str) -> Steps[None]:
+        """Passes over timer messages that a slave has sent elsewhere, if any may wait here."""
+        if not self.timers.is_open or not self.master.store.max_offset(TIMER_TOPIC, 0):
+            return
+        outcome = yield from self._outcome(address, admin.GET_TIMER_CHECK_POINT, NoHeader())
+        if not isinstance(outcome, Reply):
+            raise _NotYetOnline(f"the broker {address} does not answer: {outcome}")
+        progress = TimerProgress.decode(outcome.body_bytes)
+        if outcome.code == ResponseCode.SUCCESS and progress is not None:
+            self.timers.take_over(progress)
 
     def _bounded(self, key: str, queues: Mapping[int, int]) -> dict[int, int]:
         """Offsets that are not beyond the ends of their queues."""
@@ -236,13 +252,16 @@ class PreOnline:
         """Returns the header of an answer."""
         return (yield from self._reply(address, call, header)).header
 
-    def _reply(self, address: str, call: Call[Any, Any], header: Header) -> Steps[Reply[Any]]:
+    def _outcome(self, address: str, call: Call[Any, Any], header: Header) -> Steps[Any]:
         if self._invoke is None:
             raise _NotYetOnline("it has not started")
         pending = self._invoke(address, call, header, timeout_ms=TIMEOUT_MS)
         if not pending.done:
             yield lambda _, then: pending.then(lambda _: then())
-        outcome = pending.outcome
+        return pending.outcome
+
+    def _reply(self, address: str, call: Call[Any, Any], header: Header) -> Steps[Reply[Any]]:
+        outcome = yield from self._outcome(address, call, header)
         if not isinstance(outcome, Reply):
             raise _NotYetOnline(f"the broker {address} does not answer: {outcome}")
         if outcome.code != ResponseCode.SUCCESS:

@@ -175,10 +175,9 @@ class BrokerConfig(AuthConfig):
     broker that comes back is not online before it has what the others of its name know. It is to be
     the same at all brokers of a name, with supportActingMaster at the name servers."""
     enable_remote_escape: bool = setting(False)
-    """Whether a slave that acts as master delivers delayed messages that are due, also those that
-    consumers get again, half messages, and popped messages that were not acknowledged in time, by
-    way of other masters of the cluster. Other than in 5.x, timers wait for the master all the same.
-    """
+    """Whether a slave that acts as master delivers delayed messages and timers that are due,
+    messages that consumers get again, half messages, and popped messages that were not acknowledged
+    in time, by way of other masters of the cluster."""
     skip_pre_online: bool = setting(False)
     """Whether a broker with enableSlaveActingMaster and totalReplicas above 1 is online at once."""
     broker_heartbeat_interval: int = setting(1_000, least=1)

@@ -27,7 +27,7 @@ from txrocketmq.broker.timer.delivery import (
     stamps,
 )
 from txrocketmq.broker.timer.metrics import TimerMetrics
-from txrocketmq.broker.timer.timer_message import waiting_of
+from txrocketmq.broker.timer.timer_message import queue_offset, waiting_of
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.work.patience import Reading
 
@@ -192,6 +192,9 @@ class Dequeue:
             if position in slot.done:
                 continue
             record = self._record(unit)
+            if record is not None and self._is_elsewhere(slot, record):
+                slot.done.add(position)
+                continue
             if record is not None and unit.is_rolled:
                 again = rolled(position, record, unit.written_ms, now_ms)
                 if again is not None:
@@ -211,6 +214,17 @@ class Dequeue:
         slot.left.extend(at for at, _ in reversed(units) if at not in slot.done)
         self._reading.pause(steady_ms)
         return False
+
+    def _is_elsewhere(self, slot: _DueSlot, record: memoryview) -> bool:
+        """Whether a slave has sent the message to another master, or withdrawn it."""
+        if slot.due_ms >= self._timers.elsewhere_ms:
+            return False
+        waiting = waiting_of(record)
+        if not self._timers.is_elsewhere(queue_offset(record), waiting.out_ms):
+            return False
+        if not self._is_taken_back(slot, record):
+            self._metrics.add(waiting.real_topic, -1)
+        return True
 
     def _is_taken_back(self, slot: _DueSlot, record: memoryview) -> bool:
         waiting = waiting_of(record)

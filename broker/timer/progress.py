@@ -102,7 +102,8 @@ class ProgressKeeper:
 
     def _write(self, progress: TimerProgress, now_ms: int) -> None:
         version = {"timestamp_ms": now_ms, "counter": self.kept.counter + 1}
-        progress = progress._replace(state_version=self.kept.state_version, **version)
+        state_version = max(self.kept.state_version, 0)  # of a master, whatever it was before
+        progress = progress._replace(state_version=state_version, **version)
         if not self._keep(progress):
             self._kept_changes = -1  # once more
 

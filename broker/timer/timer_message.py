@@ -20,6 +20,8 @@ _NAMES: Final = (
 _BORN: Final = fixed(records.RECORD_FIXED).codec_of("born_timestamp")
 _BORN_AT: Final = fixed(records.RECORD_FIXED).offset_of("born_timestamp")
 """The offset is the same in all forms of a record, since it is before the hosts."""
+_QUEUE_OFFSET: Final = fixed(records.RECORD_FIXED).codec_of("queue_offset")
+_QUEUE_OFFSET_AT: Final = fixed(records.RECORD_FIXED).offset_of("queue_offset")
 _MAX_DIGITS: Final = 18
 """A number of at most this many digits certainly fits into a long."""
 
@@ -50,6 +52,11 @@ def waiting_of(record: memoryview) -> TimerMessage:
         found.get(names.UNIQ_KEY, ""),
         found.get(names.TIMER_DEL_UNIQKEY, ""),
     )
+
+
+def queue_offset(record: memoryview) -> int:
+    """Where a message is in the queue of the timer topic."""
+    return int(_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0])
 
 
 def born_ms(record: memoryview) -> int:

@@ -13,6 +13,8 @@ from the one before it, and can be made anew from it:
 - Without a progress, all messages of the queue are delivered or wait again.
 - A slave reads no queue, and keeps the progress of its master. When it becomes a master, it reads
   the queue: what was due before that progress is delivered, the rest waits.
+- A master that comes back passes over what a slave has sent elsewhere (timer_escape.py), which is
+  known by the progress of that slave.
 
 A crash costs nothing: the progress is behind what has been done, and never ahead of what is
 durable. Messages that would be read from the queue once more although they are in the timer log
@@ -74,6 +76,8 @@ class TimerStore:
         """Log offsets of messages in the timer log up to which the queue is not read."""
         self._settled = (0, 0)
         """A queue offset and a time: messages before it that were due before then are delivered."""
+        self._elsewhere = (0, 0)
+        """The same of messages that a slave has sent elsewhere. They may be in the wheel."""
         self.waiting = 0
         """How many messages wait in the wheel."""
         self.changes = 0
@@ -236,7 +240,19 @@ class TimerStore:
             self.known.remove(physical_offset)
             return True
         settled_offset, settled_ms = self._settled
-        return offset < settled_offset and due_ms < settled_ms
+        if offset < settled_offset and due_ms < settled_ms:
+            return True
+        return self.is_elsewhere(offset, due_ms)
+
+    def is_elsewhere(self, offset: int, due_ms: int) -> bool:
+        """Whether a slave has sent a message of the queue to another master."""
+        elsewhere_offset, elsewhere_ms = self._elsewhere
+        return offset < elsewhere_offset and due_ms < elsewhere_ms
+
+    @property
+    def elsewhere_ms(self) -> int:
+        """Nothing that is due at this time or later was sent elsewhere."""
+        return self._elsewhere[1]
 
     @property
     def first_open_ms(self) -> int:
@@ -302,6 +318,15 @@ class TimerStore:
         """Notes the progress of the master of this slave, with which it goes on as a master."""
         self.read_ms = self.wheel.floored(progress.read_ms)
         self._settled = progress.queue_offset, self.read_ms
+
+    def take_over(self, offset: int, due_ms: int) -> bool:
+        """Passes over what a slave has sent elsewhere: messages of the queue before an offset that
+        were due before a time. Returns whether there is such a thing.
+        """
+        if not self.read_ms < due_ms <= self.write_ms + _A_DAY_MS:
+            return False
+        self._elsewhere = min(offset, self._queue_range()[1]), due_ms
+        return True
 
     def progress(self) -> TimerProgress:
         """The present progress."""

@@ -23,7 +23,7 @@ from txrocketmq.broker.engines.engine import DeliveryEngine
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.formats.put_message import PutStatus
-from txrocketmq.broker.store.timers.timer_check import TimerProgress
+from txrocketmq.broker.store.timers.timer_check import BY_ESCAPE, TimerProgress
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.timer.delivery import DEAD_LETTER_TOPIC, Delivery
 from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
@@ -70,6 +70,10 @@ class Timers(DeliveryEngine):
         self._dequeue = Dequeue(messages, *parts)
         self.keeper = ProgressKeeper(files, messages, self.wheelwork, in_thread)
         self.is_open = False
+        self.settled = 0, 0
+        """Of a slave: a queue offset and a time. Messages before it that were due before then are
+        delivered. The time is 0 as long as no progress of a master is known.
+        """
         self._is_shut = False
         """Whether the files could not be opened when that was last tried."""
         self._repair: Iterator[None] | None = None
@@ -95,7 +99,9 @@ class Timers(DeliveryEngine):
         if not self._messages.config.timer_wheel_enable:
             return []
         try:
-            self.keeper.begin_with(self.wheelwork.check.read())
+            self.keeper.begin_with(kept := self.wheelwork.check.read())
+            if kept is not None:
+                self.settled = max(kept.queue_offset, kept.master_offset), kept.read_ms
             self.wheelwork.open(now_ms)
             self.is_open, self._is_shut = True, False
         except OSError as error:
@@ -241,6 +247,21 @@ class Timers(DeliveryEngine):
         """Keeps the progress of the master of this slave."""
         if self.is_open:
             self.keeper.follow(master)
+            self.settled = master.queue_offset, master.read_ms
+
+    def take_over(self, slave: TimerProgress) -> bool:
+        """Passes over what a slave has sent elsewhere, by this progress of it.
+
+        Returns whether it has sent anything: that of an original slave says only what it has tried.
+        """
+        if not self.is_open or slave.state_version != BY_ESCAPE:
+            return False
+        offset = max(slave.queue_offset, slave.master_offset)
+        return self.wheelwork.take_over(offset, slave.read_ms)
+
+    def floored(self, time_ms: int) -> int:
+        """The beginning of the unit of time, timerPrecisionMs, in which a time is."""
+        return self.wheelwork.wheel.floored(time_ms)
 
     def progress(self) -> TimerProgress:
         """The progress as GET_TIMER_CHECK_POINT returns it."""

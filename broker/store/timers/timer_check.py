@@ -15,6 +15,8 @@ from txrocketmq.broker.store.formats import formats
 from txrocketmq.remoting.primitives.packing import fixed
 
 _FIELDS: Final = fixed(formats.TIMER_CHECK).struct
+BY_ESCAPE: Final = -1
+"""The state version of the progress of a slave that sends messages elsewhere (timer_escape.py)."""
 
 
 class TimerProgress(NamedTuple):

@@ -151,3 +151,102 @@ def test_what_the_master_does_counts_when_it_acts_again(scene: Acting) -> None:
     scene.acts = True
     scene.after(INVISIBLE_MS)
     assert len(scene.other.asked) == 1, "the master has brought them back"
+
+
+class Timers(Acting):
+    """The slave of an original master, which has check points and acknowledgements as timers."""
+
+    def hears(self) -> None:
+        """Lets all records be heard that the revive topic has, as if they had not come there."""
+        store, revive = self.parts.store, self.parts.pop.revive
+        for queue_id in store.queue_ids(revive.topic):
+            end = store.max_offset(revive.topic, queue_id)
+            self.parts.offsets.commit(REVIVE_GROUP, revive.topic, queue_id, end - 1)
+            for unit in store.queue_units(revive.topic, queue_id, 0, end):
+                record = store.message_at(unit.physical_offset, unit.size_bytes)
+                assert record is not None
+                assert revive.hear(record, self.parts.now_ms, self.parts.now_ms)
+
+
+@pytest.fixture
+def timers(tmp_path: Path) -> Iterator[Timers]:
+    made = Timers(tmp_path)
+    yield made
+    made.close()
+
+
+def test_check_points_that_a_timer_delivers(timers: Timers) -> None:
+    timers.popped("a", "b", "c")
+    timers.is_slave_now()
+    revive, store = timers.parts.pop.revive, timers.parts.store
+    timers.parts.now_ms += INVISIBLE_MS
+    due_ms = timers.parts.now_ms
+    assert revive.heard_ms() is None
+    timers.hears()
+    assert revive.heard_ms() == due_ms
+    end, before = store.max_physical_offset, timers.revived()
+    timers.after()
+    assert not timers.other.asked, "an acknowledgement may follow"
+    timers.after(5_000)
+    ((bodies, then),) = timers.other.asked
+    assert bodies == [b"b", b"c"]
+    then([True, False])
+    assert revive.heard_ms() == due_ms
+    timers.after(RETRY_MS)
+    assert timers.other.asked[-1][0] == [b"c"]
+    timers.other.asked[-1][1]([True])
+    assert revive.heard_ms() is None
+    assert (store.max_physical_offset, timers.revived()) == (end, before), "nothing is written"
+    assert not revive
+
+
+def test_an_acknowledgement_that_a_timer_delivers_counts_for_all_check_points(
+    timers: Timers,
+) -> None:
+    timers.popped("a", "b")
+    timers.is_slave_now()
+    timers.after()
+    parts, revive = timers.parts, timers.parts.pop.revive
+    (waiting,) = (each for queue in revive._queues.values() for each in queue.waiting.values())
+    assert waiting.left == {1}
+    ack = revive._topic.ack(waiting.point.key, waiting.point.start_offset + 1, 0, 0, parts.now_ms)
+    ack.topic = "T"
+    (stored,) = parts.store.put([ack.to_put()], parts.now_ms)
+    record = parts.store.message_at(stored.physical_offset)
+    assert record is not None
+    assert revive.hear(record, parts.now_ms, parts.now_ms)
+    timers.after(INVISIBLE_MS + 5_000)
+    assert not timers.other.asked
+    assert not revive
+
+
+def test_there_may_be_no_room_for_another_check_point(
+    timers: Timers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING", 0)
+    timers.popped("a", "b")
+    timers.is_slave_now()
+    with pytest.raises(AssertionError):
+        timers.hears()
+    assert timers.parts.pop.revive.heard_ms() is None
+
+
+def test_a_record_that_cannot_be_understood_is_told(timers: Timers) -> None:
+    timers.popped("a")
+    revive, told = timers.parts.pop.revive, []
+    revive.on_unreadable.append(lambda each: told.append(each.offset))
+    assert revive.hear(memoryview(bytes(200)), 77, 78)
+    assert told == [77]
+    assert not revive
+
+
+def test_what_was_heard_is_forgotten_when_it_acts_no_more(timers: Timers) -> None:
+    timers.popped("a", "b")
+    timers.is_slave_now()
+    timers.after()
+    timers.hears()
+    assert timers.parts.pop.revive
+    timers.acts = False
+    timers.after()
+    assert not timers.parts.pop.revive
+    assert timers.parts.pop.revive.heard_ms() is None

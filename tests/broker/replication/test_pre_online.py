@@ -16,6 +16,7 @@ from tests.fakes import Asked
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.replication.slave import Slave
+from txrocketmq.broker.store.timers.timer_check import BY_ESCAPE, TimerProgress
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.errors import ConnectError
@@ -26,6 +27,7 @@ from txrocketmq.remoting.protocol.route import RegisterBrokerResponseHeader
 NAME_SERVER = "127.0.0.1:9876"
 SLAVE, OTHER = "10.0.0.1:10911", "10.0.0.5:10911"
 EXCHANGE, ROUTE = RequestCode.EXCHANGE_BROKER_HA_INFO, RequestCode.GET_ROUTEINFO_BY_TOPIC
+TIMERS = RequestCode.GET_TIMER_CHECK_POINT
 OFFSETS, DELAYS = RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_DELAY_OFFSET
 ONLINE = "this broker is online from now on"
 
@@ -182,6 +184,53 @@ def test_a_slave_is_told_connects_and_says_how_far_it_is(master: Group) -> None:
     assert parts.offsets.query("new", "T", 0) == 5, "nor beyond the end"
     master.second(3)
     assert parts.store.max_offset("T", 0) == 5 + 9 - 3, "what it has delivered is not again"
+
+
+def with_timers(master: Group) -> TimerProgress:
+    """Two messages wait; returns the progress of a slave that has sent the first one elsewhere."""
+    client = Client(master)
+    client.send(TIMER_DELAY_MS="3000")
+    client.send(TIMER_DELAY_MS="40000")
+    master.answers[ROUTE] = members({1: SLAVE})
+    master.connects()
+    reached_ms = (master.clock.now_ms() // 1000 + 10) * 1000
+    return TimerProgress(reached_ms, queue_offset=2, state_version=BY_ESCAPE)
+
+
+def test_timer_messages_that_a_slave_has_sent_elsewhere_are_passed_over(master: Group) -> None:
+    master.answers[TIMERS] = Reply(body=with_timers(master).encode())
+    master.second(2)
+    assert ONLINE in master.lines
+    master.second(20)
+    assert master.parts.store.max_offset("T", 0) == 0
+    master.second(20)
+    assert master.parts.store.max_offset("T", 0) == 1
+
+
+@pytest.mark.parametrize("how", ["original", "unknown", "nonsense"])
+def test_timer_messages_of_which_a_slave_says_nothing_are_delivered(
+    master: Group, how: str
+) -> None:
+    progress = with_timers(master)
+    master.answers[TIMERS] = {
+        "original": Reply(body=progress._replace(state_version=0).encode()),
+        "unknown": Reply(code=ResponseCode.SYSTEM_ERROR, remark="The checkpoint is null"),
+        "nonsense": Reply(body=b"\xff" * 56),
+    }[how]
+    master.second(2)
+    assert ONLINE in master.lines
+    master.second(10)
+    assert master.parts.store.max_offset("T", 0) == 1
+
+
+def test_a_slave_that_does_not_answer_about_timers_is_asked_again(master: Group) -> None:
+    progress = with_timers(master)
+    master.second(2)
+    assert ONLINE not in master.lines
+    assert f"the broker {SLAVE} does not answer: nobody answers this" in master.lines[-1]
+    master.answers[TIMERS] = Reply(body=progress.encode())
+    master.second()
+    assert ONLINE in master.lines
 
 
 def test_a_slave_that_does_not_connect_is_told_again(master: Group) -> None:

@@ -9,7 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.broker.replication.wire import Open, Scene, Wire, assert_same, master_of, said
+from tests.fakes import NOW_MS
 from txrocketmq.broker.replication.slave import LONGEST_PAUSE_MS
+from txrocketmq.broker.store.log.commit_point import Ticket
+from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.store.replication.frames import HEAD_CODEC
 
 
@@ -47,6 +50,51 @@ def test_a_full_disk_is_said_once_and_tried_again_less_and_less_often(
     master_of(scene).put()
     lines = said(scene.settle)
     assert "does not take what it sends" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("role", "at_once", "later"),
+    [
+        ("ASYNC_MASTER", PutStatus.PUT_OK, PutStatus.PUT_OK),
+        ("SYNC_MASTER", PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.SLAVE_NOT_AVAILABLE),
+    ],
+)
+def test_the_master_of_a_slave_whose_disk_is_full_goes_on_by_its_policy(
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+    role: str,
+    at_once: PutStatus,
+    later: PutStatus,
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scene = opened(role=role)
+    master = master_of(scene)
+    scene.pass_ms(100)
+    scene.settle()
+    monkeypatch.setattr(scene.parts.store, "append_raw", fails)
+
+    def sent() -> PutStatus | None:
+        """What the sender of a message is told, at the latest after four seconds."""
+        master.put()
+        outcome = master.store.commit.outcome(master.store.max_physical_offset)
+        scene.settle()
+        if scene.wire.is_closed:
+            scene.wire.break_off()
+        for _ in range(40):
+            master.now_ms += 100
+            master.master.tick(NOW_MS, master.now_ms)
+        return outcome.outcome if isinstance(outcome, Ticket) else outcome
+
+    assert sent() is at_once
+    assert sent() is later
+    assert master.store.max_offset("T", 0) == 2, "both are stored, and consumers see them"
+    assert scene.parts.store.max_physical_offset == 0
+    monkeypatch.undo()
+    scene.pass_ms(LONGEST_PAUSE_MS)
+    scene.settle()
+    assert_same(scene)
 
 
 def test_a_disk_that_has_failed_is_not_tried(scene: Scene) -> None:

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A controller of the original chooses among our brokers, and among ours and the original's.
+
+The master is killed, a slave takes over, and the old master comes back and follows: nothing that
+was confirmed is lost, and the logs are the same, byte for byte.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from compat_tests import probe
+from compat_tests.engine import Engine
+from compat_tests.jars import RELEASES
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.test_our_slave import all_pulled, end_of
+from compat_tests.test_replication import STORED, content, send, status, units, wait_until
+
+RELEASE = RELEASES[-1]
+CONTROLLED = {
+    "enableControllerMode": "true",
+    "slaveReadEnable": "true",
+    "allAckInSyncStateSet": "true",
+    "mappedFileSizeCommitLog": str(1024 * 1024),
+}
+FIRST, LATER = 60, 40
+
+
+class Group:
+    """Two brokers of a name, and a controller in an original name server."""
+
+    def __init__(self, folder: Path, engine: Engine, origins: tuple[Origin, Origin]) -> None:
+        self.names = NameServer(Original(RELEASE, engine), folder / "names")
+        port = probe.free_ports([0])
+        self.names.settings |= {
+            "enableControllerInNamesrv": "true",
+            "controllerDLegerGroup": "group",
+            "controllerDLegerPeers": f"n0-127.0.0.1:{port}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": str(folder / "controller"),
+        }
+        own = {**CONTROLLED, "controllerAddr": f"127.0.0.1:{port}"}
+        self.brokers = [
+            Broker(origin, folder / name, self.names, "pair", self._paths(folder / name) | own)
+            for origin, name in zip(origins, "ab", strict=True)
+        ]
+
+    def _paths(self, folder: Path) -> dict[str, str]:
+        store = folder / "store"
+        return {
+            "storePathEpochFile": str(store / "epochFileCheckpoint"),
+            "storePathBrokerIdentity": str(store / "brokerIdentity"),
+        }
+
+    def wait_in_sync(self, master: Broker, count: int) -> None:
+        wait_until(
+            lambda: status(master)["master"] is True
+            and self._confirmed(master)
+            and len(self._slaves(master)) == count,
+            f"{count} slaves have all of the log",
+        )
+
+    def _slaves(self, master: Broker) -> list[dict[str, object]]:
+        shown = status(master)["haConnectionInfo"]
+        assert isinstance(shown, list)
+        return shown
+
+    def _confirmed(self, master: Broker) -> bool:
+        end = status(master)["masterCommitLogMaxOffset"]
+        return all(
+            each["slaveAckOffset"] == end and each["inSync"] for each in self._slaves(master)
+        )
+
+
+ORIGINS = ("ours-ours", f"ours-{RELEASE}", f"{RELEASE}-ours")
+
+
+@pytest.fixture(params=ORIGINS)
+def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
+    first, second = (
+        Ours() if each == "ours" else Original(each, engine) for each in request.param.split("-")
+    )
+    made = Group(test_folder, engine, (first, second))
+    try:
+        made.names.start()
+        yield made
+    finally:
+        for each in made.brokers:
+            each.close()
+        made.names.close()
+
+
+def confirmed_until_killed(broker: Broker, kill: Event) -> list[int]:
+    """Sends one message after another until the broker is gone; returns those confirmed."""
+    found: list[int] = []
+    with suppress(OSError, ValueError, KeyError):
+        for number in range(10_000, 1_000_000):
+            if send(broker, number) == STORED:
+                found.append(number)
+            if len(found) == 50:
+                kill.set()
+    return found
+
+
+def same(one: Broker, other: Broker) -> bool:
+    """Whether both have the same log and the same queues."""
+    files = sorted(os.listdir(one.store / "commitlog"))
+    if end_of(one) != end_of(other) or files != sorted(os.listdir(other.store / "commitlog")):
+        return False
+    end = min(end_of(one), 1024 * 1024)
+    return content(one.store, end) == content(other.store, end) and units(one.store) == units(
+        other.store
+    )
+
+
+def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    assert {send(old, number) for number in range(FIRST)} == {STORED}
+
+    due, found = Event(), []
+    sender = Thread(target=lambda: found.extend(confirmed_until_killed(old, due)))
+    sender.start()
+    assert due.wait(60)
+    old.kill()
+    sender.join(60)
+    assert len(found) >= 50
+    wait_until(lambda: has(lambda: send(new, 500) == STORED), "the slave has taken over")
+    assert {send(new, 600 + number) for number in range(LATER)} == {STORED}
+
+    old.start()
+    group.wait_in_sync(new, 1)
+    assert {send(new, 700 + number) for number in range(LATER)} == {STORED}
+    wait_until(lambda: same(old, new), "both logs are the same")
+    text = b"".join(all_pulled(new))
+    assert [each for each in found if b"KEYS\x01key%d\x02" % each not in text] == []
+    assert text == b"".join(all_pulled(old))
+
+
+def has(ready: object) -> bool:
+    """Whether something is so, of a broker that may be starting."""
+    try:
+        return bool(callable(ready) and ready())
+    except (OSError, ValueError, KeyError):
+        return False

@@ -21,7 +21,7 @@ from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.store.disk.files import OsFiles
 from txrocketmq.broker.store.formats.config import StoreConfig
-from txrocketmq.broker.store.log.commit_point import Policy, policy_of
+from txrocketmq.broker.store.log.commit_point import Policy, policy_here
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.replication.epochs import OPEN_END, Epoch, EpochTable
 from txrocketmq.broker.store.replication.follower import Follower
@@ -55,7 +55,7 @@ class Controlled:
         """What senders wait for; None where it is as always."""
         if not self.is_master:
             return None
-        return InSyncPolicy(config, policy_of(config), lambda: self.brokers)
+        return InSyncPolicy(config, policy_here(config), lambda: self.brokers)
 
     def serve(self, store: MessageStore, files: OsFiles) -> BrokersInSync:
         """Makes what is known of the log's epochs, and of the brokers in sync."""

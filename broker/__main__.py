@@ -115,6 +115,7 @@ def configure(
         if config.broker_id != MASTER_ID:
             _check_id(path or "", config.broker_id, given)
     _check_strict(path or "", config, store_config)
+    _check_in_sync(path or "", config, store_config)
     for line, needed in _unused(config, store_config):
         print(f"mqbroker: {path}: {line} is not used: it needs {needed}", file=sys.stderr)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
@@ -158,6 +159,15 @@ def _check_slave(path: str, broker_id: int) -> None:
         raise ConfigError(
             f"{path}: Slave's brokerId must be > 0, not {broker_id}: write brokerId=1, or a number"
             " that no other slave of this brokerName has"
+        )
+
+
+def _check_in_sync(path: str, config: BrokerConfig, store_config: StoreConfig) -> None:
+    """Raises ConfigError if nobody says which brokers are in sync."""
+    if store_config.all_ack_in_sync_state_set and not config.enable_controller_mode:
+        raise ConfigError(
+            f"{path}: allAckInSyncStateSet=true needs enableControllerMode=true: otherwise nobody"
+            " says which brokers are in sync"
         )
 
 

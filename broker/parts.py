@@ -170,25 +170,7 @@ class Parts:
 
         self.patience = self.walks.patience = Patience(self.in_thread)
         self.in_order = InOrder(self.walks)
-        controlled, files = self.controlled, OsFiles()
-        self.store = MessageStore(
-            store_config,
-            files=files,
-            policy=None if controlled is None else controlled.policy(store_config),
-            new_rows=self._rows(),
-        )
-        self.store_services = StoreServices(self.store, self.write_in_thread)
-        brokers = None if controlled is None else controlled.serve(self.store, files)
-        self.master = Master(self.store, self.patience, steady_clock, self.later, brokers)
-        if store_config.is_slave:
-            self.slave = Slave(
-                self.store,
-                self.store_services.sync,
-                steady_clock,
-                self.call_soon,
-                new_follower=None if controlled is None else controlled.new_follower,
-                chosen_master=None if controlled is None else controlled.master_address,
-            )
+        self._make_store(store_config, files := OsFiles(), steady_clock)
         self.acting = Acting(config, self.slave)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
@@ -229,6 +211,30 @@ class Parts:
         self.polling = LongPolling(self.store, self.wake_soon, self.walks.timer)
         self.pop = self._pop(file("consumerOrderInfo.json"))
         self._join_group()
+
+    def _make_store(
+        self, store_config: StoreConfig, files: OsFiles, steady_clock: Callable[[], int]
+    ) -> None:
+        """Makes the store, and what copies it to others or from another one."""
+        controlled = self.controlled
+        self.store = MessageStore(
+            store_config,
+            files=files,
+            policy=None if controlled is None else controlled.policy(store_config),
+            new_rows=self._rows(),
+        )
+        self.store_services = StoreServices(self.store, self.write_in_thread)
+        brokers = None if controlled is None else controlled.serve(self.store, files)
+        self.master = Master(self.store, self.patience, steady_clock, self.later, brokers)
+        if store_config.is_slave:
+            self.slave = Slave(
+                self.store,
+                self.store_services.sync,
+                steady_clock,
+                self.call_soon,
+                new_follower=None if controlled is None else controlled.new_follower,
+                chosen_master=None if controlled is None else controlled.master_address,
+            )
 
     def _join_group(self) -> None:
         """Makes what this broker needs among others of its name."""

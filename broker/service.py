@@ -132,24 +132,7 @@ class Broker:
         self._connections = Connections(self.clock.unhurried, tls=tls, seal=parts.access.seal())
         self.lives = self._lives_of(all_parts(parts, self._journal))
         self.lives.load()
-        warnings = [file.warning for file in parts.files if file.warning]
-        now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
-        try:
-            # A slave may have messages of topics of which it has not heard yet.
-            known = None if parts.store.config.is_slave else parts.topics.known()
-            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
-        except StoreError as error:
-            raise OSError(str(error)) from error
-        if parts.controlled is not None:
-            try:
-                parts.controlled.opened()
-            except ValueError:
-                parts.store.stop(now_ms)
-                raise
-        if recovered.cut_at is not None:
-            parts.offsets.load()  # they were taken back to the end of the queues
-        warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
-        notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
+        self._open_store()
         form = configured_serialize_type()
         # No request finds the registries empty: nothing is read before this method has returned.
         try:
@@ -188,6 +171,28 @@ class Broker:
             self._connections, identity, self._threads.run_or_do, self.clock.steady_ms
         )
         self._join_group(self._connections, identity)
+
+    def _open_store(self) -> None:
+        """Opens the store, and what depends on it. Raises OSError, ValueError with advice."""
+        parts = self.parts
+        warnings = [file.warning for file in parts.files if file.warning]
+        now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
+        try:
+            # A slave may have messages of topics of which it has not heard yet.
+            known = None if parts.store.config.is_slave else parts.topics.known()
+            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
+        except StoreError as error:
+            raise OSError(str(error)) from error
+        if parts.controlled is not None:
+            try:
+                parts.controlled.opened()
+            except (ValueError, OSError):
+                parts.store.stop(now_ms)
+                raise
+        if recovered.cut_at is not None:
+            parts.offsets.load()  # they were taken back to the end of the queues
+        warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
+        notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
 
     def _join_group(self, connections: Connections, identity: Identity) -> None:
         """Has the broker look after the others of its name."""

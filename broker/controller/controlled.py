@@ -48,6 +48,8 @@ class Controlled:
         self._ask_ha: AskHa | None = None
         self._follower: TermFollower | None = None
         self._is_asking = self._is_proposing = False
+        self._next_ms = 0
+        """Nobody is proposed before this time, after a proposal in vain."""
 
     # --- parts ---
 
@@ -130,7 +132,8 @@ class Controlled:
     def begin(self, address: str, ask_ha: AskHa) -> None:
         """Begins: the broker listens at this address."""
         self._ask_ha = ask_ha
-        self.session.address, self.session.log_state = address, self.log_state
+        self.session.lives_at(address)
+        self.session.log_state = self.log_state
 
     def log_state(self) -> LogState:
         """How far the log is."""
@@ -175,16 +178,18 @@ class Controlled:
 
     def look(self) -> None:
         """Proposes another set of brokers in sync, if the present one is not right."""
-        if self._is_proposing or not self.is_master:
+        brokers, steady_ms = self.brokers, self._steady_ms()
+        if self._is_proposing or not self.is_master or steady_ms < self._next_ms:
             return
-        brokers = self.brokers
-        wanted = brokers.wanted(self._steady_ms())
+        wanted = brokers.wanted(steady_ms)
         if wanted == brokers.ids:
             return
         self._is_proposing, brokers.proposed = True, wanted
 
         def done() -> None:
             self._is_proposing, brokers.proposed = False, None
+            if brokers.ids != wanted:
+                self._next_ms = steady_ms + SECOND_MS
             self._store.confirmed()
 
         self.session.propose(wanted, done)

@@ -101,7 +101,6 @@ class ControllerSession:
     _leader: str | None = field(init=False, default=None)
     _is_enrolled: bool = field(init=False, default=False)
     _is_asking: bool = field(init=False, default=False)
-    _is_proposing: bool = field(init=False, default=False)
     _looked_ms: int = field(init=False, default=-(1 << 40))
     _found_ms: int = field(init=False, default=0)
     _why: str = field(init=False, default="")
@@ -123,6 +122,11 @@ class ControllerSession:
         """Hears that the master may be another one: asks at once."""
         self._looked_ms = -(1 << 40)
         self._go_on(steady_ms)
+
+    def lives_at(self, address: str) -> None:
+        """Hears where clients reach the broker, which the controllers are told."""
+        if address != self.address:
+            self.address, self._is_enrolled = address, False
 
     def beat(self) -> None:
         """Tells all controllers that this broker lives, and how far its log is."""
@@ -227,7 +231,7 @@ class ControllerSession:
                 if reply.code != ResponseCode.SUCCESS or number is None or number < 1:
                     self._refused("a number for this broker", reply)
                     return
-                code = f"{self.address};{self.now_ms()}{random.randrange(1000):03}"  # noqa: S311
+                code = f"{self.address};{self.now_ms()}{random.randrange(1000):03}"
                 self.identity.apply(number, code)
                 self._go_on(steady_ms)
 
@@ -327,6 +331,8 @@ class ControllerSession:
         self._goes_well()
         term = Term(header.master_epoch, header.master_broker_id, header.master_address, broker_id)
         body = SyncStateSet.decode(reply.body_bytes) if reply.body_bytes else None
+        if body is None and term.is_master:
+            return  # a master has to know who is in sync
         version = getattr(header, "sync_state_set_epoch", None)
         is_newer = self.term is None or term.epoch > self.term.epoch
         if is_newer:

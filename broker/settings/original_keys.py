@@ -32,7 +32,6 @@ BROKER_KEYS: Final = original_keys(
     adminBrokerThreadPoolQueueCapacity=10000
     appendAckAsync=false appendCkAsync=false asyncSendEnable=true authConfigPath
     autoDeleteUnusedStats=true
-   
     brokerFastFailureEnable=true
     cgColdReadThreshold=3145728 channelNotActiveInterval=60000
     cleanOfflineBrokerInterval=30000 clientAsyncSemaphoreValue=65535
@@ -93,7 +92,6 @@ BROKER_KEYS: Final = original_keys(
     statefulAuthenticationCacheExpiredSecond=60
     statefulAuthenticationCacheMaxNum=10000 statefulAuthorizationCacheExpiredSecond=60
     statefulAuthorizationCacheMaxNum=10000 subscriptionExpiredTimeout=600000
-   
     transactionOpBatchInterval=3000
     transactionOpMsgMaxSize=4096 transferMsgByHeap=true updateNameServerAddrPeriod=120000
     useEpollNativeSelector=false usePIDColdCtrStrategy=true userCacheExpiredSecond=600

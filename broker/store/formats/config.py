@@ -183,9 +183,11 @@ class StoreConfig:
     in_sync_replicas: int = setting(0, live=True)
     """How many brokers, counting the master, must have a message before its sender is told that it
     is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
-    the original and means the same as in 4.9: one slave is waited for if there is any."""
+    the original and means the same as in 4.9: one slave is waited for if there is any; or with
+    enableControllerMode, all brokers in sync."""
     min_in_sync_replicas: int = setting(1, live=True, least=1)
-    """With enableAutoInSyncReplicas: how many brokers, master included, must have a message."""
+    """With enableAutoInSyncReplicas: how many brokers, master included, must have a message. With
+    enableControllerMode: while fewer brokers than this are in sync, sends are refused."""
     enable_auto_in_sync_replicas: bool = setting(False, live=True)
     """Whether fewer brokers than inSyncReplicas are enough while fewer are in sync, but no fewer
     than minInSyncReplicas; with SYNC_MASTER and enableSlaveActingMaster. While even fewer are in
@@ -235,7 +237,7 @@ class StoreConfig:
     """Whether maxHaTransferByteInSecond applies."""
     max_ha_transfer_byte_in_second: int = setting(104_857_600, live=True, least=1, most=LONG_MAX)
     """How many bytes a master sends to each slave in a second, if haFlowControlEnable is on."""
-    all_ack_in_sync_state_set: bool = setting(False, live=True)
+    all_ack_in_sync_state_set: bool = setting(False)
     """With enableControllerMode: whether a send waits for all brokers in sync whatever
     inSyncReplicas is."""
     ha_max_time_slave_not_catchup: int = setting(15_000, live=True, least=1)

@@ -36,7 +36,6 @@ STORE_KEYS: Final = original_keys(
     enableScheduleMessageStats=true fastFailIfNoBufferInStorePool=false flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000 flushCommitLogTimed=true
     flushLeastPagesWhenWarmMapedFile=4096 forceVerifyPropCRC=false
-   
     indexFileReadEnable=true indexFileWriteEnable=true
     indexRocksDBEnable=false isEnableBatchPush=false
     logicalDiskSpaceCleanForciblyThreshold=0.8 logicQueueForceSwapMapInterval=43200000

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The brokers in sync with a master that a controller has chosen, and what senders wait for.
 
-A slave belongs to them when it has all that is confirmed and has arrived in the master's epoch, and
-no more when its connection ends, or when it has not had all of the log for haMaxTimeSlaveNotCatchup.
-Only the controller changes the set: as long as it has not agreed, senders wait for those of both
-sets, since a new master may be chosen from either.
+A slave belongs to them when it has all that is confirmed and has arrived in the master's epoch. It
+does no more when its connection ends, or when it has not had all of the log for so long as
+haMaxTimeSlaveNotCatchup says. Only the controller changes the set: as long as it has not agreed,
+senders wait for those of both sets, since a new master may be chosen from either.
 
 Without inSyncReplicas, senders wait for all brokers in sync, as with allAckInSyncStateSet; then no
 election among them loses what was confirmed. With it, they wait for so many brokers, as in the
@@ -57,6 +57,10 @@ class BrokersInSync:
         """Hears that the connection of a feed has ended."""
         if isinstance(feed, TermFeed):
             self._feeds.pop(feed, None)
+
+    def has(self, feed: Feed) -> bool:
+        """Whether the slave that gets this feed is in sync."""
+        return isinstance(feed, TermFeed) and feed.broker_id in self.ids
 
     def _by_id(self) -> dict[int, TermFeed]:
         """The feeds by id; of several with one id, the one that is behind."""

@@ -121,7 +121,7 @@ class Replicas:
                 each.address,
                 each.acknowledged,
                 end - each.acknowledged,
-                end - each.acknowledged < most,
+                end - each.acknowledged < most if self.brokers is None else self.brokers.has(each),
                 each.bytes_in_second(steady_ms),
                 each.next_offset,
             )

@@ -132,7 +132,7 @@ def _roleless(given: dict[str, str]) -> dict[str, str]:
     return {**left, "brokerRole": SYNC_MASTER}
 
 
-def _for_term(
+def for_term(
     config: BrokerConfig, store_config: StoreConfig, session: ControllerSession
 ) -> tuple[BrokerConfig, StoreConfig]:
     """The settings of a broker for what a controller has decided."""
@@ -145,7 +145,7 @@ def _for_term(
     )
 
 
-def _identity_file(config: BrokerConfig, store_config: StoreConfig) -> IdentityFile:
+def identity_file(config: BrokerConfig, store_config: StoreConfig) -> IdentityFile:
     """The id that a controller has given this broker; raises ValueError, OSError."""
     path = store_config.beside(store_config.store_path_broker_identity, "brokerIdentity")
     found = IdentityFile(Path(path), config.broker_cluster_name, config.broker_name)
@@ -252,14 +252,14 @@ def run(options: argparse.Namespace) -> int:
         now = read.pop() if read else configure(options.configFile, options.namesrvAddr)
         config, store_config, tls, given = now
         if session is not None:
-            config, store_config = _for_term(config, store_config, session)
+            config, store_config = for_term(config, store_config, session)
         configuration = Configuration((config, store_config), given)
         return Broker(config, store_config, configuration=configuration, tls=tls, session=session)
 
     give_up = partial(stop_running, reactor)
     try:
         if config.enable_controller_mode:
-            identity = _identity_file(config, store_config)
+            identity = identity_file(config, store_config)
             process: BrokerProcess = ControlledProcess(make, give_up, config, identity, read[0][2])
         else:
             process = BrokerProcess(make, give_up)

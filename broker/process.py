@@ -106,8 +106,9 @@ class ControlledProcess(BrokerProcess):
         config: BrokerConfig,
         identity: IdentityFile,
         tls: TlsConfig,
+        clock: Clock | None = None,
     ) -> None:
-        self._clock = Clock()
+        self._clock = clock or Clock()
         secured = own_contexts(tls) if config.use_tls else None
         self._connections = Connections(self._clock.unhurried, tls=secured)
         self._session = ControllerSession(

@@ -28,7 +28,7 @@ from txrocketmq.broker.store.replication.follower import Follower
 from txrocketmq.broker.store.replication.in_sync import BrokersInSync, InSyncPolicy
 from txrocketmq.broker.store.replication.term_follower import TermFollower
 from txrocketmq.broker.work import notices
-from txrocketmq.broker.work.life import SECOND_MS, Beat, Hears, Life
+from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.protocol.body.ha import EpochEntry, EpochEntryCache
@@ -88,12 +88,9 @@ class Controlled:
         """A master looks who is in sync; a slave asks where its master serves slaves."""
         if slave is not None:
             return Life("controller", beats=(Beat(SECOND_MS, lambda: self._look_for(slave)),))
+        master.tell_slaves(self.look)
         period_ms = self.session.config.check_sync_state_set_period
-        return Life(
-            "controller",
-            hears=(Hears(master.on_slaves, self.look),),
-            beats=(Beat(period_ms, self.look),),
-        )
+        return Life("controller", beats=(Beat(period_ms, self.look),))
 
     # --- the term ---
 

@@ -136,8 +136,7 @@ class Master:
         self._later = later
         self._gather_ms = 0 if store.config.broker_role == SYNC_MASTER else GATHER_MS
         self.replicas = Replicas(store, store.config, store.commit, brokers)
-        self.on_slaves: list[Callable[[], None]] = []
-        """Called when a slave has reported more, or has gone."""
+        self._slaves_moved: Callable[[], None] = lambda: None
         self.address = ""
         """Where slaves connect, "host:port"; empty if none are served."""
         self.start_offset = 0
@@ -187,6 +186,10 @@ class Master:
         self.store.tell_writes(self._wrote)
         return slave
 
+    def tell_slaves(self, listener: Callable[[], None]) -> None:
+        """Has a function called when a slave has reported more, or has gone."""
+        self._slaves_moved = listener
+
     def forget(self, slave: Replica) -> None:
         """Forgets a slave whose connection ends."""
         if slave not in self._slaves:
@@ -196,15 +199,13 @@ class Master:
         self.patience.disconnected(slave, self.steady_ms())
         if not self._slaves:
             self.store.tell_writes(None)
-        for heard in self.on_slaves:
-            heard()
+        self._slaves_moved()
 
     def heard(self, slave: Replica, data: bytes) -> None:
         """Takes bytes of a slave; raises HaPeerError."""
         if self.replicas.reported(slave.feed, data, self.steady_ms()):
             self.store.confirmed()
-            for heard in self.on_slaves:
-                heard()
+            self._slaves_moved()
 
     def _wrote(self) -> None:
         if not self._is_called:

@@ -14,8 +14,8 @@ from twisted.internet.task import Clock as TestClock
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
 from txrocketmq.broker.all_parts import all_parts
-from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.controller.controlled import Controlled
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig

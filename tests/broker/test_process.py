@@ -10,7 +10,6 @@ import pytest
 from twisted.internet import task
 from twisted.internet.defer import Deferred
 
-
 from txrocketmq.broker.controller.identity_file import IdentityFile
 from txrocketmq.broker.controller.session import ControllerSession, InSync, Term
 from txrocketmq.broker.process import BrokerProcess, ControlledProcess

@@ -47,8 +47,7 @@ class Made:
         self.asked: list[tuple[str, PendingReply]] = []
         self.controlled.begin(BROKER, self._ask)
         seat.session.on_in_sync = self.controlled.heard_in_sync
-        for hears in self.life().hears:
-            hears.begin()
+        self.life()
 
     def life(self) -> Any:
         return self.controlled.life(self.parts.master, self.parts.slave)

@@ -31,7 +31,8 @@ def test_senders_wait_for_all_in_sync() -> None:
     two, three = mastery.slave(2), mastery.slave(3)
     mastery.brokers.agreed({1, 2, 3})
     mastery.log.max_physical_offset = 10_100
-    commit, told = point(mastery), []
+    commit = point(mastery)
+    told: list[PutStatus] = []
     ticket = commit.outcome(10_100)
     assert isinstance(ticket, Ticket)
     ticket.then(told.append)

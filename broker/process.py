@@ -149,8 +149,6 @@ class ControlledProcess(BrokerProcess):
             controlled.heard_in_sync(found)
 
     def _end(self) -> Deferred[None]:
-        if self.broker.parts.controlled is not None:
-            self.broker.parts.controlled.rest()
         return self.broker.stop(is_leaving=False)
 
     def stop(self) -> Deferred[None]:

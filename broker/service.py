@@ -281,6 +281,8 @@ class Broker:
         One that is not leaving, but made anew at once, stays registered, and sends nobody away.
         """
         done: Deferred[None] = Deferred()
+        if self.parts.controlled is not None:
+            self.parts.controlled.rest()
         close = partial(self._close, done)
         name_servers = self.parts.registration.name_servers
         if name_servers is None or not is_leaving:

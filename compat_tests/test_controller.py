@@ -7,6 +7,7 @@ was confirmed is lost, and the logs are the same, byte for byte.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -27,6 +28,7 @@ CONTROLLED = {
     "mappedFileSizeCommitLog": str(1024 * 1024),
 }
 FIRST, LATER = 60, 40
+SENDERS, ROUNDS = 3, 5
 
 
 class Group:
@@ -95,16 +97,48 @@ def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> 
         made.names.close()
 
 
-def confirmed_until_killed(broker: Broker, kill: Event) -> list[int]:
+def confirmed_until_killed(broker: Broker, first: int, kill: Event) -> list[int]:
     """Sends one message after another until the broker is gone; returns those confirmed."""
     found: list[int] = []
     with suppress(OSError, ValueError, KeyError):
-        for number in range(10_000, 1_000_000):
+        for number in range(first, 10_000_000, SENDERS):
             if send(broker, number) == STORED:
                 found.append(number)
-            if len(found) == 50:
+            if len(found) == 30:
                 kill.set()
     return found
+
+
+def kill_under_load(broker: Broker, first: int) -> list[int]:
+    """Kills a master while several send; returns what it has confirmed."""
+    due: list[Event] = [Event() for _ in range(SENDERS)]
+    found: list[int] = []
+
+    def sends(number: int) -> None:
+        found.extend(confirmed_until_killed(broker, first + number, due[number]))
+
+    senders = [Thread(target=sends, args=(number,)) for number in range(SENDERS)]
+    for each in senders:
+        each.start()
+    assert all(each.wait(60) for each in due)
+    broker.kill()
+    for each in senders:
+        each.join(60)
+    return found
+
+
+def lost(broker: Broker, confirmed: list[int]) -> list[int]:
+    """What was confirmed and is not there."""
+    text = b"".join(all_pulled(broker))
+    return [each for each in confirmed if b"KEYS\x01key%d\x02" % each not in text]
+
+
+def stores(broker: Broker) -> bool:
+    """Whether a broker, which may be starting, is a master that stores messages."""
+    try:
+        return send(broker, 1) == STORED
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def whole(store: Path, end: int) -> bytes:
@@ -128,28 +162,46 @@ def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
     group.wait_in_sync(old, 1)
     assert {send(old, number) for number in range(FIRST)} == {STORED}
 
-    due, found = Event(), []
-    sender = Thread(target=lambda: found.extend(confirmed_until_killed(old, due)))
-    sender.start()
-    assert due.wait(60)
-    old.kill()
-    sender.join(60)
-    assert len(found) >= 50
-    wait_until(lambda: has(lambda: send(new, 500) == STORED), "the slave has taken over")
+    found = kill_under_load(old, 10_000)
+    wait_until(lambda: stores(new), "the slave has taken over")
     assert {send(new, 600 + number) for number in range(LATER)} == {STORED}
 
     old.start()
     group.wait_in_sync(new, 1)
     assert {send(new, 700 + number) for number in range(LATER)} == {STORED}
     wait_until(lambda: same(old, new), "both logs are the same")
-    text = b"".join(all_pulled(new))
-    assert [each for each in found if b"KEYS\x01key%d\x02" % each not in text] == []
-    assert text == b"".join(all_pulled(old))
+    assert lost(new, found) == []
+    assert all_pulled(new) == all_pulled(old)
 
 
-def has(ready: object) -> bool:
-    """Whether something is so, of a broker that may be starting."""
-    try:
-        return bool(callable(ready) and ready())
-    except (OSError, ValueError, KeyError):
-        return False
+@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+def test_masters_are_killed_in_turn(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    found: list[int] = []
+    for number in range(1, ROUNDS + 1):
+        found += kill_under_load(old, number * 100_000)
+        wait_until(partial(stores, new), "the slave has taken over")
+        old.start()
+        group.wait_in_sync(new, 1)
+        old, new = new, old
+    wait_until(lambda: same(old, new), "both logs are the same")
+    assert lost(old, found) == []
+    assert all_pulled(new) == all_pulled(old)
+
+
+@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+def test_a_master_that_is_stopped_is_replaced_as_well(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: stores(old), "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    old.stop()
+    wait_until(lambda: stores(new), "the slave has taken over")
+    old.start()
+    group.wait_in_sync(new, 1)
+    wait_until(lambda: same(old, new), "both logs are the same")

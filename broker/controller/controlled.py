@@ -47,7 +47,7 @@ class Controlled:
         self._registration: Registration | None = None
         self._ask_ha: AskHa | None = None
         self._follower: TermFollower | None = None
-        self._is_asking = self._is_proposing = False
+        self._is_asking = self._is_proposing = self._is_resting = False
         self._next_ms = 0
         """Nobody is proposed before this time, after a proposal in vain."""
 
@@ -143,9 +143,12 @@ class Controlled:
         return LogState(-1 if last is None else last.number, end, confirmed)
 
     def rest(self) -> None:
-        """Has the controllers told the last state, as the store is being closed."""
-        state = self.log_state()
-        self.session.log_state = lambda: state
+        """Hears that the broker stops: its slaves leave because of that, and stay in sync, as one
+        of them is to take over. Controllers go on being told the last state.
+        """
+        if not self._is_resting:
+            state, self._is_resting = self.log_state(), True
+            self.session.log_state = lambda: state
 
     def epoch_cache(self) -> EpochEntryCache:
         """The epochs of the log, as administrators ask for them."""
@@ -176,7 +179,9 @@ class Controlled:
     def look(self) -> None:
         """Proposes another set of brokers in sync, if the present one is not right."""
         brokers, steady_ms = self.brokers, self._steady_ms()
-        if self._is_proposing or not self.is_master or steady_ms < self._next_ms:
+        if self._is_proposing or self._is_resting or not self.is_master:
+            return
+        if steady_ms < self._next_ms:
             return
         wanted = brokers.wanted(steady_ms)
         if wanted == brokers.ids:

@@ -342,6 +342,11 @@ class BrokerConfig(AuthConfig):
                 "enableControllerMode=true needs controllerAddr, the addresses of the controllers"
                 f" like 127.0.0.1:9878;192.168.0.1:9878, not {self.controller_addr!r}"
             )
+        if not self.listen_port:
+            raise ConfigError(
+                "enableControllerMode=true needs a listenPort that stays the same: the controller"
+                " tells the others where this broker is"
+            )
         if self.enable_slave_acting_master:
             raise ConfigError(
                 "enableControllerMode and enableSlaveActingMaster are two ways to go on without a"

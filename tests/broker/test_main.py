@@ -155,6 +155,10 @@ def test_with_a_controller_the_file_has_no_role(
             "enableControllerMode=true\ncontrollerAddr=a:1\nenableSlaveActingMaster=true",
             "are two ways to go on without a master",
         ),
+        (
+            "enableControllerMode=true\ncontrollerAddr=a:1\nlistenPort=0",
+            "enableControllerMode=true needs a listenPort that stays the same",
+        ),
         ("namesrvAddr=localhost", "namesrvAddr must be addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),

@@ -117,11 +117,7 @@ class Controlled:
 
     def __init__(self) -> None:
         self.heard: list[object] = []
-        self.is_resting = False
         self.is_fitting = False
-
-    def rest(self) -> None:
-        self.is_resting = True
 
     def fits(self, term: Term) -> bool:
         self.heard.append(term)
@@ -161,7 +157,7 @@ def test_a_controlled_broker_is_made_anew_for_a_term(tmp_path: Path) -> None:
     term = Term(1, 1, "10.0.0.1:0", 1)
     session.on_term(term)
     assert made[0].parts.controlled.heard == [term]
-    assert (made[0].is_leaving, made[0].parts.controlled.is_resting) == (False, True)
+    assert made[0].is_leaving is False
     session.on_term(term)
     session.on_in_sync(InSync(frozenset({1}), 1))
     made[0].stopped.callback(None)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replication for administrators, slaves and name servers.
 
-905 to 908, 1007, 1008. By 905 a name server says which broker of its name has the smallest id, which a
-slave with enableSlaveActingMaster acts upon (acting.py). 908 changes nothing, and is answered with
-SUCCESS. 906 asks a master where slaves connect, and its
-fields are absent while none are served; or it tells a slave where its master is, which counts until
-a name server says something else. 1007 is SYSTEM_ERROR (1) without a controller; 1008 is what a
-controller tells when it has chosen a master, and changes nothing without one.
+905 to 908, 1007, 1008. By 905 a name server says which broker of its name has the smallest id, and
+a slave with enableSlaveActingMaster acts upon it (acting.py). 908 changes nothing, and is answered
+with SUCCESS. 906 asks a master where slaves connect, and its fields are absent while none are
+served; or it tells a slave where its master is, which counts until a name server says something
+else. 1007 is SYSTEM_ERROR (1) without a controller; 1008 is what a controller tells when it has
+chosen a master, and changes nothing without one.
 
 Java: AdminBrokerProcessor.
 """

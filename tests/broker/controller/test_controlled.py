@@ -190,8 +190,12 @@ def test_the_last_state_is_told_while_the_broker_is_made_anew(
 ) -> None:
     seat.pass_s()
     one = make()
+    slave = one.slave(2)
     one.parts.store.put([message()], one.parts.now_ms)
     state = one.controlled.log_state()
     one.controlled.rest()
+    slave.ended("the master stops")
+    assert seat.controller.in_sync == {1, 2}, "it is to take over"
     one.close()
+    one.controlled.rest()
     assert seat.session.log_state() == state

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
@@ -25,15 +24,19 @@ from txrocketmq.broker.controller.session import ControllerSession, InSync, Term
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.work import notices
+from txrocketmq.broker.work.in_thread import at_once
+from txrocketmq.broker.work.life import SECOND_MS, Life, Tick
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.lives import Lives
 from txrocketmq.remoting.settings.tls import TlsConfig
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.tls.renewed_context import own_contexts
 
-_TICK_MS: Final = 1_000
-"""How often controllers are told that the broker lives."""
-
 log = Logger()
+
+
+def _went(what: str, why: object) -> None:
+    log.error("{what} has failed: {why}", what=what, why=why)
 
 
 class BrokerProcess:
@@ -119,6 +122,13 @@ class ControlledProcess(BrokerProcess):
             on_term=self._heard_term,
             on_in_sync=self._heard_in_sync,
         )
+        tick = Tick(SECOND_MS, lambda _, steady_ms: self._session.tick(steady_ms))
+        self._lives = Lives(
+            [Life("session with controllers", beats=(tick,))],
+            self._clock,
+            went=_went,
+            in_thread=at_once,
+        )
         super().__init__(partial(make, self._session), give_up)
         self._is_beginning = False
 
@@ -127,11 +137,8 @@ class ControlledProcess(BrokerProcess):
         super().start()
         if not self._is_beginning:
             self._is_beginning = True
-            self._tick()
-            self._clock.every(_TICK_MS, self._tick)
-
-    def _tick(self) -> None:
-        self._session.tick(self._clock.steady_ms())
+            self._lives.begin()
+            self._session.tick(self._clock.steady_ms())
 
     def _controlled(self) -> Controlled | None:
         """The broker's side of the session, unless the broker is being made anew."""

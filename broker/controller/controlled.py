@@ -17,6 +17,7 @@ from typing import Any
 
 from txrocketmq.broker.cluster.registration import Registration
 from txrocketmq.broker.controller.session import ControllerSession, InSync, LogState, Term
+from txrocketmq.broker.replication.acting import AskHa
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
 from txrocketmq.broker.store.disk.files import OsFiles
@@ -29,12 +30,10 @@ from txrocketmq.broker.store.replication.in_sync import BrokersInSync, InSyncPol
 from txrocketmq.broker.store.replication.term_follower import TermFollower
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import SECOND_MS, Beat, Life
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.primitives.networks import is_host_and_port
 from txrocketmq.remoting.protocol.body.ha import EpochEntry, EpochEntryCache
 from txrocketmq.remoting.protocol.operations.ha import ExchangeHAInfoRequestHeader
-
-AskHa = Callable[[str, ExchangeHAInfoRequestHeader], PendingReply]
 
 
 class Controlled:

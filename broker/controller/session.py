@@ -37,7 +37,7 @@ TIMEOUT_MS: Final = 3_000
 _MASTER_KNOWN: Final = (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST)
 
 
-class Asks(Protocol):
+class ControllerCalls(Protocol):
     """What sends requests: Connections of the remoting."""
 
     def invoke(
@@ -88,7 +88,7 @@ class ControllerSession:
 
     config: BrokerConfig
     identity: IdentityFile
-    asks: Asks
+    asks: ControllerCalls
     now_ms: Callable[[], int]
     address: str = ""
     log_state: Callable[[], LogState] = lambda: LogState(-1, 0, 0)

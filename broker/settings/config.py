@@ -174,8 +174,7 @@ class BrokerConfig(AuthConfig):
     """Whether controllers of 5.x choose which broker of the name is master, so that another one
     takes over by itself; brokerRole and brokerId of the file have no meaning then."""
     controller_addr: str = setting("")
-    """With enableControllerMode: the addresses of the controllers as HOST:PORT, separated by
-    semicolons."""
+    """With enableControllerMode: where the controllers are, HOST:PORT, separated by semicolons."""
     sync_controller_metadata_period: int = setting(10_000, least=1)
     """With enableControllerMode: how often the leader among the controllers is looked for."""
     sync_broker_metadata_period: int = setting(5_000, least=1)

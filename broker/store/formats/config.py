@@ -238,11 +238,10 @@ class StoreConfig:
     max_ha_transfer_byte_in_second: int = setting(104_857_600, live=True, least=1, most=LONG_MAX)
     """How many bytes a master sends to each slave in a second, if haFlowControlEnable is on."""
     all_ack_in_sync_state_set: bool = setting(False)
-    """With enableControllerMode: whether a send waits for all brokers in sync whatever
-    inSyncReplicas is."""
+    """With enableControllerMode: whether sends wait for all in sync, despite inSyncReplicas."""
     ha_max_time_slave_not_catchup: int = setting(15_000, live=True, least=1)
-    """With enableControllerMode: a slave that has not had all of the log for so long is no longer
-    in sync."""
+    """With enableControllerMode: a slave that has not had all of the log for so long leaves the
+    brokers in sync."""
     async_learner: bool = setting(False)
     """With enableControllerMode: whether this broker as a slave never counts as in sync, so that no
     send waits for it and it becomes no master."""

@@ -6,8 +6,9 @@ gets an id there, once, says at each start where it is, and asks for an election
 master. Then it asks again and again who is master. A controller also tells it when that changes;
 anybody could do that, so it is only a reason to ask at once. Signs of life go to all controllers.
 
-A term that is not newer than the known one changes nothing. Whatever fails is tried again in the
-next second, from the search for the leader on; what is known goes on to count meanwhile.
+A term that is not newer than the known one changes nothing, unless its master has moved. Whatever
+fails is tried again in the next second, from the search for the leader on; what is known goes on to
+count meanwhile.
 
 Java: ReplicasManager, the part of BrokerOuterAPI for controllers.
 """
@@ -334,7 +335,12 @@ class ControllerSession:
         if body is None and term.is_master:
             return  # a master has to know who is in sync
         version = getattr(header, "sync_state_set_epoch", None)
-        is_newer = self.term is None or term.epoch > self.term.epoch
+        known = self.term
+        is_newer = known is None or term.epoch > known.epoch
+        if is_newer:
+            self.in_sync = InSync(frozenset(), -1)
+        elif known is not None and term == known._replace(master_address=term.master_address):
+            is_newer = term != known and not term.is_master  # the master has moved
         if is_newer:
             self.term = term
         if self.term == term and body is not None and term.is_master:

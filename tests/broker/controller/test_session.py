@@ -117,6 +117,26 @@ def test_an_older_term_changes_nothing(seat: Seat, controller: FakeController, e
     assert seat.terms == [Term(1, 1, BROKER, 1)]
 
 
+def test_a_master_that_has_moved_is_followed(seat: Seat, controller: FakeController) -> None:
+    controller.master = 7, OTHER, 5
+    seat.pass_s()
+    controller.master = 7, BROKER, 5
+    seat.session.notified(seat.steady_ms)
+    seat.session.notified(seat.steady_ms)
+    assert seat.terms == [Term(5, 7, OTHER, 1), Term(5, 7, BROKER, 1)]
+    controller.master = 8, OTHER, 5
+    seat.session.notified(seat.steady_ms)
+    assert len(seat.terms) == 2
+
+
+def test_each_term_begins_with_its_own_set(seat: Seat, controller: FakeController) -> None:
+    seat.pass_s()
+    controller.version, controller.in_sync = 0, frozenset({1, 4})
+    controller.master = 1, BROKER, 2
+    seat.session.notified(seat.steady_ms)
+    assert seat.session.in_sync == InSync(frozenset({1, 4}), 0)
+
+
 def test_without_a_master_it_has_one_elected(seat: Seat, controller: FakeController) -> None:
     seat.pass_s()
     controller.codes()

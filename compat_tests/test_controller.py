@@ -58,25 +58,17 @@ class Group:
         }
 
     def wait_in_sync(self, master: Broker, count: int) -> None:
-        wait_until(
-            lambda: (
-                status(master)["master"] is True
-                and self._confirmed(master)
-                and len(self._slaves(master)) == count
-            ),
-            f"{count} slaves have all of the log",
-        )
+        """Waits until so many slaves have all of the log, and are in sync."""
 
-    def _slaves(self, master: Broker) -> list[dict[str, object]]:
-        shown = status(master)["haConnectionInfo"]
-        assert isinstance(shown, list)
-        return shown
+        def are_in_sync() -> bool:
+            shown = status(master)
+            slaves, end = shown["haConnectionInfo"], shown["masterCommitLogMaxOffset"]
+            assert isinstance(slaves, list)
+            return len(slaves) == count and all(
+                each["slaveAckOffset"] == end and each["inSync"] for each in slaves
+            )
 
-    def _confirmed(self, master: Broker) -> bool:
-        end = status(master)["masterCommitLogMaxOffset"]
-        return all(
-            each["slaveAckOffset"] == end and each["inSync"] for each in self._slaves(master)
-        )
+        wait_until(are_in_sync, f"{count} slaves have all of the log")
 
 
 ORIGINS = ("ours-ours", f"ours-{RELEASE}", f"{RELEASE}-ours")

@@ -192,6 +192,7 @@ def test_a_master_that_is_stopped_is_replaced_as_well(group: Group) -> None:
     wait_until(lambda: stores(old), "a master is chosen")
     new.start()
     group.wait_in_sync(old, 1)
+    assert {send(old, number) for number in range(FIRST)} == {STORED}
     old.stop()
     wait_until(lambda: stores(new), "the slave has taken over")
     old.start()

@@ -12,10 +12,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from txrocketmq.broker.controller.identity_file import IdentityFile
+from txrocketmq.broker.controller.session import ControllerSession
 from txrocketmq.broker.settings.config import BrokerConfig
-from txrocketmq.broker.store.formats.config import ASYNC_MASTER, SYNC_MASTER, StoreConfig
+from txrocketmq.broker.store.formats.config import ASYNC_MASTER, SLAVE, SYNC_MASTER, StoreConfig
 from txrocketmq.remoting.primitives.value_text import all_shown
 from txrocketmq.remoting.process.out_of_memory import ends_without_memory
 from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
@@ -43,6 +46,7 @@ IMPORTANT = frozenset(
     """.split()
 )
 """The settings that -m prints: those that the original marks with @ImportantField."""
+_OF_ROLE = ("brokerRole", "brokerId", "haMasterAddress")
 MASTER_ID = 0
 """The brokerId of a master, which is used whatever the file says."""
 
@@ -88,7 +92,7 @@ def configure(
     """
     try:
         tls, given = load_tls(os.environ, read_file(path) if path is not None else {})
-        (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
+        (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), _roleless(given))
     except ConfigError as error:
         raise error if path is None else ConfigError(f"{path}: {error}") from None
     for key in unknown:
@@ -102,13 +106,16 @@ def configure(
     if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or ""}
-    if store_config.is_slave:
+    if config.enable_controller_mode:
+        changes["broker_id"] = MASTER_ID
+    elif store_config.is_slave:
         _check_slave(path or "", config.broker_id)
     else:
         changes["broker_id"] = MASTER_ID
         if config.broker_id != MASTER_ID:
             _check_id(path or "", config.broker_id, given)
     _check_strict(path or "", config, store_config)
+    _check_in_sync(path or "", config, store_config)
     for line, needed in _unused(config, store_config):
         print(f"mqbroker: {path}: {line} is not used: it needs {needed}", file=sys.stderr)
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
@@ -117,12 +124,50 @@ def configure(
     return dataclasses.replace(config, **changes), store_config, tls, given
 
 
+def _roleless(given: dict[str, str]) -> dict[str, str]:
+    """The values of a file, without those about the role if a controller decides about it."""
+    if given.get("enableControllerMode", "").strip().lower() != "true":
+        return given
+    left = {key: each for key, each in given.items() if key not in _OF_ROLE}
+    return {**left, "brokerRole": SYNC_MASTER}
+
+
+def for_term(
+    config: BrokerConfig, store_config: StoreConfig, session: ControllerSession
+) -> tuple[BrokerConfig, StoreConfig]:
+    """The settings of a broker for what a controller has decided."""
+    term, broker_id = session.term, session.identity.broker_id
+    if term is not None and term.is_master:
+        return config, store_config
+    return (
+        dataclasses.replace(config, broker_id=broker_id or 1),
+        dataclasses.replace(store_config, broker_role=SLAVE),
+    )
+
+
+def identity_file(config: BrokerConfig, store_config: StoreConfig) -> IdentityFile:
+    """The id that a controller has given this broker; raises ValueError, OSError."""
+    path = store_config.beside(store_config.store_path_broker_identity, "brokerIdentity")
+    found = IdentityFile(Path(path), config.broker_cluster_name, config.broker_name)
+    found.load()
+    return found
+
+
 def _check_slave(path: str, broker_id: int) -> None:
     """Raises ConfigError if this cannot be the id of a slave."""
     if broker_id <= MASTER_ID:
         raise ConfigError(
             f"{path}: Slave's brokerId must be > 0, not {broker_id}: write brokerId=1, or a number"
             " that no other slave of this brokerName has"
+        )
+
+
+def _check_in_sync(path: str, config: BrokerConfig, store_config: StoreConfig) -> None:
+    """Raises ConfigError if nobody says which brokers are in sync."""
+    if store_config.all_ack_in_sync_state_set and not config.enable_controller_mode:
+        raise ConfigError(
+            f"{path}: allAckInSyncStateSet=true needs enableControllerMode=true: otherwise nobody"
+            " says which brokers are in sync"
         )
 
 
@@ -139,6 +184,8 @@ def _check_strict(path: str, config: BrokerConfig, store_config: StoreConfig) ->
 
 def _unused(config: BrokerConfig, store_config: StoreConfig) -> Iterator[tuple[str, str]]:
     """Settings about brokers in sync that change nothing with the others, and what they need."""
+    if config.enable_controller_mode:
+        return
     auto, least = store_config.enable_auto_in_sync_replicas, store_config.min_in_sync_replicas
     needed = []
     if store_config.broker_role == ASYNC_MASTER:
@@ -194,19 +241,29 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     leave_out_pyopenssl()
-    from txrocketmq.broker.process import BrokerProcess  # here: --help need not wait for it
+    from txrocketmq.broker.process import (
+        BrokerProcess,
+        ControlledProcess,
+    )  # here: --help need not wait for it
     from txrocketmq.broker.service import Broker
     from txrocketmq.remoting.host.run import reactor, run_service, stop_running
 
-    def make() -> Broker:
+    def make(session: ControllerSession | None = None) -> Broker:
         now = read.pop() if read else configure(options.configFile, options.namesrvAddr)
         config, store_config, tls, given = now
+        if session is not None:
+            config, store_config = for_term(config, store_config, session)
         configuration = Configuration((config, store_config), given)
-        return Broker(config, store_config, configuration=configuration, tls=tls)
+        return Broker(config, store_config, configuration=configuration, tls=tls, session=session)
 
+    give_up = partial(stop_running, reactor)
     try:
-        process = BrokerProcess(make, partial(stop_running, reactor))
-    except ValueError as error:  # a kernel is wanted that is not there
+        if config.enable_controller_mode:
+            identity = identity_file(config, store_config)
+            process: BrokerProcess = ControlledProcess(make, give_up, config, identity, read[0][2])
+        else:
+            process = BrokerProcess(make, give_up)
+    except (ValueError, OSError) as error:  # such as a kernel that is wanted and not there
         print(f"mqbroker: {error}", file=sys.stderr)
         return 1
     code = run_service(

@@ -28,6 +28,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         *parts.access.lives(),
         parts.master.life(),
         *([] if slave is None else [slave.life(on_master)]),
+        *([] if parts.controlled is None else [parts.controlled.life(parts.master, slave)]),
         parts.groups.life(),
         parts.topics.life(),
         parts.filters.life(parts.consumers),

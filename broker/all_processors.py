@@ -295,5 +295,11 @@ def _other_admin_processors(parts: Parts) -> list[object]:
             parts.clock(),
         ),
         AdminTimerProcessor(parts.configuration, parts.timers),
-        AdminHaProcessor(parts.master, lambda: parts.known_as.address, parts.slave, parts.acting),
+        AdminHaProcessor(
+            parts.master,
+            lambda: parts.known_as.address,
+            parts.slave,
+            parts.acting,
+            parts.controlled,
+        ),
     ]

@@ -18,6 +18,7 @@ from txrocketmq.broker.cluster.members import Members
 from txrocketmq.broker.cluster.registration import Registration
 from txrocketmq.broker.cluster.strict_locks import StrictLocks
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
+from txrocketmq.broker.controller.controlled import Controlled
 from txrocketmq.broker.delays.schedule import Schedule
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.intake.after_durable import AfterDurable
@@ -101,6 +102,8 @@ class Parts:
     wake_soon: Callable[[], None] = lambda: None
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call()
     later: Callable[[float, Callable[[], None]], object] = lambda _, call: call()
+    controlled: Controlled | None = None
+    """What a controller has decided for this broker; None without one."""
     in_thread: InThread = at_once
     write_in_thread: InThread = at_once
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
@@ -170,11 +173,7 @@ class Parts:
 
         self.patience = self.walks.patience = Patience(self.in_thread)
         self.in_order = InOrder(self.walks)
-        self.store = MessageStore(store_config, files=(files := OsFiles()), new_rows=self._rows())
-        self.store_services = StoreServices(self.store, self.write_in_thread)
-        self.master = Master(self.store, self.patience, steady_clock, self.later)
-        if store_config.is_slave:
-            self.slave = Slave(self.store, self.store_services.sync, steady_clock, self.call_soon)
+        self._make_store(store_config, files := OsFiles(), steady_clock)
         self.acting = Acting(config, self.slave)
         light = is_served(store_config)
         self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
@@ -216,6 +215,30 @@ class Parts:
         self.pop = self._pop(file("consumerOrderInfo.json"))
         self._join_group()
 
+    def _make_store(
+        self, store_config: StoreConfig, files: OsFiles, steady_clock: Callable[[], int]
+    ) -> None:
+        """Makes the store, and what copies it to others or from another one."""
+        controlled = self.controlled
+        self.store = MessageStore(
+            store_config,
+            files=files,
+            policy=None if controlled is None else controlled.policy(store_config),
+            new_rows=self._rows(),
+        )
+        self.store_services = StoreServices(self.store, self.write_in_thread)
+        brokers = None if controlled is None else controlled.serve(self.store, files)
+        self.master = Master(self.store, self.patience, steady_clock, self.later, brokers)
+        if store_config.is_slave:
+            self.slave = Slave(
+                self.store,
+                self.store_services.sync,
+                steady_clock,
+                self.call_soon,
+                new_follower=None if controlled is None else controlled.new_follower,
+                chosen_master=None if controlled is None else controlled.master_address,
+            )
+
     def _join_group(self) -> None:
         """Makes what this broker needs among others of its name."""
         config, store_config = self.config, self.store.config
@@ -238,6 +261,8 @@ class Parts:
         if self.slave is not None and config.enable_remote_escape:
             for engine in (self.schedule, self.timer_escape, self.transaction_check, revive):
                 engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
+        if self.controlled is not None:
+            self.controlled.register(self.registration)
         for each in (self.schedule, self.timers, self.transaction_check, self.pop.revive):
             each.rests = self.acting.rests
 

@@ -23,6 +23,8 @@ from txrocketmq.broker.cluster.outer_api import (
     ask_log_end,
     ask_to_store,
 )
+from txrocketmq.broker.controller.controlled import Controlled
+from txrocketmq.broker.controller.session import ControllerSession
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.kernel.chosen import Kernel, chosen_kernel
 from txrocketmq.broker.parts import KnownAs, Parts
@@ -69,6 +71,7 @@ class Broker:
         configuration: Configuration | None = None,
         tls: TlsConfig | None = None,
         kernel: Callable[[], Kernel | None] = chosen_kernel,
+        session: ControllerSession | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self._tls = tls or TlsConfig()
@@ -84,6 +87,7 @@ class Broker:
             write_in_thread=self._threads.run,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
             kernel=kernel(),
+            controlled=None if session is None else Controlled(session, self.clock.steady_ms),
         )
         self._connections: Connections | None = None
         self._ha_client: HaClient | None = None
@@ -128,18 +132,7 @@ class Broker:
         self._connections = Connections(self.clock.unhurried, tls=tls, seal=parts.access.seal())
         self.lives = self._lives_of(all_parts(parts, self._journal))
         self.lives.load()
-        warnings = [file.warning for file in parts.files if file.warning]
-        now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
-        try:
-            # A slave may have messages of topics of which it has not heard yet.
-            known = None if parts.store.config.is_slave else parts.topics.known()
-            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
-        except StoreError as error:
-            raise OSError(str(error)) from error
-        if recovered.cut_at is not None:
-            parts.offsets.load()  # they were taken back to the end of the queues
-        warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
-        notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
+        self._open_store()
         form = configured_serialize_type()
         # No request finds the registries empty: nothing is read before this method has returned.
         try:
@@ -171,11 +164,35 @@ class Broker:
         kernel = parts.kernel.name if parts.kernel is not None else "Python"
         log.info("sends are read by {kernel} (see docs/kernel.md)", kernel=kernel)
         self._follow(self._connections)
+        if parts.controlled is not None:
+            parts.controlled.begin(self.address, partial(ask_ha_info, self._connections))
         identity = self._identity(ip)
         parts.registration.begin(
             self._connections, identity, self._threads.run_or_do, self.clock.steady_ms
         )
         self._join_group(self._connections, identity)
+
+    def _open_store(self) -> None:
+        """Opens the store, and what depends on it. Raises OSError, ValueError with advice."""
+        parts = self.parts
+        warnings = [file.warning for file in parts.files if file.warning]
+        now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
+        try:
+            # A slave may have messages of topics of which it has not heard yet.
+            known = None if parts.store.config.is_slave else parts.topics.known()
+            recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
+        except StoreError as error:
+            raise OSError(str(error)) from error
+        if parts.controlled is not None:
+            try:
+                parts.controlled.opened()
+            except (ValueError, OSError):
+                parts.store.stop(now_ms)
+                raise
+        if recovered.cut_at is not None:
+            parts.offsets.load()  # they were taken back to the end of the queues
+        warnings += self.lives.open(Opening(now_ms, after_crash=not recovered.was_closed))
+        notices.store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
 
     def _join_group(self, connections: Connections, identity: Identity) -> None:
         """Has the broker look after the others of its name."""
@@ -197,13 +214,19 @@ class Broker:
             partial(address_of_master, slave),
             connections,
             parts.call_soon,
-            self._cut if parts.store.config.ha_truncate and self.restart is not None else None,
+            self._cut if self._may_cut else None,
             parts.store.damaged_from,
         )
         slave.rejoin = lambda: as_deferred(rejoin.check())
         slave.begin(client.connect, partial(ask_log_end, connections))
         if self.parts.config_copy is not None:
             self.parts.config_copy.begin(connections.invoke)
+
+    @property
+    def _may_cut(self) -> bool:
+        """Whether what only this slave has is cut off: with a controller, the master is right."""
+        is_wanted = self.parts.store.config.ha_truncate or self.parts.controlled is not None
+        return is_wanted and self.restart is not None
 
     def _cut(self, at: int) -> None:
         """Has the log cut by the next start, which comes at once. Raises OSError."""
@@ -213,6 +236,8 @@ class Broker:
 
     def why_not_ready(self) -> str:
         """Why clients should not connect now, as a sentence; empty when they may."""
+        if self.parts.controlled is not None and self.parts.controlled.term is None:
+            return "no controller has said yet which broker is master"
         if not self.parts.registration.is_done:
             return "no name server has registered this broker yet"
         return self.parts.store.why_not_writeable()
@@ -250,12 +275,17 @@ class Broker:
                 steps = self._journal.attributed(steps, beat.because)
             self.parts.walks.run(steps, partial(self._failures.by_itself, beat.what))
 
-    def stop(self) -> Deferred[None]:
-        """Unregisters, stops listening, writes everything and closes the store, in this order."""
+    def stop(self, *, is_leaving: bool = True) -> Deferred[None]:
+        """Unregisters, stops listening, writes everything and closes the store, in this order.
+
+        One that is not leaving, but made anew at once, stays registered, and sends nobody away.
+        """
         done: Deferred[None] = Deferred()
+        if self.parts.controlled is not None:
+            self.parts.controlled.rest()
         close = partial(self._close, done)
         name_servers = self.parts.registration.name_servers
-        if name_servers is None:
+        if name_servers is None or not is_leaving:
             close()
         else:
             name_servers.unregister(partial(self.server.see_off, self.parts.config, close))

@@ -31,7 +31,6 @@ SECTIONS = {
 
 MISSING = {
     "broker/": (
-        "ReplicasManager",
         "PopConsumerService, PopConsumerCache",
         "RequestTask, BrokerFastFailure, thread pools",
     ),

@@ -11,6 +11,7 @@ Java: registerBrokerAll and registerSingleTopicAll in BrokerController.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
@@ -54,6 +55,9 @@ class Registration:
         each answer of a name server; None is not known."""
         self.is_held = False
         """Whether the broker is not to be known yet, so that nothing is registered."""
+        self.epoch = 0
+        """The epoch of the master that a controller has chosen, for which name servers look: they
+        do not register one of an earlier epoch. 0 without a controller."""
         self._has_master = False
         self.name_servers: NameServers | None = None
         self._is_pausing = False
@@ -120,10 +124,12 @@ class Registration:
 
     def table(self) -> TopicTable:
         """What is registered, as it is now."""
-        config = self._config
+        config, version = self._config, self._topics.data_version
+        if self.epoch:
+            version = replace(version, state_version=self.epoch)
         return TopicTable(
             self._topics.all(),
-            self._topics.data_version,
+            version,
             config.broker_permission,
             config.split_registration_size,
             config.enable_split_registration,

@@ -20,6 +20,7 @@ from txrocketmq.broker.store.formats.config import SYNC_MASTER
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.replication.feed import Feed
 from txrocketmq.broker.store.replication.frames import HaPeerError
+from txrocketmq.broker.store.replication.in_sync import BrokersInSync
 from txrocketmq.broker.store.replication.replicas import Replicas
 from txrocketmq.broker.work import notices
 from txrocketmq.broker.work.life import OFTEN_MS, Gauge, Life, Tick
@@ -68,12 +69,16 @@ class Replica:
         if is_first and self.feed.next_offset >= 0:
             notices.slave_came(self.feed.address, self.feed.acknowledged, self.feed.next_offset)
             self.connection.wake()
+        elif self.feed.owes_welcome:
+            self.connection.wake()
 
     def pieces(self) -> Sequence[bytes | memoryview]:
         """What is to be sent next, as far as it is in memory."""
         feed, master = self.feed, self._master
-        if self._why or self._is_reading or feed.next_offset < 0:
+        if self._why or self._is_reading:
             return ()
+        if feed.next_offset < 0:
+            return feed.pieces(0, master.steady_ms()) if feed.owes_welcome else ()
         budget_bytes = master.budget_bytes
         try:
             cold = master.store.cold_raw(feed.next_offset, budget_bytes, AHEAD_BYTES)
@@ -123,13 +128,15 @@ class Master:
         patience: Patience,
         steady_clock: Callable[[], int],
         later: Callable[[float, Callable[[], None]], object],
+        brokers: BrokersInSync | None = None,
     ) -> None:
         self.store = store
         self.patience = patience
         self.steady_ms = steady_clock
         self._later = later
         self._gather_ms = 0 if store.config.broker_role == SYNC_MASTER else GATHER_MS
-        self.replicas = Replicas(store, store.config, store.commit)
+        self.replicas = Replicas(store, store.config, store.commit, brokers)
+        self._slaves_moved: Callable[[], None] = lambda: None
         self.address = ""
         """Where slaves connect, "host:port"; empty if none are served."""
         self.start_offset = 0
@@ -179,6 +186,10 @@ class Master:
         self.store.tell_writes(self._wrote)
         return slave
 
+    def tell_slaves(self, listener: Callable[[], None]) -> None:
+        """Has a function called when a slave has reported more, or has gone."""
+        self._slaves_moved = listener
+
     def forget(self, slave: Replica) -> None:
         """Forgets a slave whose connection ends."""
         if slave not in self._slaves:
@@ -188,11 +199,13 @@ class Master:
         self.patience.disconnected(slave, self.steady_ms())
         if not self._slaves:
             self.store.tell_writes(None)
+        self._slaves_moved()
 
     def heard(self, slave: Replica, data: bytes) -> None:
         """Takes bytes of a slave; raises HaPeerError."""
         if self.replicas.reported(slave.feed, data, self.steady_ms()):
             self.store.confirmed()
+            self._slaves_moved()
 
     def _wrote(self) -> None:
         if not self._is_called:

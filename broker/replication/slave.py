@@ -135,13 +135,19 @@ class Slave:
         steady_clock: Callable[[], int],
         call_soon: Callable[[Callable[[], None]], object],
         rejoin: Callable[[], Awaited] | None = None,
+        new_follower: Callable[[int], Follower] | None = None,
+        chosen_master: str | None = None,
     ) -> None:
         self.store = store
+        self._new_follower = new_follower or partial(Follower, store, store.config)
+        self._chosen_master = chosen_master
+        """Where the only master serves requests that counts, if a controller has chosen it; empty
+        before it has."""
         self.steady_ms = steady_clock
         self.rejoin = rejoin
         self.ha_address = store.config.ha_master_address
         """Where the master serves slaves, "host:port"; empty as long as it is not known."""
-        self.master_address: str | None = None
+        self.master_address: str | None = chosen_master or None
         """Where the master serves requests; None while no name server names one."""
         self.behind_bytes = 0
         """How much of the master's log was missing when it was last asked where its log ends."""
@@ -205,12 +211,16 @@ class Slave:
 
     def found_master(self, ha_address: str | None, address: str | None) -> None:
         """Hears from a name server where the master is, if there is one."""
+        if self._chosen_master is not None and (not address or address != self._chosen_master):
+            return
         self.master_address = address
         if ha_address and not self.store.config.ha_master_address:
             self._found(ha_address)
 
     def told_master(self, ha_address: str, address: str | None) -> None:
         """Hears from somebody else where the master is."""
+        if self._chosen_master is not None and address != self._chosen_master:
+            return
         self.master_address = address or self.master_address
         self._found(ha_address)
 
@@ -276,7 +286,7 @@ class Slave:
     def _begin(self, steady_ms: int) -> None:
         """Attempts a connection, unless it is known to be in vain."""
         rejoin = self.rejoin
-        link = self._link = Link(self, Follower(self.store, self.store.config, steady_ms))
+        link = self._link = Link(self, self._new_follower(steady_ms))
         if self.store.flush.error is not None:
             link.leave(Failed.DISK, self._why_disk_failed())
         elif self.store.is_dispatch_stuck:

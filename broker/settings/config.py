@@ -170,6 +170,22 @@ class BrokerConfig(AuthConfig):
     """How many of 100 messages that do not match a group's filter may pass the bitmap."""
     filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True, most=LONG_MAX)
     """How long a filter is kept after the last consumer of its group has left."""
+    enable_controller_mode: bool = setting(False)
+    """Whether controllers of 5.x choose which broker of the name is master, so that another one
+    takes over by itself; brokerRole and brokerId of the file have no meaning then."""
+    controller_addr: str = setting("")
+    """With enableControllerMode: where the controllers are, HOST:PORT, separated by semicolons."""
+    sync_controller_metadata_period: int = setting(10_000, least=1)
+    """With enableControllerMode: how often the leader among the controllers is looked for."""
+    sync_broker_metadata_period: int = setting(5_000, least=1)
+    """With enableControllerMode: how often the controller is asked who is master."""
+    check_sync_state_set_period: int = setting(5_000, least=1)
+    """With enableControllerMode: how often a master looks which slaves are in sync no more."""
+    controller_heart_beat_timeout_mills: int = setting(10_000, least=1)
+    """With enableControllerMode: after which silence a controller takes this broker to be gone."""
+    broker_election_priority: int = setting(2_147_483_647)
+    """With enableControllerMode: of brokers that have as many messages, a controller chooses the
+    one with the smallest number."""
     enable_slave_acting_master: bool = setting(False)
     """Whether, as in 5.x, the slave with the smallest id acts as master while there is none, and a
     broker that comes back is not online before it has what the others of its name know. It is to be
@@ -294,6 +310,8 @@ class BrokerConfig(AuthConfig):
                 "defaultMessageRequestMode must be PULL or POP,"
                 f" not {self.default_message_request_mode!r}"
             )
+        if self.enable_controller_mode:
+            self._check_controllers()
         if self.listen_port != 0 and not 2 < self.listen_port < 65_535:
             raise ConfigError(
                 "listenPort must be 3 to 65534, or 0 for any free one, since the VIP port is two"
@@ -313,3 +331,22 @@ class BrokerConfig(AuthConfig):
                     "namesrvAddr must be addresses like 127.0.0.1:9876;192.168.0.1:9876,"
                     f" not {address!r}"
                 )
+
+    def _check_controllers(self) -> None:
+        """Raises ConfigError when no controller can be asked."""
+        addresses = list(map(str.strip, self.controller_addr.split(";")))
+        if not all(map(is_host_and_port, filter(None, addresses))) or not any(addresses):
+            raise ConfigError(
+                "enableControllerMode=true needs controllerAddr, the addresses of the controllers"
+                f" like 127.0.0.1:9878;192.168.0.1:9878, not {self.controller_addr!r}"
+            )
+        if not self.listen_port:
+            raise ConfigError(
+                "enableControllerMode=true needs a listenPort that stays the same: the controller"
+                " tells the others where this broker is"
+            )
+        if self.enable_slave_acting_master:
+            raise ConfigError(
+                "enableControllerMode and enableSlaveActingMaster are two ways to go on without a"
+                " master: take one of them out"
+            )

@@ -32,9 +32,8 @@ BROKER_KEYS: Final = original_keys(
     adminBrokerThreadPoolQueueCapacity=10000
     appendAckAsync=false appendCkAsync=false asyncSendEnable=true authConfigPath
     autoDeleteUnusedStats=true
-    brokerElectionPriority=2147483647
     brokerFastFailureEnable=true
-    cgColdReadThreshold=3145728 channelNotActiveInterval=60000 checkSyncStateSetPeriod=5000
+    cgColdReadThreshold=3145728 channelNotActiveInterval=60000
     cleanOfflineBrokerInterval=30000 clientAsyncSemaphoreValue=65535
     clientChannelMaxIdleTimeSeconds=120 clientCloseSocketIfTimeout=true
     clientManagerThreadPoolQueueCapacity=1000000 clientManageThreadPoolNums=32
@@ -45,10 +44,10 @@ BROKER_KEYS: Final = original_keys(
     compressedRegister=false configManagerVersion=v1 configName
     connectTimeoutMillis=3000 consumerFallbehindThreshold=17179869184
     consumerManagerThreadPoolQueueCapacity=1000000 consumerManageThreadPoolNums=32
-    consumerOffsetUpdateVersionStep=500 controllerAddr= controllerHeartBeatTimeoutMills=10000
+    consumerOffsetUpdateVersionStep=500
     defaultBrokerClusterName delayOffsetUpdateVersionStep=200 disableCallbackExecutor=false
     disableNettyWorkerGroup=false enableConnectionMetrics=true
-    enableControllerMode=false enableDetailStat=true enableFastChannelEventProcess=false
+    enableDetailStat=true enableFastChannelEventProcess=false
     enableLagAndDlqMetrics=true enableLmqStats=false enableMessageStoreMetrics=true
     enableNetWorkFlowControl=false
      enableNotifyBeforePopCalculateLag=true
@@ -93,8 +92,7 @@ BROKER_KEYS: Final = original_keys(
     statefulAuthenticationCacheExpiredSecond=60
     statefulAuthenticationCacheMaxNum=10000 statefulAuthorizationCacheExpiredSecond=60
     statefulAuthorizationCacheMaxNum=10000 subscriptionExpiredTimeout=600000
-    syncBrokerMetadataPeriod=5000
-    syncControllerMetadataPeriod=10000 transactionOpBatchInterval=3000
+    transactionOpBatchInterval=3000
     transactionOpMsgMaxSize=4096 transferMsgByHeap=true updateNameServerAddrPeriod=120000
     useEpollNativeSelector=false usePIDColdCtrStrategy=true userCacheExpiredSecond=600
     userCacheMaxNum=1000 userCacheRefreshSecond=60 useSeparateRetryQueue=false
@@ -108,7 +106,6 @@ BROKER_KEYS: Final = original_keys(
 
 _TRUE: Final = ("true",)
 BROKER_UNSERVED: Final = (
-    Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
     Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),
     Unserved("messageStorePlugIn", (), "a plug-in of the store"),

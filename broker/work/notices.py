@@ -405,3 +405,21 @@ def behind_master(count: int, silent_s: int) -> None:
         count=count,
         silent=silent_s,
     )
+
+
+def controller_failed(why: str) -> None:
+    """What a controller was asked has failed, and is tried again."""
+    log.warn("the controller does not serve this broker yet: {why}", why=why)
+
+
+def term_begins(epoch: int, master: str, *, is_master: bool) -> None:
+    """A controller has named the master of a newer term."""
+    if is_master:
+        log.info("a controller has made this broker the master of epoch {epoch}", epoch=epoch)
+    else:
+        log.info("the master of epoch {epoch} is {master}", epoch=epoch, master=master)
+
+
+def in_sync(ids: Iterable[int]) -> None:
+    """A controller has taken another set of brokers that have all messages."""
+    log.info("the brokers in sync are now {ids}", ids=", ".join(map(str, sorted(ids))))

@@ -14,6 +14,7 @@ from twisted.internet.task import Clock as TestClock
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker import parts
 from txrocketmq.broker.all_parts import all_parts
+from txrocketmq.broker.controller.controlled import Controlled
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -43,6 +44,7 @@ class Parts(parts.Parts):
         config: BrokerConfig | None = None,
         now_ms: int = NOW_MS,
         store_settings: Mapping[str, Any] | None = None,
+        controlled: Controlled | None = None,
     ) -> None:
         self.folder = folder
         self.config_folder = folder / "store" / "config"
@@ -62,6 +64,7 @@ class Parts(parts.Parts):
             configuration=Configuration((config or BrokerConfig(), store_config), {}),
             clock=lambda: self.now_ms,
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
+            controlled=controlled,
         )
         self.store.load(now_ms, kind_of=self.kind_of)
 

@@ -4,10 +4,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from txrocketmq.broker.__main__ import IMPORTANT, configure, main, parse_arguments
+from txrocketmq.broker.__main__ import (
+    IMPORTANT,
+    configure,
+    for_term,
+    identity_file,
+    main,
+    parse_arguments,
+)
+from txrocketmq.broker.controller.session import Term
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.remoting.settings.config_file import as_properties, known_keys, read_properties
@@ -109,14 +119,46 @@ def test_numbers_of_brokers_that_are_not_used_are_named(
     assert capsys.readouterr().err.splitlines() == [f"mqbroker: {path}: {each}" for each in unused]
 
 
+def test_with_a_controller_the_file_has_no_role(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        "enableControllerMode=true\ncontrollerAddr=a:1;\nbrokerId=3\nbrokerRole=SLAVE\n"
+        "haMasterAddress=b:2\ninSyncReplicas=2\nminInSyncReplicas=2\nallAckInSyncStateSet=true\n"
+        f"storePathRootDir={tmp_path}\n"
+    )
+    config, store_config, _, given = configure(str(path), None)
+    assert (config.broker_id, store_config.broker_role) == (0, "SYNC_MASTER")
+    assert (store_config.ha_master_address, given["brokerRole"]) == ("", "SLAVE")
+    assert capsys.readouterr().err == ""
+    identity = identity_file(config, store_config)
+    session: Any = SimpleNamespace(term=None, identity=identity)
+    assert for_term(config, store_config, session)[1].is_slave
+    identity.broker_id, session.term = 4, Term(1, 9, "c:3", 4)
+    slave, slave_store = for_term(config, store_config, session)
+    assert (slave.broker_id, slave_store.broker_role) == (4, "SLAVE")
+    session.term = Term(2, 4, "d:4", 4)
+    assert for_term(config, store_config, session) == (config, store_config)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("brokerId=x", "brokerId must be a whole number, not 'x'"),
         ("brokerId=1", "brokerId=1 without brokerRole would be a second master of its name"),
         ("inSyncReplicas=2", "inSyncReplicas=2 has an effect only with brokerRole=SYNC_MASTER"),
-        ("allAckInSyncStateSet=true", "waiting for all replicas in sync is not served"),
-        ("enableControllerMode=true", "a controller that chooses masters is not served"),
+        ("allAckInSyncStateSet=true", "allAckInSyncStateSet=true needs enableControllerMode=true"),
+        ("enableControllerMode=true", "enableControllerMode=true needs controllerAddr, the addr"),
+        ("enableControllerMode=true\ncontrollerAddr=a:1;b", "192.168.0.1:9878, not 'a:1;b'"),
+        (
+            "enableControllerMode=true\ncontrollerAddr=a:1\nenableSlaveActingMaster=true",
+            "are two ways to go on without a master",
+        ),
+        (
+            "enableControllerMode=true\ncontrollerAddr=a:1\nlistenPort=0",
+            "enableControllerMode=true needs a listenPort that stays the same",
+        ),
         ("namesrvAddr=localhost", "namesrvAddr must be addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
         ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),

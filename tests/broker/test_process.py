@@ -2,12 +2,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from twisted.internet import task
 from twisted.internet.defer import Deferred
 
-from txrocketmq.broker.process import BrokerProcess
+from txrocketmq.broker.controller.identity_file import IdentityFile
+from txrocketmq.broker.controller.session import ControllerSession, InSync, Term
+from txrocketmq.broker.process import BrokerProcess, ControlledProcess
+from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.settings.tls import TlsConfig
 
 
 class FakeBroker:
@@ -102,3 +110,67 @@ def test_one_that_cannot_start_again_ends_the_process() -> None:
 def test_the_first_one_says_why_it_cannot_start() -> None:
     with pytest.raises(OSError, match="the port is taken"):
         Scene(fails=(0,))
+
+
+class Controlled:
+    """A broker's side of a session."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+        self.is_fitting = False
+
+    def fits(self, term: Term) -> bool:
+        self.heard.append(term)
+        return self.is_fitting
+
+    def heard_in_sync(self, found: InSync) -> None:
+        self.heard.append(found)
+
+
+class ControlledBroker(FakeBroker):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.parts = SimpleNamespace(controlled=Controlled())
+        self.is_leaving: bool | None = None
+
+    def stop(self, *, is_leaving: bool = True) -> Deferred[None]:
+        self.is_leaving = is_leaving
+        return super().stop()
+
+
+def test_a_controlled_broker_is_made_anew_for_a_term(tmp_path: Path) -> None:
+    sessions: list[ControllerSession] = []
+    made: list[ControlledBroker] = []
+
+    def make(session: ControllerSession) -> Any:
+        sessions.append(session)
+        made.append(ControlledBroker(len(made)))
+        return made[-1]
+
+    config = BrokerConfig(enable_controller_mode=True, controller_addr="127.0.0.1:1")
+    identity = IdentityFile(tmp_path / "brokerIdentity", "C", "ba")
+    process = ControlledProcess(
+        make, lambda: None, config, identity, TlsConfig(), Clock(task.Clock())
+    )
+    process.start()
+    [session] = sessions
+    term = Term(1, 1, "10.0.0.1:0", 1)
+    session.on_term(term)
+    assert made[0].parts.controlled.heard == [term]
+    assert made[0].is_leaving is False
+    session.on_term(term)
+    session.on_in_sync(InSync(frozenset({1}), 1))
+    made[0].stopped.callback(None)
+    assert made[1].is_running
+    assert sessions == [session, session]
+
+    own = made[1].parts.controlled
+    own.is_fitting = True
+    session.on_in_sync(InSync(frozenset({1, 2}), 2))
+    session.on_term(term._replace(epoch=2))
+    assert own.heard == [InSync(frozenset({1, 2}), 2), term._replace(epoch=2)]
+    assert made[1].is_running
+
+    process.stop()
+    assert made[1].is_leaving is True
+    made[1].stopped.callback(None)

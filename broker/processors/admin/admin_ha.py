@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replication for administrators, slaves and name servers.
 
-905 to 908, 1007. By 905 a name server says which broker of its name has the smallest id, which a
-slave with enableSlaveActingMaster acts upon (acting.py). 908 changes nothing, and is answered with
-SUCCESS. 906 asks a master where slaves connect, and its
-fields are absent while none are served; or it tells a slave where its master is, which counts until
-a name server says something else. 1007 is SYSTEM_ERROR (1), as without a controller.
+905 to 908, 1007, 1008. By 905 a name server says which broker of its name has the smallest id, and
+a slave with enableSlaveActingMaster acts upon it (acting.py). 908 changes nothing, and is answered
+with SUCCESS. 906 asks a master where slaves connect, and its fields are absent while none are
+served; or it tells a slave where its master is, which counts until a name server says something
+else. 1007 is SYSTEM_ERROR (1) without a controller; 1008 is what a controller tells when it has
+chosen a master, and changes nothing without one.
 
 Java: AdminBrokerProcessor.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from txrocketmq.broker.controller.controlled import Controlled
 from txrocketmq.broker.replication.acting import Acting
 from txrocketmq.broker.replication.master import Master
 from txrocketmq.broker.replication.slave import Slave
@@ -32,6 +34,7 @@ from txrocketmq.remoting.protocol.operations import ha
 from txrocketmq.remoting.protocol.operations.ha import (
     ExchangeHAInfoRequestHeader,
     ExchangeHAInfoResponseHeader,
+    NotifyBrokerRoleChangedRequestHeader,
     NotifyMinBrokerIdChangeRequestHeader,
     ResetMasterFlushOffsetHeader,
 )
@@ -46,7 +49,9 @@ class AdminHaProcessor:
         address: Callable[[], str],
         slave: Slave | None,
         acting: Acting,
+        controlled: Controlled | None = None,
     ) -> None:
+        self._controlled = controlled
         self._master = master
         self._address = address
         self._slave = slave
@@ -117,8 +122,20 @@ class AdminHaProcessor:
 
     @serves(ha.GET_BROKER_EPOCH_CACHE)
     def epochs(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Would list the terms of masters, which only a controller begins."""
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+        """Lists the terms of masters, which only a controller begins."""
+        controlled = self._controlled
+        if controlled is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+        return Reply(body=controlled.epoch_cache().encode())
+
+    @serves(ha.NOTIFY_BROKER_ROLE_CHANGED)
+    def role_changed(
+        self, request: Request[NotifyBrokerRoleChangedRequestHeader]
+    ) -> Reply[NoHeader]:
+        """Hears that there may be another master, and asks the controller, if there is one."""
+        if self._controlled is not None:
+            self._controlled.session.notified(request.steady_ms)
+        return Reply()
 
 
 def _of_slave(slave: Slave, request: Request[NoHeader]) -> HARuntimeInfo:

@@ -183,9 +183,11 @@ class StoreConfig:
     in_sync_replicas: int = setting(0, live=True)
     """How many brokers, counting the master, must have a message before its sender is told that it
     is stored, with SYNC_MASTER, as in 5.x. 1 means that no slave is waited for. 0 is not a value of
-    the original and means the same as in 4.9: one slave is waited for if there is any."""
+    the original and means the same as in 4.9: one slave is waited for if there is any; or with
+    enableControllerMode, all brokers in sync."""
     min_in_sync_replicas: int = setting(1, live=True, least=1)
-    """With enableAutoInSyncReplicas: how many brokers, master included, must have a message."""
+    """With enableAutoInSyncReplicas: how many brokers, master included, must have a message. With
+    enableControllerMode: while fewer brokers than this are in sync, sends are refused."""
     enable_auto_in_sync_replicas: bool = setting(False, live=True)
     """Whether fewer brokers than inSyncReplicas are enough while fewer are in sync, but no fewer
     than minInSyncReplicas; with SYNC_MASTER and enableSlaveActingMaster. While even fewer are in
@@ -235,6 +237,20 @@ class StoreConfig:
     """Whether maxHaTransferByteInSecond applies."""
     max_ha_transfer_byte_in_second: int = setting(104_857_600, live=True, least=1, most=LONG_MAX)
     """How many bytes a master sends to each slave in a second, if haFlowControlEnable is on."""
+    all_ack_in_sync_state_set: bool = setting(False)
+    """With enableControllerMode: whether sends wait for all in sync, despite inSyncReplicas."""
+    ha_max_time_slave_not_catchup: int = setting(15_000, live=True, least=1)
+    """With enableControllerMode: a slave that has not had all of the log for so long leaves the
+    brokers in sync."""
+    async_learner: bool = setting(False)
+    """With enableControllerMode: whether this broker as a slave never counts as in sync, so that no
+    send waits for it and it becomes no master."""
+    store_path_epoch_file: str = setting("")
+    """With enableControllerMode: the file with the terms of masters that the log is made of. Empty
+    means epochFileCheckpoint in the directory of the store."""
+    store_path_broker_identity: str = setting("")
+    """With enableControllerMode: the file with the id that a controller has given this broker.
+    Empty means brokerIdentity in the directory of the store."""
     sync_from_last_file: bool = setting(False, live=True)
     """Whether a slave with an empty log gets only what is in the last file of the master's log and
     later, as it does from original masters unless they have a controller; otherwise it gets all."""
@@ -302,6 +318,10 @@ class StoreConfig:
     def delay_levels_ms(self) -> dict[int, int]:
         """The delay in ms of each level of messageDelayLevel."""
         return DelayLevels(self.message_delay_level).by_level()
+
+    def beside(self, path: str, name: str) -> str:
+        """A path, or if that is empty the file of this name in the directory of the store."""
+        return path or os.path.join(self.store_path_root_dir, name)
 
     @property
     def is_slave(self) -> bool:

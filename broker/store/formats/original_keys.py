@@ -12,8 +12,8 @@ from txrocketmq.remoting.settings.config_file import Unserved, original_keys
 
 STORE_KEYS: Final = original_keys(
     """
-    accessMessageInMemoryHotRatio=26 allAckInSyncStateSet=false
-    asyncLearner=false batchDispatchRequestThreadPoolNums=16 bitMapLengthConsumeQueueExt=112
+    accessMessageInMemoryHotRatio=26
+    batchDispatchRequestThreadPoolNums=16 bitMapLengthConsumeQueueExt=112
     bottomMostCompressionTypeForConsumeQueueStore=zstd cleanRocksDBDirtyCQIntervalMin=60
     cleanSwapedMapInterval=300000 coldDataFlowControlEnable=false coldDataScanEnable=false
     combineAssignOffsetCQType=default combineCQEnableCheckSelf=false
@@ -36,7 +36,6 @@ STORE_KEYS: Final = original_keys(
     enableScheduleMessageStats=true fastFailIfNoBufferInStorePool=false flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000 flushCommitLogTimed=true
     flushLeastPagesWhenWarmMapedFile=4096 forceVerifyPropCRC=false
-    haMaxTimeSlaveNotCatchup=15000
     indexFileReadEnable=true indexFileWriteEnable=true
     indexRocksDBEnable=false isEnableBatchPush=false
     logicalDiskSpaceCleanForciblyThreshold=0.8 logicQueueForceSwapMapInterval=43200000
@@ -55,8 +54,8 @@ STORE_KEYS: Final = original_keys(
     rocksdbWalFileRollingThreshold=1073741824 sampleCountThreshold=5000 sampleSteps=32
     scheduleAsyncDeliverMaxPendingLimit=2000 scheduleAsyncDeliverMaxResendNum2Blocked=3
     searchBcqByCacheEnable=true sharedByteBufferNum=16
-    spinLockCollisionRetreatOptimalDegree=1000 statRocksDBCQIntervalSec=10 storePathBrokerIdentity
-    storePathDLedgerCommitLog storePathEpochFile storeType=default
+    spinLockCollisionRetreatOptimalDegree=1000 statRocksDBCQIntervalSec=10
+    storePathDLedgerCommitLog storeType=default
     syncMasterFlushOffsetWhenStartup=false timerCheckMetricsWhen=05
     timerColdDataCheckIntervalMs=60000
     timerEnableCheckMetrics=true timerEnableDisruptor=false timerEnableRetryUntilSuccess=false
@@ -80,7 +79,6 @@ _REPLICATION: Final = "replication"
 _ROCKSDB: Final = "RocksDB"
 STORE_UNSERVED: Final = (
     Unserved("duplicationEnable", _TRUE, _REPLICATION, "false"),
-    Unserved("allAckInSyncStateSet", _TRUE, "waiting for all replicas in sync", "false"),
     Unserved("enableDLegerCommitLog", _TRUE, "a log kept by DLedger", "false"),
     Unserved("storeType", ("defaultRocksDB",), _ROCKSDB, "default"),
     Unserved("rocksdbCQDoubleWriteEnable", _TRUE, _ROCKSDB, "false"),

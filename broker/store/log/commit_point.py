@@ -214,9 +214,14 @@ class SyncMaster:
         return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
 
 
+def policy_here(config: StoreConfig) -> Policy:
+    """The policy for these settings without slaves."""
+    return SyncFlush(config) if config.flush_disk_type == SYNC_FLUSH else AsyncFlush()
+
+
 def policy_of(config: StoreConfig) -> Policy:
     """The policy for these settings."""
-    here = SyncFlush(config) if config.flush_disk_type == SYNC_FLUSH else AsyncFlush()
+    here = policy_here(config)
     return SyncMaster(config, here) if config.broker_role == SYNC_MASTER else here
 
 

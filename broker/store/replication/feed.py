@@ -21,7 +21,6 @@ from typing import Final, Protocol
 
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.replication.frames import (
-    HEAD_BYTES,
     HEAD_CODEC,
     MAX_FRAME_BYTES,
     HaPeerError,
@@ -53,6 +52,9 @@ class SourceLog(Protocol):
 class Feed:
     """What one slave gets. Its methods raise HaPeerError when the connection has to end."""
 
+    owes_welcome = False
+    """Whether the slave waits for an answer before it gets anything."""
+
     def __init__(self, log: SourceLog, config: StoreConfig, address: str, steady_ms: int) -> None:
         self._log = log
         self._config = config
@@ -64,8 +66,8 @@ class Feed:
         """What begins there is sent next; -1 before the first report."""
         self._reports = ReportDecoder()
         self._heard_ms = self._wrote_ms = steady_ms
-        self._planned: list[tuple[int, int]] = []
-        """Offset and size of the frames that `pieces` has given out last."""
+        self._planned: list[tuple[int, int, bytes]] = []
+        """Offset, size and head of the frames that `pieces` has given out last."""
         self._cut_bytes = 0
         """How many bytes of the first of these frames have been sent."""
         self._second_ms = steady_ms
@@ -76,7 +78,7 @@ class Feed:
     def reported(self, data: bytes, steady_ms: int) -> bool:
         """Takes bytes of the slave; returns whether it now has more or less of the log."""
         self._heard_ms = steady_ms
-        offset = self._reports.last(data)
+        offset = self._last_report(data)
         if offset is None:
             return False
         if self.next_offset < 0:
@@ -89,12 +91,20 @@ class Feed:
         has_moved, self.acknowledged = offset != self.acknowledged, offset
         return has_moved
 
+    def _last_report(self, data: bytes) -> int | None:
+        """The last report that is complete with these bytes; None if none has become so."""
+        return self._reports.last(data)
+
+    @property
+    def _from_last_file(self) -> bool:
+        return self._config.sync_from_last_file
+
     def _first_offset(self, reported: int) -> int:
         """Where the transfer begins."""
         start, end = max(self._log.min_physical_offset, 0), self._log.max_physical_offset
         if reported == 0:
             file_bytes = self._config.mapped_file_size_commit_log
-            return end - end % file_bytes if self._config.sync_from_last_file else start
+            return end - end % file_bytes if self._from_last_file else start
         if not start <= reported <= end:
             raise HaPeerError(
                 f"its log ends at {reported}, which is not between {start} and {end}, where this"
@@ -123,33 +133,41 @@ class Feed:
         out: list[Piece] = []
         cut = self._planned[:1] if self._cut_bytes else []
         self._planned = []
-        for offset, size in cut:
+        for offset, size, head in cut:
             rest = self._log.read_raw(offset, size) if size else b""
             if rest is None:
                 raise HaPeerError(
                     f"the log has no bytes at {offset} any more, of which it has a part"
                 )
-            self._plan(offset, rest, out)
-            head = out[0]
-            if self._cut_bytes < HEAD_BYTES:
-                out[0] = head[self._cut_bytes :]
+            self._planned.append((offset, size, head))
+            if self._cut_bytes < len(head):
+                out += (head[self._cut_bytes :], rest)
             else:
-                out[:] = [out[1][self._cut_bytes - HEAD_BYTES :]]
+                out.append(rest[self._cut_bytes - len(head) :])
             max_bytes -= size
-        offset = sum(cut[0]) if cut else self.next_offset
+        offset = cut[0][0] + cut[0][1] if cut else self.next_offset
         max_bytes = min(max_bytes, self._allowed_bytes(steady_ms))
         while len(self._planned) < MOST_FRAMES and (data := self._next(offset, max_bytes)):
             self._plan(offset, data, out)
             offset, max_bytes = offset + len(data), max_bytes - len(data)
         is_idle = steady_ms - self._wrote_ms >= self._config.ha_send_heartbeat_interval
         if not out and is_idle:
-            self._planned = [(offset, 0)]
-            out = [HEAD_CODEC.pack(offset, 0)]
+            head = self._head(offset, 0)
+            self._planned = [(offset, 0, head)]
+            out = [head]
         return out
+
+    def _head(self, offset: int, size: int) -> bytes:
+        """What stands before a frame."""
+        return HEAD_CODEC.pack(offset, size)
+
+    def _most(self, offset: int) -> int:
+        """How many bytes a frame may have that begins at this offset."""
+        return MAX_FRAME_BYTES
 
     def _next(self, offset: int, max_bytes: int) -> memoryview | None:
         """The bytes of the frame at this offset; None: there is none now."""
-        most = min(self._config.ha_transfer_batch_size, MAX_FRAME_BYTES, max_bytes)
+        most = min(self._config.ha_transfer_batch_size, self._most(offset), max_bytes)
         found = self._log.read_raw(offset, most) if most > 0 else None
         if found is None and offset < self._log.min_physical_offset:
             raise HaPeerError(
@@ -159,8 +177,9 @@ class Feed:
         return found
 
     def _plan(self, offset: int, data: Piece, out: list[Piece]) -> None:
-        self._planned.append((offset, len(data)))
-        out += (HEAD_CODEC.pack(offset, len(data)), data)
+        head = self._head(offset, len(data))
+        self._planned.append((offset, len(data), head))
+        out += (head, data)
 
     def sent(self, count: int, steady_ms: int) -> None:
         """Hears how many bytes of what `pieces` has given out have left."""
@@ -172,12 +191,12 @@ class Feed:
         self._second_bytes += count
         count += self._cut_bytes
         self._cut_bytes = 0
-        for index, (offset, size) in enumerate(self._planned):
-            if count < HEAD_BYTES + size:
+        for index, (offset, size, head) in enumerate(self._planned):
+            if count < len(head) + size:
                 self._planned = self._planned[index : index + 1] if count else []
                 self._cut_bytes = count
                 return
-            count -= HEAD_BYTES + size
+            count -= len(head) + size
             self.next_offset = offset + size
         self._planned = []
 

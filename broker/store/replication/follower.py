@@ -59,23 +59,30 @@ class Follower:
         disk: the connection is to be closed. What could be appended before has been.
         """
         self.read_ms = steady_ms
-        log = self._log
         for offset, body in self._decoder.frames(data):
-            end = log.max_physical_offset
-            if end and offset != end:
-                raise HaPeerError(
-                    f"it sends the log from {offset} on, but this slave's log ends at {end}"
-                )
-            if body or (offset and not end):
-                try:
-                    log.append_raw(offset, body)
-                except ValueError as error:
-                    raise HaPeerError(
-                        f"it sends {len(body)} bytes of its log from {offset} on: {error}. Is"
-                        " mappedFileSizeCommitLog the same on both sides?"
-                    ) from error
-            self.master_offset = offset + len(body)
+            self._check(offset)
+            self._append(offset, body)
         return self.report(steady_ms) if self._to_report() != self._reported else b""
+
+    def _check(self, offset: int) -> None:
+        """Raises HaPeerError unless bytes at this offset continue the log."""
+        end = self._log.max_physical_offset
+        if end and offset != end:
+            raise HaPeerError(
+                f"it sends the log from {offset} on, but this slave's log ends at {end}"
+            )
+
+    def _append(self, offset: int, body: memoryview) -> None:
+        """Appends a part of the log; raises HaPeerError if there is no place for it."""
+        if body or (offset and not self._log.max_physical_offset):
+            try:
+                self._log.append_raw(offset, body)
+            except ValueError as error:
+                raise HaPeerError(
+                    f"it sends {len(body)} bytes of its log from {offset} on: {error}. Is"
+                    " mappedFileSizeCommitLog the same on both sides?"
+                ) from error
+        self.master_offset = offset + len(body)
 
     def report(self, steady_ms: int) -> bytes:
         """What the master is told now: after connecting, and again when it was told so long ago
@@ -83,7 +90,10 @@ class Follower:
         """
         self.reported_ms = steady_ms
         self._reported = self._to_report()
-        return REPORT_CODEC.pack(self._reported)
+        return self._encoded(self._reported)
+
+    def _encoded(self, offset: int) -> bytes:
+        return REPORT_CODEC.pack(offset)
 
     def due(self, steady_ms: int) -> bytes:
         """What to tell the master now, if anything: more has become durable, or it is time."""

@@ -18,6 +18,7 @@ from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.log.commit_point import CommitPoint
 from txrocketmq.broker.store.replication.feed import Feed, SourceLog
 from txrocketmq.broker.store.replication.frames import HaPeerError
+from txrocketmq.broker.store.replication.in_sync import BrokersInSync
 
 MOST_SLAVES: Final = 64
 """How many connections there may be."""
@@ -39,7 +40,15 @@ class SlaveState(NamedTuple):
 class Replicas:
     """The feeds of a master's log; tells `commit` what slaves have acknowledged."""
 
-    def __init__(self, log: SourceLog, config: StoreConfig, commit: CommitPoint) -> None:
+    def __init__(
+        self,
+        log: SourceLog,
+        config: StoreConfig,
+        commit: CommitPoint,
+        brokers: BrokersInSync | None = None,
+    ) -> None:
+        self.brokers = brokers
+        """Those in sync, if a controller has chosen this master; None without one."""
         self._log = log
         self._config = config
         self._commit = commit
@@ -59,13 +68,18 @@ class Replicas:
         if sum(each == host for each in self._feeds.values()) >= MOST_OF_HOST:
             raise HaPeerError(f"{host} has {MOST_OF_HOST} connections already")
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        feed = Feed(self._log, self._config, address, steady_ms)
+        if self.brokers is None:
+            feed = Feed(self._log, self._config, address, steady_ms)
+        else:
+            feed = self.brokers.new_feed(self._log, address, steady_ms)
         self._feeds[feed] = host
         return feed
 
     def end(self, feed: Feed) -> None:
         """Forgets a feed whose connection has ended, and what it has acknowledged."""
         if self._feeds.pop(feed, None) is not None:
+            if self.brokers is not None:
+                self.brokers.end(feed)
             self._count()
 
     def reported(self, feed: Feed, data: bytes, steady_ms: int) -> bool:
@@ -107,7 +121,7 @@ class Replicas:
                 each.address,
                 each.acknowledged,
                 end - each.acknowledged,
-                end - each.acknowledged < most,
+                end - each.acknowledged < most if self.brokers is None else self.brokers.has(each),
                 each.bytes_in_second(steady_ms),
                 each.next_offset,
             )

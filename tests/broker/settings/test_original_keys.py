@@ -124,8 +124,8 @@ def test_a_running_broker_cannot_be_told_to_promise(parts: Parts) -> None:
         parts.config, parts.configuration, parts.topics, parts.store, parts.walks, 0
     )
     for text in (
-        b"enableControllerMode=true\n",
-        b"allAckInSyncStateSet=true\nlongPollingEnable=false\n",
+        b"useSeparateRetryQueue=true\n",
+        b"transRocksDBEnable=true\nlongPollingEnable=false\n",
     ):
         with refused(ResponseCode.SYSTEM_ERROR, "is not served"):
             admin.update_config(request(NoHeader(), text))

@@ -34,7 +34,7 @@ class Scene:
     def __init__(self, folder: Path, now_ms: int | None = None, **store_settings: Any) -> None:
         self.folder = folder
         config = BrokerConfig(recall_message_enable=True, broker_name="b")
-        more = {} if now_ms is None else {"now_ms": now_ms}
+        more: dict[str, Any] = {} if now_ms is None else {"now_ms": now_ms}
         settings = {"mapped_file_size_timer_log": 4096, **store_settings}
         self.parts = Parts(folder, config, store_settings=settings, **more)
         self.parts.load()

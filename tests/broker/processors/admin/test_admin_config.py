@@ -81,7 +81,7 @@ def test_live_settings_count_at_once(parts: Parts, admin: Admin) -> None:
         ("maxMessageSize=99999999999", "maxMessageSize must be at most 2147483647, not 99999"),
         ("brokerPermission=99", "brokerPermission must be at most 7, not 99"),
         ("namesrvAddr=;;;", "namesrvAddr must be addresses like 127.0.0.1:9876;192"),
-        ("enableControllerMode=true", "a controller that chooses masters is not served"),
+        ("useSeparateRetryQueue=true", "a queue of retry topics for each queue is not served"),
     ],
 )
 def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str, why: str) -> None:

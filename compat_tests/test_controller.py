@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A controller of the original chooses among our brokers, and among ours and the original's.
+
+The master is killed, a slave takes over, and the old master comes back and follows: nothing that
+was confirmed is lost, and the logs are the same, byte for byte.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from compat_tests import probe
+from compat_tests.engine import Engine
+from compat_tests.jars import RELEASES
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.test_our_slave import all_pulled, end_of
+from compat_tests.test_replication import STORED, send, status, units, wait_until
+
+RELEASE = RELEASES[-1]
+CONTROLLED = {
+    "enableControllerMode": "true",
+    "slaveReadEnable": "true",
+    "allAckInSyncStateSet": "true",
+    "mappedFileSizeCommitLog": str(1024 * 1024),
+}
+FIRST, LATER = 60, 40
+SENDERS, ROUNDS = 3, 5
+
+
+class Group:
+    """Two brokers of a name, and a controller in an original name server."""
+
+    def __init__(self, folder: Path, engine: Engine, origins: tuple[Origin, Origin]) -> None:
+        self.names = NameServer(Original(RELEASE, engine), folder / "names")
+        port = probe.free_ports([0])
+        self.names.settings |= {
+            "enableControllerInNamesrv": "true",
+            "controllerDLegerGroup": "group",
+            "controllerDLegerPeers": f"n0-127.0.0.1:{port}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": str(folder / "controller"),
+        }
+        own = {**CONTROLLED, "controllerAddr": f"127.0.0.1:{port}"}
+        self.brokers = [
+            Broker(origin, folder / name, self.names, "pair", self._paths(folder / name) | own)
+            for origin, name in zip(origins, "ab", strict=True)
+        ]
+
+    def _paths(self, folder: Path) -> dict[str, str]:
+        store = folder / "store"
+        return {
+            "storePathEpochFile": str(store / "epochFileCheckpoint"),
+            "storePathBrokerIdentity": str(store / "brokerIdentity"),
+        }
+
+    def wait_in_sync(self, master: Broker, count: int) -> None:
+        """Waits until so many slaves have all of the log, and are in sync."""
+
+        def are_in_sync() -> bool:
+            shown = status(master)
+            slaves, end = shown["haConnectionInfo"], shown["masterCommitLogMaxOffset"]
+            assert isinstance(slaves, list)
+            return len(slaves) == count and all(
+                each["slaveAckOffset"] == end and each["inSync"] for each in slaves
+            )
+
+        wait_until(are_in_sync, f"{count} slaves have all of the log")
+
+
+ORIGINS = ("ours-ours", f"ours-{RELEASE}", f"{RELEASE}-ours")
+
+
+@pytest.fixture(params=ORIGINS)
+def group(engine: Engine, test_folder: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
+    first, second = (
+        Ours() if each == "ours" else Original(each, engine) for each in request.param.split("-")
+    )
+    made = Group(test_folder, engine, (first, second))
+    try:
+        made.names.start()
+        yield made
+    finally:
+        for each in made.brokers:
+            each.close()
+        made.names.close()
+
+
+def confirmed_until_killed(broker: Broker, first: int, kill: Event) -> list[int]:
+    """Sends one message after another until the broker is gone; returns those confirmed."""
+    found: list[int] = []
+    with suppress(OSError, ValueError, KeyError):
+        for number in range(first, 10_000_000, SENDERS):
+            if send(broker, number) == STORED:
+                found.append(number)
+            if len(found) == 30:
+                kill.set()
+    return found
+
+
+def kill_under_load(broker: Broker, first: int) -> list[int]:
+    """Kills a master while several send; returns what it has confirmed."""
+    due: list[Event] = [Event() for _ in range(SENDERS)]
+    found: list[int] = []
+
+    def sends(number: int) -> None:
+        found.extend(confirmed_until_killed(broker, first + number, due[number]))
+
+    senders = [Thread(target=sends, args=(number,)) for number in range(SENDERS)]
+    for each in senders:
+        each.start()
+    assert all(each.wait(60) for each in due)
+    broker.kill()
+    for each in senders:
+        each.join(60)
+    return found
+
+
+def lost(broker: Broker, confirmed: list[int]) -> list[int]:
+    """What was confirmed and is not there."""
+    text = b"".join(all_pulled(broker))
+    return [each for each in confirmed if b"KEYS\x01key%d\x02" % each not in text]
+
+
+def stores(broker: Broker) -> bool:
+    """Whether a broker, which may be starting, is a master that stores messages."""
+    try:
+        return send(broker, 1) == STORED
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def whole(store: Path, end: int) -> bytes:
+    """The log of a store, without what is only reserved."""
+    paths = sorted((store / "commitlog").iterdir())
+    return b"".join(each.read_bytes() for each in paths)[:end]
+
+
+def same(one: Broker, other: Broker) -> bool:
+    """Whether both have the same log and the same queues."""
+    end = end_of(one)
+    has_same_log = end_of(other) == end and whole(one.store, end) == whole(other.store, end)
+    return has_same_log and units(one.store) == units(other.store)
+
+
+def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    assert {send(old, number) for number in range(FIRST)} == {STORED}
+
+    found = kill_under_load(old, 10_000)
+    wait_until(lambda: stores(new), "the slave has taken over")
+    assert {send(new, 600 + number) for number in range(LATER)} == {STORED}
+
+    old.start()
+    group.wait_in_sync(new, 1)
+    assert {send(new, 700 + number) for number in range(LATER)} == {STORED}
+    wait_until(lambda: same(old, new), "both logs are the same")
+    assert lost(new, found) == []
+    assert all_pulled(new) == all_pulled(old)
+
+
+@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+def test_masters_are_killed_in_turn(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    found: list[int] = []
+    for number in range(1, ROUNDS + 1):
+        found += kill_under_load(old, number * 100_000)
+        wait_until(partial(stores, new), "the slave has taken over")
+        old.start()
+        group.wait_in_sync(new, 1)
+        old, new = new, old
+    wait_until(lambda: same(old, new), "both logs are the same")
+    assert lost(old, found) == []
+    assert all_pulled(new) == all_pulled(old)
+
+
+@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+def test_a_master_that_is_stopped_is_replaced_as_well(group: Group) -> None:
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: stores(old), "a master is chosen")
+    new.start()
+    group.wait_in_sync(old, 1)
+    assert {send(old, number) for number in range(FIRST)} == {STORED}
+    old.stop()
+    wait_until(lambda: stores(new), "the slave has taken over")
+    old.start()
+    group.wait_in_sync(new, 1)
+    wait_until(lambda: same(old, new), "both logs are the same")

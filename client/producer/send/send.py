@@ -11,6 +11,7 @@ DefaultMQProducerImpl.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, Self
 
 from twisted.internet.defer import CancelledError
@@ -20,9 +21,10 @@ from txrocketmq.client.base import errors
 from txrocketmq.client.base.errors import BrokerNotExist, MQBrokerError, MQClientError, SendFailed
 from txrocketmq.client.producer.send.attempt import Attempt, Attempts
 from txrocketmq.client.producer.send.parcel import Parcel
-from txrocketmq.client.producer.send_result import SendResult, SendStatus
+from txrocketmq.client.producer.send_result import SendResult, SendStatus, send_result
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.errors import ConnectError, RemotingError, RequestTimeout
 from txrocketmq.remoting.message.message import MessageQueue
 
@@ -40,6 +42,8 @@ class Sending:
         "_attempts",
         "_course",
         "_deadline_ms",
+        "_is_over",
+        "_late_result",
         "_parcel",
         "_queue",
         "_settle",
@@ -63,6 +67,9 @@ class Sending:
         self._attempt: Attempt | None = None
         """The first attempt, while its answer is waited for."""
         self._course: Course | None = None
+        self._is_over = False
+        self._late_result: SendResult | None = None
+        """What an earlier attempt has led to, whose answer came while a later one was made."""
 
     def begun(self) -> Self:
         """Makes the first attempt, if its queue and the address of its broker are known."""
@@ -116,6 +123,9 @@ class Sending:
 
     def _end(self, outcome: Any) -> None:
         """Makes room for sends that wait, and tells the outcome."""
+        self._is_over = True
+        if self._late_result is not None:
+            outcome = self._late_result
         room = self._attempts.room
         room.count -= 1
         room.size_bytes -= len(self._parcel.body)
@@ -141,7 +151,13 @@ class Sending:
         for retries_left in reversed(range(1 + config.retry_times)):
             target, outcome = first_queue, first
             first_queue = first = None
-            if target is None and (target := await self._next_queue(last_broker)) is None:
+            try:
+                target = target or await self._next_queue(last_broker)
+            except MQClientError:
+                if result is None:
+                    raise
+                break
+            if target is None:
                 break
             last_broker = target.broker_name
             try:
@@ -154,11 +170,23 @@ class Sending:
                     break
             except (BrokerNotExist, RemotingError) as error:
                 failed.append((last_broker, error))
+                if isinstance(error, RequestTimeout) and error.late is not None:
+                    error.late.hear(self._deadline_ms, partial(self._answered_late, target))
             else:
                 is_safe = result.status is SendStatus.SEND_OK
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
         return result or self._give_up(failed)
+
+    def _answered_late(self, queue: MessageQueue, reply: Reply[Any] | Exception) -> None:
+        """Ends the send if an attempt, whose time was over, has stored the message after all."""
+        if self._is_over or isinstance(reply, Exception) or reply.code not in STORED:
+            return
+        parcel = self._parcel
+        named = MessageQueue(parcel.message.topic, queue.broker_name, queue.queue_id)
+        self._late_result = send_result(reply, named, parcel.msg_id)
+        if self._course is not None:
+            self._course.cancel()
 
     async def _next_queue(self, last_broker: str | None) -> MessageQueue | None:
         """Returns the queue of the next attempt, or None if the time is over."""

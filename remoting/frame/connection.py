@@ -105,6 +105,11 @@ class Connection:
                 return [c for c in commands if not self._answered(c)]
         return commands
 
+    def hear(self, data: bytes) -> None:
+        """Takes bytes that arrived, all portions of them, for the answers that are among them."""
+        while self.receive(data) or self.decoder.is_behind:
+            data = b""
+
     def request(
         self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
     ) -> tuple[PendingReply, list[Buffer]]:

@@ -305,8 +305,7 @@ class TcpPeer(Protocol):
             if self._state is OPEN and decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
-            while self._connection.receive(said) or decoder.is_behind:
-                said = b""  # there may be answers to our requests, in more than one portion
+            self._connection.hear(said)  # there may be answers to our requests
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
         if spent_s > turns.noted_s:
             turns.find_out()

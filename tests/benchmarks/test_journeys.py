@@ -60,6 +60,7 @@ LIMITS: Final = {
     "name server: registration, new": (12385, 336),
     "client: send": (2000, 71.4),
     "client: pulled message, of 32": (617, 14.4),
+    "client: polled message, of 32": (412, 4.85),
 }
 """By journey: how many operations and calls one of its requests or messages may need."""
 LEAST: Final = 0.9

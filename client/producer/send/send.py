@@ -151,12 +151,8 @@ class Sending:
         for retries_left in reversed(range(1 + config.retry_times)):
             target, outcome = first_queue, first
             first_queue = first = None
-            try:
-                target = target or await self._next_queue(last_broker)
-            except MQClientError:
-                if result is None:
-                    raise
-                break
+            if target is None:
+                target = await self._next_queue(last_broker, is_stored=result is not None)
             if target is None:
                 break
             last_broker = target.broker_name
@@ -170,13 +166,17 @@ class Sending:
                     break
             except (BrokerNotExist, RemotingError) as error:
                 failed.append((last_broker, error))
-                if isinstance(error, RequestTimeout) and error.late is not None:
-                    error.late.hear(self._deadline_ms, partial(self._answered_late, target))
+                self._hear_late(error, target)
             else:
                 is_safe = result.status is SendStatus.SEND_OK
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
         return result or self._give_up(failed)
+
+    def _hear_late(self, error: Exception, queue: MessageQueue) -> None:
+        """Has the answer to an attempt count whose time is over, while others are made."""
+        if isinstance(error, RequestTimeout) and error.late is not None:
+            error.late.hear(self._deadline_ms, partial(self._answered_late, queue))
 
     def _answered_late(self, queue: MessageQueue, reply: Reply[Any] | Exception) -> None:
         """Ends the send if an attempt, whose time was over, has stored the message after all."""
@@ -188,12 +188,20 @@ class Sending:
         if self._course is not None:
             self._course.cancel()
 
-    async def _next_queue(self, last_broker: str | None) -> MessageQueue | None:
-        """Returns the queue of the next attempt, or None if the time is over."""
+    async def _next_queue(self, last_broker: str | None, *, is_stored: bool) -> MessageQueue | None:
+        """Returns the queue of the next attempt, or None if the time is over.
+
+        It is None also if there is no queue any more and the message `is_stored` already.
+        """
         attempts, topic = self._attempts, self._parcel.topic
         queue = attempts.known_queue(topic, last_broker)
         if queue is None:
-            queue = await attempts.next_queue(topic, last_broker)
+            try:
+                queue = await attempts.next_queue(topic, last_broker)
+            except MQClientError:
+                if is_stored:
+                    return None
+                raise
             if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
                 self._deadline_ms = attempts.steady_ms() + self._timeout_ms
         return None if self._deadline_ms <= attempts.steady_ms() else queue

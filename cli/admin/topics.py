@@ -106,8 +106,10 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
     async def work(admin: Admin) -> None:
         configs = await admin.topic_configs(topic)
         rows = []
+        attributes: dict[str, Mapping[str, str]] = {}
         for each in (await admin.topic_stats(topic)).queues:
             config = configs.get(each.queue.broker_name)
+            its = attributes[each.queue.broker_name] = {} if config is None else config.attributes
             rows.append(
                 {
                     "broker": each.queue.broker_name,
@@ -118,7 +120,7 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
                     "messages": each.messages,
                     "lastUpdateTimestamp": each.last_update_timestamp,
                     "lastUpdate": time_text(each.last_update_timestamp),
-                    "attributes": {} if config is None else dict(config.attributes),
+                    "attributes": dict(its),
                 }
             )
         columns = {
@@ -127,7 +129,7 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
         }  # fmt: skip
         show(rows, columns, as_json=as_json, none=f"topic {topic} has no queues", folds=FOLDS)
         if rows and not as_json:
-            for line in attribute_lines({each["broker"]: each["attributes"] for each in rows}):
+            for line in attribute_lines(attributes):
                 print(line, flush=True)
 
     administrate(servers, work)

@@ -18,7 +18,7 @@ from twisted.internet.testing import MemoryReactorClock
 
 from tests.client.fakes import NAME_SERVER, a_route, given, started
 from tests.remoting.transport.wires import FarEnd
-from txrocketmq.client.aio import _tell
+from txrocketmq.client import aio
 from txrocketmq.client.base.config import ClientConfig, ProducerConfig
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.producer import Producer
@@ -38,6 +38,8 @@ from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.transport.client import Connections
 
 TIMEOUT_MS = 1_000
+_tell: Any = vars(aio)["_tell"]
+"""How a result comes to a loop of asyncio."""
 STORED = (ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE)
 REFUSED = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION)
 TIMES_MS = (0, 1, 50, 100, 199, 200, 201, 300, 500, 800, 999, 1_000, 1_001, 1_200)

@@ -42,7 +42,6 @@ class Sending:
         "_attempts",
         "_course",
         "_deadline_ms",
-        "_is_over",
         "_late_result",
         "_parcel",
         "_queue",
@@ -67,7 +66,6 @@ class Sending:
         self._attempt: Attempt | None = None
         """The first attempt, while its answer is waited for."""
         self._course: Course | None = None
-        self._is_over = False
         self._late_result: SendResult | None = None
         """What an earlier attempt has led to, whose answer came while a later one was made."""
 
@@ -123,9 +121,6 @@ class Sending:
 
     def _end(self, outcome: Any) -> None:
         """Makes room for sends that wait, and tells the outcome."""
-        self._is_over = True
-        if self._late_result is not None:
-            outcome = self._late_result
         room = self._attempts.room
         room.count -= 1
         room.size_bytes -= len(self._parcel.body)
@@ -135,8 +130,12 @@ class Sending:
 
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
         """Continues in a coroutine, with the outcome of the first attempt if it was made."""
-        self._course = Course(self._rest(queue, outcome), self._end)
+        self._course = Course(self._rest(queue, outcome), self._end_course)
         self._course.go_on()
+
+    def _end_course(self, outcome: Any) -> None:
+        self._course = None
+        self._end(self._late_result or outcome)
 
     async def _rest(
         self, first_queue: MessageQueue | None, first: SendResult | Exception | None
@@ -180,13 +179,13 @@ class Sending:
 
     def _answered_late(self, queue: MessageQueue, reply: Reply[Any] | Exception) -> None:
         """Ends the send if an attempt, whose time was over, has stored the message after all."""
-        if self._is_over or isinstance(reply, Exception) or reply.code not in STORED:
+        course = self._course
+        if course is None or isinstance(reply, Exception) or reply.code not in STORED:
             return
         parcel = self._parcel
         named = MessageQueue(parcel.message.topic, queue.broker_name, queue.queue_id)
         self._late_result = send_result(reply, named, parcel.msg_id)
-        if self._course is not None:
-            self._course.cancel()
+        course.cancel()
 
     async def _next_queue(self, last_broker: str | None, *, is_stored: bool) -> MessageQueue | None:
         """Returns the queue of the next attempt, or None if the time is over.

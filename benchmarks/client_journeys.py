@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journeys of a client whose operations are counted: sends, and messages that it has pulled.
+"""The journeys of a client whose operations are counted: sends, and messages that are pulled.
 
 The client has its real connections, on a reactor without a network; what name server and broker
 would answer is made here, and does not count.
@@ -21,6 +21,7 @@ from benchmarks.asked_broker import GROUP, PRODUCERS, Listener
 from benchmarks.operations import Call
 from benchmarks.sends import BATCH, BODY, frame
 from txrocketmq.client.base.config import ClientConfig
+from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.client.producer.producer import Producer
@@ -38,7 +39,7 @@ _TOPIC_NOT_EXIST: Final = 17
 
 
 class ClientJourneys:
-    """A client with a producer and a push consumer."""
+    """A client with a producer, and a consumer of either kind."""
 
     def __init__(self, _: Path) -> None:
         self._reactor: Any = MemoryReactorClock()
@@ -50,6 +51,7 @@ class ClientJourneys:
         config = ClientConfig(namesrv_addr="127.0.0.1:9876", client_ip="127.0.0.1")
         self._client = ClientInstance(config, Clock(self._reactor))
         self._producer = Producer(self._client, PRODUCERS)
+        self._polled: LitePullConsumer | None = None
 
     def send(self) -> Iterator[Call]:
         """A send, from the call to the result."""
@@ -78,11 +80,29 @@ class ClientJourneys:
         if self._consumed != before + BATCH:
             raise SystemExit("benchmarks.client_journeys: not all messages were consumed")
 
+    def polled(self) -> Iterator[Call]:
+        """32 messages of a lite pull consumer, from the answer to a pull to the call that polls."""
+        if self._polled is None:
+            self._polled = LitePullConsumer(self._client, GROUP, {"bench": "*"})
+            Deferred.fromCoroutine(self._polled.start())
+        while self._pull is None:
+            self._arrivals()()
+        opaque, self._pull = self._pull, None
+        data, given = self._found(opaque), list[list[MessageExt]]()
+        yield partial(self._received, self._broker, data)
+        yield partial(self._poll, self._polled, given)
+        if [len(each) for each in given] != [BATCH] or self._pull is None:
+            raise SystemExit("benchmarks.client_journeys: not all messages were polled")
+
     # ----------------------------------------------------------------- parts
 
     def _begin_send(self, message: Message, results: list[Any]) -> None:
         Deferred.fromCoroutine(self._producer.send(message)).addBoth(results.append)
         self._reactor.advance(0)
+
+    def _poll(self, consumer: LitePullConsumer, given: list[list[MessageExt]]) -> None:
+        Deferred.fromCoroutine(consumer.poll(0)).addCallback(given.append)
+        self._arrivals()
 
     def _listen(self, messages: list[MessageExt], _: object) -> None:
         self._consumed += len(messages)
@@ -134,7 +154,7 @@ class ClientJourneys:
                 body = json.dumps({"consumerIdList": [self._client.client_id]}).encode()
             case 14:
                 fields = {"offset": "0"}
-            case 11:
+            case 11 | 361:
                 self._pull = header["opaque"]
                 return b""
         return _answer(code, header["opaque"], fields, body)

@@ -77,6 +77,7 @@ _OF_NAME_SERVERS: Final[dict[str, tuple[Journey[NamesrvJourneys], int]]] = {
 _OF_CLIENTS: Final[dict[str, tuple[Journey[ClientJourneys], int]]] = {
     "client: send": (ClientJourneys.send, 1),
     "client: pulled message, of 32": (ClientJourneys.pulled, BATCH),
+    "client: polled message, of 32": (ClientJourneys.polled, BATCH),
 }
 _IN_FLIGHT: Final = 16
 _OF_PROXIES: Final[dict[str, tuple[Journey[ProxyJourneys], int]]] = {

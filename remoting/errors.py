@@ -18,6 +18,9 @@ the same class from a peer's answer whose code is not the expected one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from txrocketmq.remoting.codes import ResponseCode
 
 
@@ -61,8 +64,33 @@ class SendError(RemotingError):
     """The connection was lost before the answer (RemotingSendRequestException)."""
 
 
+class LateAnswer:
+    """An answer that may still come after the deadline of its request, and who hears of it."""
+
+    __slots__ = ("listener", "until_ms")
+
+    def __init__(self) -> None:
+        self.until_ms = 0
+        self.listener: Callable[[Any], object] | None = None
+
+    def hear(self, until_ms: int, listener: Callable[[Any], object]) -> None:
+        """Passes the answer to `listener` if it comes before a time.
+
+        To be called by whoever hears of the timeout, in the same call.
+        """
+        self.until_ms = until_ms
+        self.listener = listener
+
+
 class RequestTimeout(RemotingError):
-    """The peer did not answer before the deadline (RemotingTimeoutException)."""
+    """The peer did not answer before the deadline (RemotingTimeoutException).
+
+    Without `late`, no answer can come any more.
+    """
+
+    def __init__(self, text: str, late: LateAnswer | None = None) -> None:
+        super().__init__(text)
+        self.late = late
 
 
 class TooManyRequests(RemotingError):

@@ -74,9 +74,11 @@ class AioServer:
         """Sends a message."""
         return await self._do(self._server.send, topic, body, **message)
 
-    async def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Creates a topic, or changes its number of queues."""
-        await self._do(self._server.create_topic, topic, queues)
+    async def create_topic(
+        self, topic: str, queues: int = 4, message_type: str | None = None
+    ) -> None:
+        """Creates a topic, or changes its number of queues and its type if one is given."""
+        await self._do(self._server.create_topic, topic, queues, message_type)
 
     async def create_account(
         self, name: str, secret: str, policies: Mapping[str, Sequence[str]] | None = None

@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 
 from txrocketmq.access.auth.policies import acl_of
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.tables.attributes import MESSAGE_TYPE, PRIORITY
 from txrocketmq.broker.tables.subscription import is_system_group
 from txrocketmq.broker.tables.topic import validate_topic
 from txrocketmq.cli.servers.standalone import Standalone
@@ -25,6 +26,8 @@ from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 DEFAULT_QUEUES: Final = 4
 MAX_QUEUES: Final = 1_024
+MESSAGE_TYPES: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", PRIORITY)
+"""The types of messages that a topic may be for."""
 PAGE_MESSAGES: Final = 1_000
 PAGE_BYTES: Final = 256 * 1024
 LOOK_MS: Final = 2
@@ -44,14 +47,28 @@ class BrokerState:
         assert self._service.broker is not None
         return self._service.broker.parts
 
-    def create_topic(self, topic: str, queues: int = DEFAULT_QUEUES) -> Deferred[None]:
-        """Creates a topic, or changes its number of queues; fires when clients can find it."""
+    def create_topic(
+        self, topic: str, queues: int = DEFAULT_QUEUES, message_type: str | None = None
+    ) -> Deferred[None]:
+        """Creates a topic, or changes its number of queues and its type if one is given.
+
+        Fires when clients can find it.
+        """
         why = validate_topic(topic)
         if why is not None:
             raise ValueError(why)
         if not 1 <= queues <= MAX_QUEUES:
             raise ValueError(f"a topic has from 1 to {MAX_QUEUES} queues, not {queues}")
-        config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+        if message_type is not None and message_type not in MESSAGE_TYPES:
+            raise ValueError(
+                f"message_type is one of {', '.join(MESSAGE_TYPES)}, not {message_type!r}"
+            )
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            attributes={} if message_type is None else {f"+{MESSAGE_TYPE}": message_type},
+        )
         self._parts.topics.update(config)
         return self._routed(topic, queues)
 

@@ -252,9 +252,13 @@ class ServerCalls(ABC):
 
     # ----------------------------------------------------------------- state
 
-    def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Creates a topic, or changes its number of queues. Clients find it when this returns."""
-        self.ask("create_topic", topic, queues)
+    def create_topic(self, topic: str, queues: int = 4, message_type: str | None = None) -> None:
+        """Creates a topic, or changes its number of queues. Clients find it when this returns.
+
+        Clients that speak gRPC send only messages of the topic's `message_type`: "NORMAL", which
+        counts where none is given, "FIFO", "DELAY", "TRANSACTION" or "PRIORITY". Raises ValueError.
+        """
+        self.ask("create_topic", topic, queues, message_type)
 
     def create_account(
         self, name: str, secret: str, policies: Mapping[str, Sequence[str]] | None = None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -136,6 +137,11 @@ def add(name: str, use: bool, secret_key_file: str, **values: Any) -> None:
         file = _of(file.using, name)
     _of(file.write)
     print(f"added context {name} to {file.path}")
+    if not use:
+        print(
+            f"commands use it with --context {name}, or after 'txrocketmq contexts use {name}'",
+            file=sys.stderr,
+        )
 
 
 def _secret_key(path: str) -> str:

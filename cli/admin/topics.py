@@ -100,13 +100,16 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
     """Show the queues of TOPIC.
 
     For each queue, the first offset, the next offset and the time of the last message are shown.
+    Attributes of the topic (5.x), such as message.type, are shown below.
     """
 
     async def work(admin: Admin) -> None:
         configs = await admin.topic_configs(topic)
         rows = []
+        attributes: dict[str, Mapping[str, str]] = {}
         for each in (await admin.topic_stats(topic)).queues:
             config = configs.get(each.queue.broker_name)
+            its = attributes[each.queue.broker_name] = {} if config is None else config.attributes
             rows.append(
                 {
                     "broker": each.queue.broker_name,
@@ -117,6 +120,7 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
                     "messages": each.messages,
                     "lastUpdateTimestamp": each.last_update_timestamp,
                     "lastUpdate": time_text(each.last_update_timestamp),
+                    "attributes": dict(its),
                 }
             )
         columns = {
@@ -124,8 +128,23 @@ def show_topic(topic: str, servers: Servers, as_json: bool) -> None:
             "maxOffset": "NEXT", "messages": "MESSAGES", "lastUpdate": "LAST MESSAGE",
         }  # fmt: skip
         show(rows, columns, as_json=as_json, none=f"topic {topic} has no queues", folds=FOLDS)
+        if rows and not as_json:
+            for line in attribute_lines(attributes):
+                print(line, flush=True)
 
     administrate(servers, work)
+
+
+def attribute_lines(by_broker: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Returns a line with the attributes of a topic, or one for each broker if they differ."""
+    texts = {
+        broker: ", ".join(f"{plain(name)}={plain(its[name])}" for name in sorted(its)) or "none"
+        for broker, its in by_broker.items()
+    }
+    if len(set(texts.values())) == 1:
+        (text,) = set(texts.values())
+        return [] if text == "none" else [f"Attributes: {text}"]
+    return [f"Attributes at {plain(broker)}: {text}" for broker, text in texts.items()]
 
 
 @command.command("route")

@@ -350,11 +350,15 @@ class _Lines:
         self._options = options
         self._read = options.reader()
         self._count = 0
+        self._warns = self._read is Parts
 
     async def of(self, descriptor: int) -> AsyncIterator[list[Message]]:
         """Yields portions of messages. Raises MessageIllegal after those before a wrong line."""
         async for lines in portions(self._reactor, descriptor):
             messages: list[Message] = []
+            if self._warns and lines:
+                self._warns = False
+                _warn_of_json(lines[0])
             for line in lines:
                 self._count += 1
                 try:
@@ -367,6 +371,20 @@ class _Lines:
                         f" sent: {error}"
                     ) from None
             yield messages
+
+
+def _warn_of_json(line: bytes) -> None:
+    """Says that lines are bodies if the first is a message as `tail --json` prints it."""
+    try:
+        parts_of_json(line)
+    except MessageIllegal:
+        return
+    print(
+        f"{PROG}: each line is sent as a body as it is; with --json-lines, the messages would be"
+        " sent that the lines describe",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _message(options: Sending, parts: Parts) -> Message:

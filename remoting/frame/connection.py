@@ -21,6 +21,7 @@ from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingComm
 from txrocketmq.remoting.errors import (
     FrameError,
     HeaderError,
+    LateAnswer,
     RemotingError,
     RequestTimeout,
     TooManyRequests,
@@ -83,6 +84,8 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
         self._in_flight: dict[int, InFlight] = {}
+        self._late: dict[int, tuple[Call[Any, Any], LateAnswer]] = {}
+        """By opaque: requests whose time is over, and of whose answers somebody still hears."""
 
     @property
     def error(self) -> FrameError | None:
@@ -101,6 +104,11 @@ class Connection:
             if command.flag & RESPONSE_FLAG:
                 return [c for c in commands if not self._answered(c)]
         return commands
+
+    def hear(self, data: bytes) -> None:
+        """Takes bytes that arrived, all portions of them, for the answers that are among them."""
+        while self.receive(data) or self.decoder.is_behind:
+            data = b""
 
     def request(
         self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
@@ -129,11 +137,18 @@ class Connection:
 
     def expire(self, steady_ms: int) -> None:
         """Fails all requests that are past their deadlines with RequestTimeout."""
+        if self._late:
+            kept = [its for its in self._late.items() if its[1][1].until_ms > steady_ms]
+            self._late = dict(kept)
         late = [its for its in self._in_flight.items() if its[1].deadline_ms <= steady_ms]
 
         def fail(opaque: int, waiting: InFlight) -> None:
             if self._in_flight.pop(opaque, None) is not None:
-                waiting.resolve(RequestTimeout(f"no answer to {waiting.call.name} in time"))
+                late_answer = LateAnswer()
+                text = f"no answer to {waiting.call.name} in time"
+                waiting.resolve(RequestTimeout(text, late_answer))
+                if late_answer.until_ms > steady_ms:
+                    self._late[opaque] = waiting.call, late_answer
 
         tell_all(partial(fail, *each) for each in late)
 
@@ -142,6 +157,7 @@ class Connection:
         self.decoder.drop()
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
+        self._late.clear()
         tell_all((each.resolve for each in waiting), reason)
 
     def _frame(
@@ -167,13 +183,20 @@ class Connection:
         if not command.flag & RESPONSE_FLAG:
             return False
         waiting = self._in_flight.pop(command.opaque, None)
-        if waiting is None:  # the answer came too late
+        if waiting is None:
+            if self._late:
+                self._answered_late(command)
             return True
         if command.code == _GO_AWAY and self._told_to_go is not None:
             self._told_to_go(waiting)
         else:
             waiting.resolve(reply_of(command, waiting.call))
         return True
+
+    def _answered_late(self, command: RemotingCommand) -> None:
+        call, late = self._late.pop(command.opaque, (None, None))
+        if call is not None and late is not None and late.listener is not None:
+            late.listener(reply_of(command, call))
 
 
 def reply_of(command: RemotingCommand, call: Call[Any, Any]) -> Reply[Any] | HeaderError:

@@ -305,7 +305,7 @@ class TcpPeer(Protocol):
             if self._state is OPEN and decoder.is_behind:
                 self._wait(len(said))
         elif self._state is CLOSING:
-            self._connection.receive(said)  # there may be answers to our requests
+            self._connection.hear(said)  # there may be answers to our requests
         turns.spent_s = spent_s = turns.spent_s + turns.timer() - began_s
         if spent_s > turns.noted_s:
             turns.find_out()
@@ -408,11 +408,10 @@ class TcpPeer(Protocol):
         return self._state is not before
 
     def _go_on(self) -> None:
-        """Serves what is held, and reads on if that is all; there may be more long answers."""
+        """Serves some of what is held, and reads on if that is all; there may be long answers."""
         turns = self.turns
         turns.begins()
         commands = self._connection.receive(b"") if self.decoder.is_behind else []
-        # Some of it is served in each turn.
         served = self._serve(self, commands, self._may_go_on) if commands else 0
         self._serve_on(commands[served:])
         turns.ends()

@@ -65,6 +65,7 @@ LIMITS: Final = {
     "proxy: received message, of 32": (1691, 42.7),
     "proxy: acknowledgement": (4326, 145),
     "proxy: acknowledgement, of 16": (3648, 113),
+    "client: polled message, of 32": (412, 4.85),
 }
 """By journey: how many operations and calls one of its requests or messages may need."""
 LEAST: Final = 0.9

@@ -40,7 +40,7 @@ class StandIn:
 
 CALLS: dict[str, tuple[Any, ...]] = {
     "send": ("T", b"x"),
-    "create_topic": ("T", 3),
+    "create_topic": ("T", 3, "FIFO"),
     "topics": (),
     "groups": (),
     "messages": ("T",),

@@ -81,6 +81,21 @@ def test_what_cannot_be_a_topic_is_told(scene: Scene, topic: str, queues: int, w
     assert scene.state.topics() == []
 
 
+def test_a_topic_has_the_type_that_was_given_last(scene: Scene) -> None:
+    for given, its in [(None, None), ("FIFO", "FIFO"), (None, "FIFO"), ("DELAY", "DELAY")]:
+        scene.state.create_topic("T", 2, given).addErrback(lambda _: None)
+        made = scene.parts.topics.get("T")
+        assert made is not None
+        assert made.attributes.get("message.type") == its
+
+
+@pytest.mark.parametrize("wrong", ["fifo", "MIXED", "", 5])
+def test_a_type_that_is_none_is_told(scene: Scene, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="one of NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY, not"):
+        scene.state.create_topic("T", 2, wrong)
+    assert scene.state.topics() == []
+
+
 def test_a_missing_topic_is_made_only_where_sends_may(tmp_path: Path) -> None:
     for allowed in (True, False):
         config = BrokerConfig(auto_create_topic_enable=allowed)

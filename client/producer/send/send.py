@@ -11,6 +11,7 @@ DefaultMQProducerImpl.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, Self
 
 from twisted.internet.defer import CancelledError
@@ -20,9 +21,10 @@ from txrocketmq.client.base import errors
 from txrocketmq.client.base.errors import BrokerNotExist, MQBrokerError, MQClientError, SendFailed
 from txrocketmq.client.producer.send.attempt import Attempt, Attempts
 from txrocketmq.client.producer.send.parcel import Parcel
-from txrocketmq.client.producer.send_result import SendResult, SendStatus
+from txrocketmq.client.producer.send_result import SendResult, SendStatus, send_result
 from txrocketmq.client.thread.coroutine import Course
 from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.errors import ConnectError, RemotingError, RequestTimeout
 from txrocketmq.remoting.message.message import MessageQueue
 
@@ -40,6 +42,7 @@ class Sending:
         "_attempts",
         "_course",
         "_deadline_ms",
+        "_late_result",
         "_parcel",
         "_queue",
         "_settle",
@@ -63,6 +66,8 @@ class Sending:
         self._attempt: Attempt | None = None
         """The first attempt, while its answer is waited for."""
         self._course: Course | None = None
+        self._late_result: SendResult | None = None
+        """What an earlier attempt has led to, whose answer came while a later one was made."""
 
     def begun(self) -> Self:
         """Makes the first attempt, if its queue and the address of its broker are known."""
@@ -125,8 +130,12 @@ class Sending:
 
     def _go_on(self, queue: MessageQueue | None, outcome: SendResult | Exception | None) -> None:
         """Continues in a coroutine, with the outcome of the first attempt if it was made."""
-        self._course = Course(self._rest(queue, outcome), self._end)
+        self._course = Course(self._rest(queue, outcome), self._end_course)
         self._course.go_on()
+
+    def _end_course(self, outcome: Any) -> None:
+        self._course = None
+        self._end(self._late_result or outcome)
 
     async def _rest(
         self, first_queue: MessageQueue | None, first: SendResult | Exception | None
@@ -141,7 +150,9 @@ class Sending:
         for retries_left in reversed(range(1 + config.retry_times)):
             target, outcome = first_queue, first
             first_queue = first = None
-            if target is None and (target := await self._next_queue(last_broker)) is None:
+            if target is None:
+                target = await self._next_queue(last_broker, is_stored=result is not None)
+            if target is None:
                 break
             last_broker = target.broker_name
             try:
@@ -154,18 +165,42 @@ class Sending:
                     break
             except (BrokerNotExist, RemotingError) as error:
                 failed.append((last_broker, error))
+                self._hear_late(error, target)
             else:
                 is_safe = result.status is SendStatus.SEND_OK
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
         return result or self._give_up(failed)
 
-    async def _next_queue(self, last_broker: str | None) -> MessageQueue | None:
-        """Returns the queue of the next attempt, or None if the time is over."""
+    def _hear_late(self, error: Exception, queue: MessageQueue) -> None:
+        """Has the answer to an attempt count whose time is over, while others are made."""
+        if isinstance(error, RequestTimeout) and error.late is not None:
+            error.late.hear(self._deadline_ms, partial(self._answered_late, queue))
+
+    def _answered_late(self, queue: MessageQueue, reply: Reply[Any] | Exception) -> None:
+        """Ends the send if an attempt, whose time was over, has stored the message after all."""
+        course = self._course
+        if course is None or isinstance(reply, Exception) or reply.code not in STORED:
+            return
+        parcel = self._parcel
+        named = MessageQueue(parcel.message.topic, queue.broker_name, queue.queue_id)
+        self._late_result = send_result(reply, named, parcel.msg_id)
+        course.cancel()
+
+    async def _next_queue(self, last_broker: str | None, *, is_stored: bool) -> MessageQueue | None:
+        """Returns the queue of the next attempt, or None if the time is over.
+
+        It is None also if there is no queue any more and the message `is_stored` already.
+        """
         attempts, topic = self._attempts, self._parcel.topic
         queue = attempts.known_queue(topic, last_broker)
         if queue is None:
-            queue = await attempts.next_queue(topic, last_broker)
+            try:
+                queue = await attempts.next_queue(topic, last_broker)
+            except MQClientError:
+                if is_stored:
+                    return None
+                raise
             if last_broker is None and self._timeout_ms > 0:  # it could not leave earlier
                 self._deadline_ms = attempts.steady_ms() + self._timeout_ms
         return None if self._deadline_ms <= attempts.steady_ms() else queue

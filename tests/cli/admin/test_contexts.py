@@ -23,6 +23,7 @@ def two(administered: Administered) -> Administered:
 
 def test_contexts_are_added_and_listed(two: Administered) -> None:
     assert two.out == f"added context prod to {contexts_path()}\n"
+    assert "use prod" in two.err
     assert two.run(main, "list") == 0
     assert two.lines[1:] == [["*", "dev", "h:1", "no", "-"], ["-", "prod", "p:1", "yes", "-"]]
     two.run(main, "list", "--json")

@@ -80,6 +80,28 @@ def test_the_queues(topics: Administered) -> None:
     assert json.loads(topics.out.splitlines()[1])["broker"] == "broker-b"
 
 
+def test_attributes_are_below_the_queues(topics: Administered) -> None:
+    def has(address: str, **attributes: str) -> None:
+        config = TopicConfig(topic_name="T", attributes=attributes)
+        topics.cluster.connections.on(address, topic.GET_TOPIC_CONFIG, Reply(body=config.encode()))
+
+    topics.run(main, "show", "T")
+    assert "Attributes" not in topics.out
+    for address in (BROKER_A, BROKER_B):
+        has(address, b="2", a="1")
+    topics.run(main, "show", "T")
+    assert topics.out.splitlines()[-1] == "Attributes: a=1, b=2"
+    topics.run(main, "show", "T", "--json")
+    rows = [json.loads(line) for line in topics.out.splitlines()]
+    assert [row["attributes"] for row in rows] == [{"a": "1", "b": "2"}] * 2
+    has(BROKER_B)
+    topics.run(main, "show", "T")
+    assert topics.out.splitlines()[-2:] == [
+        "Attributes at broker-a: a=1, b=2",
+        "Attributes at broker-b: none",
+    ]
+
+
 def test_the_route(topics: Administered) -> None:
     assert topics.run(main, "route", "T") == 0
     assert topics.lines[1] == ["broker-a", "c", "2", "2", "rw", BROKER_A]

@@ -147,6 +147,19 @@ def test_lines_are_messages_as_tail_prints_them(lines: Any) -> None:
     assert (properties["x"], properties["WAIT"]) == ("1", "true")
 
 
+def test_lines_that_are_messages_are_told_of_once_when_they_are_sent_as_bodies(
+    lines: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = b'{"body":"one"}\n{"body":"two"}'
+    assert [body for _, body in lines(printed, "--json")] == printed.split()
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "each line is sent as a body" in told
+    assert "--json-lines" in told
+    for text, words in [(b'{"what":"one"}', []), (printed, ["--json-lines"]), (b"x", ["--json"])]:
+        lines(text, *words)
+        assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("text", "words", "why"),
     [

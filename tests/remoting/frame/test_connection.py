@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -90,6 +90,35 @@ def test_an_answer_nobody_waits_for_is_dropped() -> None:
     assert isinstance(outcome_of(pending), RequestTimeout)
     ends.answer(command, offset="7")
     assert isinstance(outcome_of(pending), RequestTimeout)
+
+
+def test_an_answer_of_which_somebody_hears_may_be_late() -> None:
+    ends = Ends()
+    heard: list[Any] = []
+    for until_ms in (20, 21):
+        pending, command = ends.ask(deadline_ms=10)
+
+        def hear(error: Any, until_ms: int = until_ms) -> None:
+            error.late.hear(until_ms, heard.append)
+
+        pending.then(hear)
+        ends.client.expire(10)
+        ends.client.expire(20)
+        ends.answer(command, offset="7")
+        ends.answer(command, offset="8")
+    (reply,) = heard
+    assert reply.header.offset == 7
+
+
+def test_none_is_kept_of_a_connection_that_is_lost() -> None:
+    ends = Ends()
+    heard: list[Any] = []
+    pending, command = ends.ask(deadline_ms=10)
+    pending.then(lambda error: cast(Any, error).late.hear(99, heard.append))
+    ends.client.expire(10)
+    ends.client.lost(SendError("gone"))
+    ends.answer(command, offset="7")
+    assert heard == []
 
 
 def test_requests_and_answers_mix_on_one_stream() -> None:

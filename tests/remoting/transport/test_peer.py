@@ -14,6 +14,7 @@ from twisted.internet.task import Clock as TaskClock
 from twisted.internet.tcp import Connection as TcpConnection
 from twisted.logger import capturedLogs, formatEvent
 
+from tests.remoting.transport.scene import answer
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
@@ -27,6 +28,7 @@ from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 from txrocketmq.remoting.transport.outlet import PIECE_BYTES, Choose
 from txrocketmq.remoting.transport.peer import (
     MAX_BUFFERED_BYTES,
+    PORTION_COMMANDS,
     READ_BYTES,
     TcpPeer,
 )
@@ -383,6 +385,20 @@ def test_one_that_is_closed_ends_once_it_has_read_all(real: Real) -> None:
     assert real.peer.state is CLOSING
     assert len(real.drain()) == 1 << 20
     assert real.ended is CONNECTION_DONE
+
+
+def test_one_that_is_closed_takes_all_answers_that_still_come(scene: Scene) -> None:
+    """Many small ones come with one read, which are more than are decoded at a time."""
+    many = 2 * PORTION_COMMANDS + 1
+    outcomes: list[Any] = []
+    for _ in range(many):
+        asked = scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, timeout_ms=1_000)
+        asked.then(outcomes.append)
+    heard = scene.end.heard()
+    scene.peer.close()
+    assert scene.peer.state is CLOSING
+    scene.end.tell(*(answer(each) for each in heard))
+    assert [each.header.offset for each in outcomes] == [5] * many
 
 
 def test_one_that_is_closed_holds_no_more_than_others(real: Real) -> None:

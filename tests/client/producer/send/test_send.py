@@ -150,6 +150,16 @@ def test_what_is_not_safe_is_sent_again_where_that_is_wanted(two: Scene) -> None
     assert outcomes[0].status is SendStatus.FLUSH_DISK_TIMEOUT
 
 
+def test_what_is_stored_counts_also_if_the_topic_has_no_queue_any_more(two: Scene) -> None:
+    pending, outcomes = waits_for_answers(two), Outcomes()
+    config = ProducerConfig(retry_another_broker_when_not_store_ok=True)
+    begin(Producer(two.client, "g", config), outcomes)
+    two.client.routes.forget("T")
+    del two.routes["T"]
+    pending[0].resolve(refusal(10))
+    assert outcomes[0].status is SendStatus.FLUSH_DISK_TIMEOUT
+
+
 def test_the_last_attempt_waits_for_a_broker_that_is_left_alone(two: Scene) -> None:
     pending, outcomes = waits_for_answers(two), Outcomes()
     begin(Producer(two.client, "g"), outcomes, queue=QUEUE)

@@ -99,8 +99,9 @@ class Accounts:
         return (yield from self._changing(acl.user, added))
 
     def deleting_acl(self, name: str, kind: PolicyType, resource: Resource | None) -> Steps[None]:
-        """Deletes one entry of a user in steps, or without a resource all of them. Raises
-        ResponseError.
+        """Deletes one entry of a user in steps, or all of them if there is no resource.
+
+        Raises ResponseError if there is nothing to delete from.
         """
         if self.acl_of_user(name) is None:
             raise refused("The acl is not exist.")

@@ -21,9 +21,9 @@ from txrocketmq.remoting.frame.signer import Signer
 from txrocketmq.remoting.process.compiled_kernel import VARIABLE
 
 LIMITS: Final = {
-    ("send, JSON", 1): 40_000,
-    ("send, JSON", 32): 36_000,
-    ("pull, JSON", 1): 25_000,
+    ("send, JSON", 1): 39_000,
+    ("send, JSON", 32): 37_500,
+    ("pull, JSON", 1): 23_000,
     ("pull, JSON", 32): 22_000,
 }
 """By load and requests in a read: how many instructions a signed request takes more."""

@@ -114,10 +114,7 @@ RunHandler = Callable[[Run], list[Buffer]]
 
 def _refused(run: Run, error: Exception) -> list[Buffer]:
     """Returns the answers of a run whose handler has raised."""
-    out: list[Buffer] = []
-    for command in run.commands:
-        out += run.answer(command, error)
-    return out
+    return [buffer for command in run.commands for buffer in run.answer(command, error)]
 
 
 class Serves(Protocol[Q, R]):

@@ -59,7 +59,7 @@ _STALE: Final = 64
 """After so many steps for others, a batch that was begun with is given up for them."""
 
 
-class Batch(NamedTuple):
+class SoundBatch(NamedTuple):
     """A sound batch: its message, without the flags of a batch, and what is known of its body."""
 
     message: MessageExt
@@ -101,7 +101,7 @@ class _Begun:
             self.counted.count_on(STRIDE)
 
 
-class Batches:
+class KnownBatches:
     """Knows of batches, by their records, where their messages begin.
 
     Of few that are looked through the body is kept meanwhile.
@@ -112,7 +112,7 @@ class Batches:
         self._begun: dict[bytes, _Begun] = {}
         self._steps = 0
 
-    def of(self, record: memoryview, *, at_once: bool = False) -> Batch | None:
+    def of(self, record: memoryview, *, at_once: bool = False) -> SoundBatch | None:
         """Returns the batch in a record, or None if it is no sound batch.
 
         Raises NotYet while there is more of a long one to look at than is looked at in one step,
@@ -134,7 +134,7 @@ class Batches:
             return None
         message = begun.message
         message.sys_flag &= ~_BATCH
-        return Batch(message, length, starts)
+        return SoundBatch(message, length, starts)
 
     def _look_through(self, key: bytes, begun: _Begun, *, at_once: bool) -> None:
         self._steps += 1
@@ -174,7 +174,7 @@ def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
     return [_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in found]
 
 
-def one_by_one(got: GetResult, offset: int, max_count: int, batches: Batches) -> GetResult:
+def one_by_one(got: GetResult, offset: int, max_count: int, batches: KnownBatches) -> GetResult:
     """Limits a result from a queue of batches to `max_count` messages from an offset on.
 
     Raises NotYet while a long batch is looked through; nothing has been taken then.
@@ -212,7 +212,9 @@ def one_by_one(got: GetResult, offset: int, max_count: int, batches: Batches) ->
     )
 
 
-def in_record(record: memoryview, batches: Batches, offset: int | None = None) -> list[MessageExt]:
+def in_record(
+    record: memoryview, batches: KnownBatches, offset: int | None = None
+) -> list[MessageExt]:
     """The messages of a record, as they are stored, or the one at an offset in their queue.
 
     Raises MessageDecodeError.

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
-from txrocketmq.broker.pop.messages import Batches, offsets_of, one_by_one, records_of
+from txrocketmq.broker.pop.messages import KnownBatches, offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.message_filter import MessageFilter
@@ -140,7 +140,7 @@ class PopQueues:
         self._in_flight = in_flight
         self._chance = chance
         self._turn = 0
-        self._batches = Batches()
+        self._batches = KnownBatches()
 
     def pop(self, wanted: Wanted, topic: TopicConfig, now_ms: int) -> Steps[Popped]:
         """Takes messages for a pop, in steps of some queues.

@@ -32,7 +32,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.pop.in_flight import InFlight
-from txrocketmq.broker.pop.messages import Batches, in_record
+from txrocketmq.broker.pop.messages import KnownBatches, in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     Acks,
@@ -132,7 +132,7 @@ class Revive(Engine):
         self._metrics = metrics
         self._queues: dict[int, _Queue] = {}
         self._by_time = ByTime()
-        self._batches = Batches()
+        self._batches = KnownBatches()
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)

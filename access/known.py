@@ -119,8 +119,10 @@ class KnownRequests:
                     inner.update(command.body)
                 outer = begins_outer()
                 outer.update(inner.digest())
-                expected = b2a_base64(outer.digest(), newline=False)
-                return compare_digest(expected, fields[SIGNATURE].encode())
+                # In Base64 with a newline, since an argument by name takes longer than that.
+                return compare_digest(
+                    b2a_base64(outer.digest()), fields[SIGNATURE].encode() + b"\n"
+                )
         except _UNLIKE:
             pass
         return self.passed(peer, (command,), 0, 1) == 1
@@ -149,8 +151,8 @@ class KnownRequests:
                         inner.update(command.body)
                     outer = begins_outer()
                     outer.update(inner.digest())
-                    expected = b2a_base64(outer.digest(), newline=False)
-                    if not compare_digest(expected, fields[SIGNATURE].encode()):
+                    expected = b2a_base64(outer.digest())
+                    if not compare_digest(expected, fields[SIGNATURE].encode() + b"\n"):
                         return commands.index(command, at)
             except _UNLIKE:
                 at, code = commands.index(command, at), -1

@@ -37,8 +37,8 @@ class Listener(Sink):
 class AskedBroker(Bench):
     """A broker, and the requests of a producer of transactions and of a consumer that pops."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
         self.sink = Listener()
         self.peer = self.broker.clock.reactor.tcpServers[0][1].buildProtocol(None)
         self.peer.makeConnection(self.sink)

@@ -36,8 +36,8 @@ _SUSPEND, _SUBSCRIPTION = 2, 4
 class BrokerJourneys(AskedBroker):
     """A broker, and a client with a producer group and two consumer groups."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
         self._pulled = [0] * QUEUES
         self._turn = 0
         self._ahead_ms = 0

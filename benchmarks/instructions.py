@@ -4,10 +4,11 @@
     .venv/bin/python -m benchmarks.instructions [--load "JSON, 3 properties"]...
 
 What `benchmarks.sends` measures in time is counted here, by valgrind: the interpreter, the compiled
-kernel and the C library, but not the operating system. So are half messages, commits, pulls of
-32 messages, and calls of gRPC at a proxy, with the little that stands for its broker. The number is
-the same each time, however busy the machine is, so a test can hold it below a limit. It is another
-one with another interpreter, and with `TXROCKETMQ_KERNEL=off`.
+kernel and the C library, but not the operating system. So are half messages, commits, pulls of 32
+messages, calls of gRPC at a proxy, with the little that stands for its broker, and signed requests
+beside unsigned ones (`--load "send, JSON, ACL 2"`). The number is the same each time, however busy
+the machine is, so a test can hold it below a limit. It is another one with another interpreter, and
+with `TXROCKETMQ_KERNEL=off`.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks import frames
+from benchmarks import frames, signed
 from benchmarks.asked_broker import COMMIT, GROUP
 from benchmarks.broker_journeys import BrokerJourneys
 from benchmarks.operations import Call
@@ -59,6 +60,10 @@ JOURNEYS: Final[dict[str, Callable[[BrokerJourneys, int], list[bytes]]]] = {
     "pull of 32": _pulls,
 }
 """By name: what makes so many requests, which may depend on earlier answers."""
+ACCOUNTS: Final[dict[str, tuple[str, str]]] = {
+    f"{load}, {kind}": (load, kind) for load in signed.LOADS for kind in signed.KINDS
+}
+"""By name: a load of signed.py, and the accounts of the broker that serves it."""
 
 
 class NoValgrind(Exception):
@@ -117,17 +122,15 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
     So what the first of them counts, which serves nothing, is what all others count besides.
     """
     names = {name for name, _ in loads}
-    kind = BrokerJourneys if names & {*JOURNEYS} else Bench
-    broker = kind(folder / "store") if names - {*CALLS} else None
+    benches = _benches(folder, names - {*CALLS})
     proxy = ProxyJourneys(folder) if names & {*CALLS} else None
 
     def steps(name: str, sends: int, count: int, first: int) -> list[Call]:
         if name in CALLS:
             assert proxy is not None
             return proxy.turns(name, count * sends, sends)
-        assert broker is not None
-        reads = _reads(broker, name, sends, count, first)
-        return [partial(broker.peer.dataReceived, data) for data in reads]
+        reads = _reads(benches[name], name, sends, count, first)
+        return [partial(benches[name].peer.dataReceived, data) for data in reads]
 
     for name, sends in loads:
         for step in steps(name, sends, max(WARM_MESSAGES // 8 // sends, 8), 0):
@@ -145,9 +148,22 @@ def _within(folder: Path, loads: list[tuple[str, int]]) -> None:
     print(json.dumps(pids))
 
 
+def _benches(folder: Path, names: set[str]) -> dict[str, Bench]:
+    """Returns a broker for each load; those that can be are the same one."""
+    of_accounts = {kind for name, (_, kind) in ACCOUNTS.items() if name in names}
+    made: dict[str, Bench] = {kind: signed.Accounts(folder / kind, kind) for kind in of_accounts}
+    others = names - {*ACCOUNTS}
+    if others:
+        made[""] = (BrokerJourneys if others & {*JOURNEYS} else Bench)(folder / "store")
+    return {name: made[ACCOUNTS[name][1] if name in ACCOUNTS else ""] for name in names}
+
+
 def _reads(bench: Bench, name: str, sends: int, count: int, first: int) -> list[bytes]:
     if isinstance(bench, BrokerJourneys) and name in JOURNEYS:
         requests = JOURNEYS[name](bench, count * sends)
+    elif isinstance(bench, signed.Accounts):
+        make = signed.LOADS[ACCOUNTS[name][0]]
+        requests = [bench.sealed(make(n)) for n in bench.next(count * sends)]
     else:
         requests = [LOADS[name][0](first + n) for n in range(count * sends)]
     return [b"".join(requests[at : at + sends]) for at in range(0, count * sends, sends)]
@@ -157,7 +173,10 @@ def main() -> None:
     """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Counts the instructions of a request in process.")
     parser.add_argument(
-        "--load", action="append", choices=[*LOADS, *JOURNEYS, *CALLS], help="only this one"
+        "--load",
+        action="append",
+        choices=[*LOADS, *JOURNEYS, *CALLS, *ACCOUNTS],
+        help="only this one",
     )
     parser.add_argument("--within", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

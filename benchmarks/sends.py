@@ -146,13 +146,15 @@ class Sink(StringTransport):
 class Bench:
     """A broker and a connection to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         reactor: Any = MemoryReactorClock()
         reactor.advance(1_700_000_000)
         store = StoreConfig(
             store_path_root_dir=str(folder), disk_space_warning_level_ratio=90,
         )  # fmt: skip
-        self.broker = Broker(BrokerConfig(broker_ip1="127.0.0.1"), store, Clock(reactor))
+        self.broker = Broker(
+            BrokerConfig(broker_ip1="127.0.0.1", **settings), store, Clock(reactor)
+        )
         self.broker.start()
         self.peer = reactor.tcpServers[0][1].buildProtocol(None)
         self.peer.makeConnection(Sink())  # type: ignore[no-untyped-call]

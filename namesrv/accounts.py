@@ -160,6 +160,8 @@ class NamesrvAccounts:
         acls = _decoded(
             acls_path, "aclTable", lambda name, value: acl_of(name, AclInfo.from_json(value))
         )
+        for acl in acls.values():
+            acl.make_index()  # not in a turn of the reactor
         return users, acls
 
     def _hold(self, users: dict[str, User], acls: dict[str, Acl]) -> None:

@@ -28,7 +28,7 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameTooLong, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import bare_answers, encode_frame
-from txrocketmq.remoting.guards import Guard, Knows, ask, knows_of, recognized
+from txrocketmq.remoting.guards import Guard, ask, knows_of, recognized
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.primitives.plain_text import shortened
 from txrocketmq.remoting.rpc_times import RpcTimes
@@ -114,10 +114,7 @@ RunHandler = Callable[[Run], list[Buffer]]
 
 def _refused(run: Run, error: Exception) -> list[Buffer]:
     """Returns the answers of a run whose handler has raised."""
-    out: list[Buffer] = []
-    for command in run.commands:
-        out += run.answer(command, error)
-    return out
+    return [buffer for command in run.commands for buffer in run.answer(command, error)]
 
 
 class Serves(Protocol[Q, R]):
@@ -254,12 +251,15 @@ class Dispatcher:
         """
         count = len(commands)
         if self.guards:
-            knows = self._knows if self.guards == self._guarded else self._look_at_guards()
-            passed = (
-                knows(peer, commands[0]) if count == 1 else recognized(self.guards, peer, commands)
-            )
-            if passed < count:
-                return self._serve_guarded(peer, commands, goes_on, passed)
+            if count != 1:
+                passed = recognized(self.guards, peer, commands)
+                if passed < count:
+                    return self._serve_guarded(peer, commands, goes_on, passed)
+            else:
+                if self.guards != self._guarded:
+                    self._look_at_guards()
+                if not self._knows(peer, commands[0]):
+                    return self._serve_guarded(peer, commands, goes_on, 0)
         runs, now_ms = self._runs, self._now_ms()
         if count == 1:  # it needs nothing of what follows
             out: Sequence[Buffer]
@@ -307,9 +307,8 @@ class Dispatcher:
             peer.write(out)
         return at
 
-    def _look_at_guards(self) -> Knows:
+    def _look_at_guards(self) -> None:
         self._guarded, self._knows = list(self.guards), knows_of(self.guards)
-        return self._knows
 
     def _serve_guarded(
         self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool], passed: int

@@ -15,6 +15,8 @@ from txrocketmq.access.auth.policies import (
     Acl,
     PolicyType,
     Resource,
+    Steps,
+    at_once,
 )
 from txrocketmq.access.auth.users import User, Users, refused
 from txrocketmq.remoting.primitives.listeners import tell_all
@@ -84,31 +86,62 @@ class Accounts:
 
     def add_acl(self, acl: Acl) -> None:
         """Adds policies to those of a user. Raises ResponseError if there is no such user."""
+        at_once(self.adding_acl(acl))
+
+    def adding_acl(self, acl: Acl) -> Steps[None]:
+        """Does the same in steps, of which the last one lets it count."""
         if self.users.get(acl.user) is None:
             raise refused(f"The subject of {SUBJECT_PREFIX}{acl.user} is not exist.")
-        before = self._acls.get(acl.user)
-        self._hold_acl(acl if before is None else before.merged(acl))
 
-    def delete_acl(self, name: str, kind: PolicyType, resource: Resource | None) -> None:
-        """Deletes one entry of a user, or without a resource all of them. Raises ResponseError."""
-        before = self.acl_of_user(name)
-        if before is None:
+        def added(before: Acl | None) -> Steps[Acl]:
+            return _itself(acl) if before is None else before.merging(acl)
+
+        return (yield from self._changing(acl.user, added))
+
+    def deleting_acl(self, name: str, kind: PolicyType, resource: Resource | None) -> Steps[None]:
+        """Deletes one entry of a user in steps, or all of them if there is no resource.
+
+        Raises ResponseError if there is nothing to delete from.
+        """
+        if self.acl_of_user(name) is None:
             raise refused("The acl is not exist.")
-        left = None if resource is None else before.without(kind, resource)
-        if left is None or not left.policies:
-            del self._acls[name]
-            tell_all(self.on_acls)
-        else:
-            self._hold_acl(left)
 
-    def _hold_acl(self, acl: Acl) -> None:
-        """Holds the policies of a user; what they are found by is made now, not for a message."""
-        acl.make_index()
-        self._acls[acl.user] = acl
+        def left(before: Acl | None) -> Steps[Acl]:
+            if before is None or resource is None:
+                return _itself(Acl(name, {}))
+            return before.removing(kind, resource)
+
+        return (yield from self._changing(name, left))
+
+    def _changing(self, name: str, make: Callable[[Acl | None], Steps[Acl]]) -> Steps[None]:
+        """Makes other policies of a user from those that it has; what they are found by is made
+        now, not for a message. It begins again if the policies are others meanwhile, and then does
+        all at once.
+        """
+        before = self._acls.get(name)
+        made = yield from self._made(name, make)
+        if self._acls.get(name) is not before:
+            made = at_once(self._made(name, make))
+        if self.users.get(name) is None:
+            raise refused(f"The subject of {SUBJECT_PREFIX}{name} is not exist.")
+        if made.policies:
+            self._acls[name] = made
+        else:
+            self._acls.pop(name, None)
         tell_all(self.on_acls)
+
+    def _made(self, name: str, make: Callable[[Acl | None], Steps[Acl]]) -> Steps[Acl]:
+        made = yield from make(self._acls.get(name))
+        yield from made.indexing()
+        return made
 
     def acl_of_user(self, name: str) -> Acl | None:
         """Returns the policies of a user that there is. Raises ResponseError."""
         if self.users.get(name) is None:
             raise refused("The subject is not exist.")
         return self._acls.get(name)
+
+
+def _itself(acl: Acl) -> Steps[Acl]:
+    return acl
+    yield

@@ -9,17 +9,23 @@ of AuthorizationMetadataManagerImpl, whose remarks these are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar
 
 from txrocketmq.access.auth.users import member, refused
 from txrocketmq.access.needs import Action, Need, ResourceType
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.protocol.body.auth import AclInfo, PolicyEntryInfo, PolicyInfo
 
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Work on the policies of a user, who may have 10,000: it pauses after each small step."""
+_AT_ONCE: Final = 64
+"""How many entries are worked on in a step."""
 SUBJECT_PREFIX: Final = "User:"
 _ASTERISK: Final = "*"
 _PREFIX_LENGTH: Final = re.compile("[^/]+(/[0-9]{1,3})?")
@@ -168,46 +174,87 @@ class Acl:
         """Makes the index, which takes as long as there are entries, unless it is there already."""
         _ = self.index
 
-    def merged(self, other: Acl) -> Acl:
+    def indexing(self) -> Steps[None]:
+        """Does the same in steps."""
+        made = []
+        for kind in PolicyType:
+            index = yield from Index.making(self.policies.get(kind, ()))
+            made.append(index)
+        vars(self)["index"] = tuple(made)  # where the property keeps it
+
+    def merging(self, other: Acl) -> Steps[Acl]:
         """Returns this Acl with the entries of another; one with the same resource is replaced."""
         policies = dict(self.policies)
         for kind, entries in other.policies.items():
-            policies[kind] = _merged(policies[kind], entries) if kind in policies else entries
+            before = policies.get(kind)
+            policies[kind] = (yield from _merging(before, entries)) if before else entries
         return Acl(self.user, policies)
 
-    def without(self, kind: PolicyType, resource: Resource) -> Acl:
+    def removing(self, kind: PolicyType, resource: Resource) -> Steps[Acl]:
         """Returns this Acl without the entry for a resource."""
         policies = dict(self.policies)
-        entries = list(policies.get(kind, ()))
+        entries = policies.get(kind, ())
         for at, entry in enumerate(entries):
             if entry.resource == resource:
-                del entries[at]
-                policies[kind] = tuple(entries)
+                policies[kind] = entries[:at] + entries[at + 1 :]
                 break
+            if at % _AT_ONCE == 0:
+                yield
         return Acl(self.user, {kind: left for kind, left in policies.items() if left})
+
+    def shown(
+        self, resource_filter: str = ""
+    ) -> dict[PolicyType, Iterable[PolicyEntryInfo | None]]:
+        """Returns by type the entries as answers have them, each made when it is asked for, and
+        None for those whose resources do not contain a text.
+        """
+        return {
+            kind: (
+                each.info() if resource_filter in each.resource.key else None for each in entries
+            )
+            for kind, entries in self.policies.items()
+        }
 
     def info(self, resource_filter: str = "") -> AclInfo | None:
         """Returns the Acl as answers and files have it: the entries whose resources contain a text.
 
         None if there are none.
         """
-        policies = []
-        for kind, entries in self.policies.items():
-            shown = [each.info() for each in entries if resource_filter in each.resource.key]
-            if shown:
-                policies.append(PolicyInfo(policy_type=kind.text, entries=shown))
+        policies = [
+            PolicyInfo(policy_type=kind.text, entries=entries)
+            for kind, each in self.shown(resource_filter).items()
+            if (entries := [*filter(None, each)])
+        ]
         return AclInfo(subject=self.subject, policies=policies) if policies else None
 
 
-def _merged(entries: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, ...]:
+def _shown(resource_filter: str, entry: Entry) -> PolicyEntryInfo | None:
+    return entry.info() if resource_filter in entry.resource.key else None
+
+
+def _merging(entries: Iterable[Entry], others: Iterable[Entry]) -> Steps[tuple[Entry, ...]]:
     result = list(entries)
     places: dict[Resource, int] = {}
     for at, entry in enumerate(result):
         places.setdefault(entry.resource, at)
-    for entry in others:
+        if at % _AT_ONCE == 0:
+            yield
+    for number, entry in enumerate(others):
         at = places.setdefault(entry.resource, len(result))
         result[at : at + 1] = [entry]
+        if number % _AT_ONCE == 0:
+            yield
     return tuple(result)
+
+
+def at_once(steps: Steps[T]) -> T:
+    """Takes all steps, where nobody waits for them."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 class Index:
@@ -215,25 +262,43 @@ class Index:
 
     __slots__ = ("_any", "_every", "_lengths", "_literal", "_prefixed")
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._literal: dict[tuple[ResourceType, str | None], list[Entry]] = {}
         self._prefixed: dict[tuple[ResourceType, str | None], list[Entry]] = {}
         self._any: dict[ResourceType, list[Entry]] = {}
-        every: dict[tuple[int, int, int], list[Entry]] = {}
-        lengths: dict[ResourceType, set[int]] = {}
+        self._every: dict[tuple[int, int, int], list[Entry]] = {}
+        self._lengths: dict[ResourceType, dict[int, None]] = {}
+        self._add(entries)
+        self._sort()
+
+    @classmethod
+    def making(cls, entries: Iterable[Entry]) -> Steps[Index]:
+        """Returns an index of these entries."""
+        index, left = cls(), iter(entries)
+        while some := [*islice(left, _AT_ONCE)]:
+            index._add(some)
+            yield
+        index._sort()
+        return index
+
+    def _add(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             kind, name, pattern = entry.resource
             if kind is ResourceType.ANY:
-                every.setdefault(entry.resource.rank, []).append(entry)
+                self._every.setdefault(entry.resource.rank, []).append(entry)
             elif pattern is NamePattern.ANY:
                 self._any.setdefault(kind, []).append(entry)
             elif pattern is NamePattern.LITERAL:
                 self._literal.setdefault((kind, name), []).append(entry)
             else:
                 self._prefixed.setdefault((kind, name), []).append(entry)
-                lengths.setdefault(kind, set()).add(len(name or ""))
-        self._every = [every[rank] for rank in sorted(every)]
-        self._lengths = {kind: sorted(found, reverse=True) for kind, found in lengths.items()}
+                self._lengths.setdefault(kind, {})[len(name or "")] = None
+
+    def _sort(self) -> None:
+        """Puts in order what decisions look at one after another."""
+        self._every = dict(sorted(self._every.items()))
+        for kind, lengths in self._lengths.items():
+            self._lengths[kind] = dict.fromkeys(sorted(lengths, reverse=True))
 
     def decision(self, need: Need, host: str) -> Decision | None:
         """Returns what the most special entries that match say; None if none matches.
@@ -258,7 +323,7 @@ class Index:
                     yield found
         if (found := self._any.get(kind)) is not None:
             yield found
-        yield from self._every
+        yield from self._every.values()
 
 
 def decision(acl: Acl | None, need: Need, host: str) -> Decision | None:
@@ -282,12 +347,21 @@ def user_of(subject: str | None) -> str | None:
 
 def acl_of(user: str, info: AclInfo) -> Acl:
     """Returns the Acl that a body describes. Raises ResponseError that says what is wrong."""
+    return at_once(making_acl(user, info))
+
+
+def making_acl(user: str, info: AclInfo) -> Steps[Acl]:
+    """Does the same in steps."""
     policies: dict[PolicyType, tuple[Entry, ...]] = {}
     for policy in info.policies or ():
         if policy.entries:
             kind = member(PolicyType, policy.policy_type) or PolicyType.CUSTOM
-            entries = tuple(_entry(each) for each in policy.entries)
-            policies[kind] = _merged(policies[kind], entries) if kind in policies else entries
+            made: list[Entry] = []
+            for each in policy.entries:
+                made.append(_entry(each))
+                yield
+            before, entries = policies.get(kind), tuple(made)
+            policies[kind] = (yield from _merging(before, entries)) if before else entries
     if not policies:
         raise refused("The policies is empty.")
     return Acl(user, policies)

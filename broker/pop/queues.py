@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
-from txrocketmq.broker.pop.messages import offsets_of, one_by_one, records_of
+from txrocketmq.broker.pop.messages import KnownBatches, offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import MergeKey
 from txrocketmq.broker.pulls.message_filter import MessageFilter
@@ -140,6 +140,7 @@ class PopQueues:
         self._in_flight = in_flight
         self._chance = chance
         self._turn = 0
+        self._batches = KnownBatches()
 
     def pop(self, wanted: Wanted, topic: TopicConfig, now_ms: int) -> Steps[Popped]:
         """Takes messages for a pop, in steps of some queues.
@@ -295,7 +296,13 @@ class PopQueues:
             topic, queue_id, offset, count, MAX_BODY_BYTES - popped.size_bytes,
             wanted.filter.tag_codes, wanted.filter.by_properties, wanted.filter.wants_ext,
         )  # fmt: skip
-        return one_by_one(got, offset, count) if self._store.has_batches(topic) else got
+        return self.one_by_one(got, topic, offset, count)
+
+    def one_by_one(self, got: GetResult, topic: str, offset: int, most: int) -> GetResult:
+        """Limits a result to `most` messages, each of them by itself. Raises NotYet."""
+        if not self._store.has_batches(topic):
+            return got
+        return one_by_one(got, offset, most, self._batches)
 
     def _take(
         self,

@@ -32,7 +32,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.new_queues import NewQueues
 from txrocketmq.broker.pop.in_flight import InFlight
-from txrocketmq.broker.pop.messages import in_record
+from txrocketmq.broker.pop.messages import KnownBatches, in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     Acks,
@@ -116,6 +116,7 @@ class Revive(Engine):
         self._queues: dict[int, ReviveQueue] = {}
         self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
+        self._batches = KnownBatches()
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)
@@ -462,10 +463,8 @@ class Revive(Engine):
             record = self._store.message_at(physical_offset, size)
             try:
                 if record is not None:
-                    found = in_record(record)
-                    if point.is_by_message and self._store.has_batches(topic):
-                        return [each for each in found if each.queue_offset == offset]
-                    return found
+                    is_one = point.is_by_message and self._store.has_batches(topic)
+                    return in_record(record, self._batches, offset if is_one else None)
             except MessageDecodeError:
                 pass
         return []

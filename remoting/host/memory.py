@@ -22,12 +22,12 @@ KEPT_BYTES = 16 * 1024 * 1024
 """How many bytes of free memory at the top of the heap are kept instead of being given back."""
 MMAP_BYTES = 4 * 1024 * 1024
 """Blocks of at least so many bytes are requested from the system and given back to it at once."""
-GC_THRESHOLDS = (10_000, 5, 1_000)
+GC_THRESHOLDS = (10_000, 0, 3_000)
 """For `gc.set_threshold`: how many objects more are created than freed between two collections of
-the youngest generation, and how many collections of each generation precede one of the next
-older. A collection takes 0.2 us for each object, and everybody waits for it: with these figures 2
-ms, or 12 ms for two generations. No read of usual sends or pulls creates so many objects that it
-keeps."""
+the youngest generation, and how many collections of each generation, besides one, precede one of
+the next older. A collection takes 0.2 us for each object, and everybody waits for it: with these
+figures 2 ms, or 4 ms for two generations. No read of usual sends or pulls creates so many objects
+that it keeps."""
 RESERVE_BYTES = 8 * 1024 * 1024
 """How many bytes of address space are held back for what must go on when there is no more."""
 STACK_BYTES = 1 << 20

@@ -83,7 +83,7 @@ def checks(where: Counter[str]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("make", "in_a_read", "operations", "calls"),
-    [(sends, 1, 138, 14), (sends, 32, 94, 14), (pulls, 1, 126, 13), (pulls, 32, 96, 13)],
+    [(sends, 1, 122, 14), (sends, 32, 94, 14), (pulls, 1, 114, 13), (pulls, 32, 96, 13)],
 )
 def test_what_an_account_costs(
     tmp_path: Path,

@@ -147,6 +147,13 @@ def test_files_are_read_again_when_they_change(scene: Scene) -> None:
     assert [beat.period_ms for beat in scene.accounts.life().beats] == [PERIOD_MS]
 
 
+def test_what_policies_are_found_by_is_made_where_files_are_read(scene: Scene) -> None:
+    """That is a thread: it takes as long as there are policies."""
+    _, acls = scene.accounts._read()
+    assert acls
+    assert all("index" in vars(acl) for acl in acls.values())
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

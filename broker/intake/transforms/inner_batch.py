@@ -68,17 +68,21 @@ class InnerBatch:
 
 
 class Counted:
-    """The messages that lie end to end in the body of a batch, counted some at a time."""
+    """The messages that lie end to end in the body of a batch, counted some at a time.
 
-    def __init__(self, body: bytes) -> None:
+    `at` is where in the body the next one begins.
+    """
+
+    def __init__(self, body: bytes, at: int = 0) -> None:
         self._body = body
-        self._at = self.count = 0
+        self.at = at
+        self.count = 0
         self.is_done = False
         """Whether `count` has them all, or is 0 because the body is not sound or has too many."""
 
     def count_on(self, most: int) -> None:
         """Counts so many more, if there are more."""
-        body, at, count = self._body, self._at, self.count
+        body, at, count = self._body, self.at, self.count
         end, head, length, head_bytes = (
             len(body),
             _HEAD.unpack_from,
@@ -98,7 +102,7 @@ class Counted:
                 count += 1
         except struct.error:
             at = end + 1
-        self._at, self.count = at, count
+        self.at, self.count = at, count
         if at > end or count > MAX_BATCH_MESSAGES:
             self.is_done, self.count = True, 0
         elif at == end:

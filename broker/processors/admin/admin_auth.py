@@ -16,9 +16,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from txrocketmq.access.auth.policies import (
+    Acl,
     PolicyType,
     Resource,
-    acl_of,
+    Steps,
+    making_acl,
     resource_of,
     user_of,
 )
@@ -33,6 +35,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame.signer import ACCESS_KEY
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.auth import AclInfo, UserInfo
+from txrocketmq.remoting.protocol.body.base import SHORT_BYTES, BodyError
 from txrocketmq.remoting.protocol.operations import auth
 from txrocketmq.remoting.protocol.operations.auth import (
     CreateAclRequestHeader,
@@ -46,8 +49,11 @@ from txrocketmq.remoting.protocol.operations.auth import (
     UpdateAclRequestHeader,
     UpdateUserRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, decode_body, encode_around
 
 _EXCEPTION = "org.apache.rocketmq.auth.authorization.exception.AuthorizationException"
+_AT_ONCE = 16
+"""How many entries of an Acl are encoded in a step."""
 _ONLY_SUPER = "The super user can only be update by super user"
 _FAILED = "An system error occurred, please try again later."
 
@@ -151,7 +157,7 @@ class AdminAuthProcessor:
         )
 
     @staticmethod
-    def _list(infos: Iterable[UserInfo | AclInfo | None]) -> Walk:
+    def _list(infos: Iterable[UserInfo | None]) -> Walk:
         """Puts a list together, an item a step."""
         pieces, separator = Pieces(), b"["
         for info in infos:
@@ -199,7 +205,10 @@ class AdminAuthProcessor:
         self, request: Request[Any], subject: str | None
     ) -> Reply[NoHeader] | PendingReply:
         self._check()
-        info = AclInfo.decode(request.body) if request.body else AclInfo()
+        return self._walks.soon(self._adding_acl(request, subject))
+
+    def _adding_acl(self, request: Request[Any], subject: str | None) -> Walk:
+        info = (yield from _read(request.body)) if request.body else AclInfo()
         if not info.policies:
             raise refused(f"{_EXCEPTION}: The body of acl is null", ResponseCode.SYSTEM_ERROR)
         name = user_of(info.subject)
@@ -207,8 +216,8 @@ class AdminAuthProcessor:
             name = user_of(subject)
         if name is None:
             raise refused(_FAILED, ResponseCode.SYSTEM_ERROR)
-        acl = acl_of(name, info)
-        self._accounts.add_acl(acl)
+        acl = yield from making_acl(name, info)
+        yield from self._accounts.adding_acl(acl)
         resources = ", ".join(
             f"{entry.decision.text} {'|'.join(each.text for each in entry.actions)} on"
             f" {entry.resource.key}"
@@ -226,6 +235,9 @@ class AdminAuthProcessor:
     ) -> Reply[NoHeader] | PendingReply:
         """Deletes one entry of a user, or without a resource all of them."""
         self._check()
+        return self._walks.soon(self._deleting_acl(request))
+
+    def _deleting_acl(self, request: Request[DeleteAclRequestHeader]) -> Walk:
         header = request.header
         name = user_of(header.subject)
         if name is None:
@@ -236,20 +248,25 @@ class AdminAuthProcessor:
             if resource is None:
                 raise refused("The resource is null.")
         kind = member(PolicyType, header.policy_type) or PolicyType.CUSTOM
-        self._accounts.delete_acl(name, kind, resource)
+        yield from self._accounts.deleting_acl(name, kind, resource)
         which = "all policies" if resource is None else f"the {kind.text} policy on {resource.key}"
         return self._changed(request, f"deleted {which} of the user {name}")
 
     @serves(auth.AUTH_GET_ACL)
-    def get_acl(self, request: Request[GetAclRequestHeader]) -> Reply[NoHeader]:
+    def get_acl(self, request: Request[GetAclRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Returns the policies of one user."""
         self._check()
         name = user_of(request.header.subject)
         if name is None:
             raise refused(_FAILED, ResponseCode.SYSTEM_ERROR)
         acl = self._accounts.acl_of_user(name)
-        info = None if acl is None else acl.info()
-        return Reply() if info is None else Reply(body=info.encode())
+        return Reply() if acl is None else self._walks.soon(self._one(acl))
+
+    @staticmethod
+    def _one(acl: Acl) -> Walk:
+        pieces = Pieces()
+        is_there = yield from _add_acl(pieces, b"", acl, "")
+        return Reply(body=pieces.end()) if is_there else Reply()
 
     @serves(auth.AUTH_LIST_ACL)
     def list_acls(self, request: Request[ListAclsRequestHeader]) -> Reply[NoHeader] | PendingReply:
@@ -257,13 +274,53 @@ class AdminAuthProcessor:
         self._check()
         subjects = (request.header.subject_filter or "").strip()
         resources = (request.header.resource_filter or "").strip()
+        return self._walks.answer(self._all(subjects, resources))
+
+    def _all(self, subjects: str, resources: str) -> Walk:
+        """Puts the list together, some entries a step."""
+        pieces, before = Pieces(), b"["
         acls = self._accounts.acls()
-        return self._walks.answer(
-            self._list(
-                acls[name].info(resources) if subjects in acls[name].subject else None
-                for name in _in_order(acls)
-            )
-        )
+        for name in _in_order(acls):
+            acl = acls[name]
+            if subjects in acl.subject and (yield from _add_acl(pieces, before, acl, resources)):
+                before = b","
+            yield
+        if before == b"[":
+            return Reply()
+        pieces.add(b"]")
+        return Reply(body=pieces.end())
+
+
+def _add_acl(pieces: Pieces, before: bytes, acl: Acl, resources: str) -> Steps[bool]:
+    """Adds the body of an Acl behind some bytes, unless it has no such entries; returns that."""
+    begin, end = encode_around({"policies": HOLE, "subject": acl.subject})
+    between = before + begin + b"["
+    is_there = False
+    for kind, infos in acl.shown(resources).items():
+        entries, last = encode_around({"entries": HOLE, "policyType": kind.text})
+        separator = entries + b"["
+        for at, info in enumerate(infos):
+            if info is not None:
+                pieces.add(between + separator + info.encode())
+                between, separator = b"", b","
+            if at % _AT_ONCE == 0:
+                yield
+        if separator == b",":
+            pieces.add(b"]" + last)
+            between, is_there = b",", True
+    if is_there:
+        pieces.add(b"]" + end)
+    return is_there
+
+
+def _read(data: bytes) -> Steps[AclInfo]:
+    """Reads the body of an Acl, a long one in steps: it may have as many entries as it likes."""
+    if len(data) <= SHORT_BYTES:
+        return AclInfo.decode(data)
+    try:
+        return (yield from AclInfo.from_json_in_steps(decode_body(data, only_plain=True)))
+    except BodyError as error:
+        raise error.below(AclInfo.__name__) from None
 
 
 def _asker(request: Request[Any]) -> str:

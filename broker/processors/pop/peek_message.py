@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from txrocketmq.broker.pop.messages import one_by_one
 from txrocketmq.broker.pop.queues import PopQueues
 from txrocketmq.broker.processors.pop.pop_checks import Attempts, PopChecks
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -124,8 +123,7 @@ class PeekMessageProcessor:
             if result.status not in _MOVED:
                 break
             offset = result.next_begin_offset
-        if self._store.has_batches(topic):
-            result = one_by_one(result, offset, left)
+        result = self._queues.one_by_one(result, topic, offset, left)
         found.buffers += result.buffers
         found.count += result.count
         found.size_bytes += result.size_bytes

@@ -54,10 +54,10 @@ def patient(ask: Callable[[], Steps[T]]) -> Steps[T]:
 
 
 def as_far_as_in_memory(steps: Steps[None], has_enough: Callable[[], object]) -> Steps[None]:
-    """Takes steps, but ends them where it would have to wait for the disk, if there is enough."""
+    """Takes steps, but ends them where they would have to wait, if there is enough."""
     try:
         yield from steps
-    except NotInMemory:
+    except NotYet:
         if not has_enough():
             raise
 

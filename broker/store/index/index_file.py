@@ -360,10 +360,11 @@ class Index:
             self._files.append(file)
         return True
 
-    def remove_unfinished(self) -> None:
-        """Removes files left by a crash that contain nothing usable."""
-        while self._unfinished:
-            self._disk.remove(self._unfinished.pop())
+    def remove_unfinished(self) -> list[str]:
+        """Removes files left by a crash that contain nothing usable; returns their paths."""
+        for path in self._unfinished:
+            self._disk.remove(path)
+        return self._unfinished
 
     @property
     def next_offset(self) -> int:
@@ -383,16 +384,16 @@ class Index:
             for file in self._files
         }
 
-    def drop_after(self, physical_offset: int) -> int:
-        """Removes files from the first one with messages that the log lost; returns how many.
+    def drop_after(self, physical_offset: int) -> list[str]:
+        """Removes files from the first one with messages that the log lost; returns their paths.
 
         Their items for other messages are to be indexed again.
         """
-        count = 0
+        paths = []
         while self._files and self._files[-1].end_physical_offset >= physical_offset:
+            paths.append(self._files[-1].path)
             self._files.pop().file.remove()
-            count += 1
-        return count
+        return paths
 
     def spans(self) -> list[tuple[int, int]]:
         """For each file, the log offsets of its first and its last message."""

@@ -150,9 +150,7 @@ class Cut:
                 self._files.sync(last.path)
             return
         for path in before:  # whatever brings them back, they are empty
-            self._files.write(path, b"")
-            self._files.sync(path)
-            self._files.remove(path)
+            self._loss().make_durable(path)
 
     def obeyed(self, queues: ConsumeQueues, done: Recovered) -> None:
         """Has everything else agree with the log that was cut and recovered; forgets the order."""

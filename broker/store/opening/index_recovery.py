@@ -24,20 +24,24 @@ class IndexRecovery:
         self._row = row
         self._index = index
         self._loss = loss
+        self._gone: list[str] = []
+        """The paths of files that are none of the index any more."""
 
     def begin(self, done: Recovered, inventory: Inventory | None, durable: int) -> int:
         """The log offset at which to continue the index; files behind a gap are moved aside.
 
-        The log was durable up to `durable` when it was opened.
+        The log was durable up to `durable` when it was opened. Files that are given up are durably
+        gone when this returns: the log may take other messages at the same offsets, and a file that
+        was back after a power cut would stand for these, also if it lacks some of them.
         """
+        self._give_up(done.max_offset)
+        begin = self._begin(done, inventory, durable)
+        if self._gone:
+            self._loss.make_durable(self._gone[-1])
+        return begin
+
+    def _begin(self, done: Recovered, inventory: Inventory | None, durable: int) -> int:
         index, end = self._index, done.max_offset
-        index.remove_unfinished()
-        self._give_up_damaged(end)
-        if index.drop_after(end):
-            self._loss.warnings.append(
-                "The index had messages that the log does not have any more; the files of it that"
-                " had them were removed, and are built again from the log."
-            )
         if not self._config.message_index_enable:
             return end
         if inventory is not None and inventory.is_indexed and index.extents() == inventory.index:
@@ -61,15 +65,25 @@ class IndexRecovery:
             self._loss.warnings.append("The index is missing; it is built from the log.")
         return begin
 
-    def _give_up_damaged(self, end: int) -> None:
-        """Moves aside the files of the index that cannot be trusted."""
+    def _give_up(self, end: int) -> None:
+        """Removes files of messages that are not in the log, which ends there, or were not when
+        the machine went down; moves aside those that cannot be trusted.
+        """
         index = self._index
+        self._gone += index.remove_unfinished()
         wrong, index.damaged = index.damaged, []
         if misdated := index_comparison.first_misdated(index, self._row, end):
             wrong += [(path, misdated[1]) for path in index.drop_from(misdated[0])]
         for path, why in wrong:
             self._loss.warnings.append(f"{path} is damaged: {why}. {self._set_aside(path)}")
+        if dropped := index.drop_after(end):
+            self._gone += dropped
+            self._loss.warnings.append(
+                "The index had messages that the log does not have any more; the files of it that"
+                " had them were removed, and are built again from the log."
+            )
 
     def _set_aside(self, path: str) -> str:
         target = self._loss.move_aside(path)
+        self._gone.append(path)
         return f"It was moved to {target}, and the index is built from the log."

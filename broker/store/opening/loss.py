@@ -59,6 +59,16 @@ class Loss:
         self._files.sync(target)
         return target
 
+    def make_durable(self, gone: str) -> None:
+        """Makes it durable that this file is gone, and all that went from its folder before.
+
+        A power cut may bring such files back, when there are others. Of this one, it then is an
+        empty file; to sync one that has stayed would be no promise about the names beside it.
+        """
+        self._files.write(gone, b"")
+        self._files.sync(gone)
+        self._files.remove(gone)
+
     def obeyed(self) -> None:
         """Removes the file that accepts losses, as it counts for one start."""
         if self.is_accepted:

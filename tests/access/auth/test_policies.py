@@ -19,6 +19,7 @@ from txrocketmq.access.auth.policies import (
     PolicyType,
     Resource,
     acl_of,
+    at_once,
     decision,
     resource_of,
     user_of,
@@ -250,15 +251,17 @@ def test_an_acl_has_its_body_again() -> None:
 
 def test_an_entry_for_the_same_resource_is_replaced() -> None:
     before = acl(entry("Topic:A"), entry("Topic:B"))
-    after = before.merged(Acl("alice", {CUSTOM: (entry("Topic:A", SUB), entry("Topic:C"))}))
+    after = at_once(
+        before.merging(Acl("alice", {CUSTOM: (entry("Topic:A", SUB), entry("Topic:C"))}))
+    )
     assert after.policies[CUSTOM] == (entry("Topic:A", SUB), entry("Topic:B"), entry("Topic:C"))
     resource = resource_of("Topic:B")
     assert resource is not None
-    assert after.without(CUSTOM, resource).policies[CUSTOM] == (
+    assert at_once(after.removing(CUSTOM, resource)).policies[CUSTOM] == (
         entry("Topic:A", SUB),
         entry("Topic:C"),
     )
-    assert after.without(DEFAULT, resource).policies == {CUSTOM: after.policies[CUSTOM]}
+    assert at_once(after.removing(DEFAULT, resource)).policies == {CUSTOM: after.policies[CUSTOM]}
 
 
 @pytest.mark.parametrize(

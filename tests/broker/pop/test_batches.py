@@ -10,6 +10,7 @@ import pytest
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from tests.broker.store.batches import batched, plain
 from tests.fakes import reply_of, request
+from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop.records import MergeKey, check_point
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol.body.pop import (
@@ -199,3 +200,18 @@ def test_check_points_of_the_original_stand_for_records(scene: Scene) -> None:
     assert [each.stored.sys_flag for each in again] == [0] * 6
     assert {tag for tag, _ in scene.records()} == {"ck", "ack"}
     assert scene.parts.store.max_offset(REVIVE_TOPIC, 0) >= 2
+
+
+def test_a_long_batch_is_looked_through_in_steps(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "AT_ONCE", 256)
+    numbers = [b"%d" % each for each in range(1_000)]
+    scene.parts.store.put([batched(plain("B"), numbers)], scene.parts.now_ms)
+    scene.parts.offsets.reset(GROUP, "B", 0, 960)
+    popped = scene.pop(topic="B")
+    assert [each.body.encode() for each in popped] == numbers[960:992]
+    assert len(scene.parts.pop.queues._batches._known) == 1
+    scene.advance(INVISIBLE_MS + 5_000)
+    again = scene.pop(topic="B") + scene.pop(topic="B")
+    assert sorted(int(each.body) for each in again) == [*range(960, 1_000)]

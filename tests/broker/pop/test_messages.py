@@ -5,7 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from txrocketmq.broker.pop.messages import in_record, offsets_of, one_by_one, records_of
+from tests.counted import lines_of
+from txrocketmq.broker.pop.messages import (
+    AT_ONCE,
+    MOST_KNOWN,
+    STRIDE,
+    KnownBatches,
+    in_record,
+    offsets_of,
+    one_by_one,
+    records_of,
+)
+from txrocketmq.broker.store.disk.in_memory import NotYet
 from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import (
@@ -59,14 +70,14 @@ def test_from_each_offset_as_many_as_are_wanted() -> None:
             records = [
                 each for each, end in zip(FIVE_ONE_THREE, (5, 6, 9), strict=True) if end > offset
             ]
-            result = one_by_one(got(*records, next_offset=9), offset, count)
+            result = one_by_one(got(*records, next_offset=9), offset, count, KnownBatches())
             assert read(result) == ALL[offset : offset + count]
             assert result.next_begin_offset == min(offset + count, 9)
             assert (result.status, result.max_offset) == (GetMessageStatus.FOUND, 100)
 
 
 def test_a_message_looks_as_to_a_client_that_has_taken_it_apart() -> None:
-    (taken,) = one_by_one(got(record(4, *"xyz"), next_offset=7), 5, 1).buffers
+    (taken,) = one_by_one(got(record(4, *"xyz"), next_offset=7), 5, 1, KnownBatches()).buffers
     message, end = decode_message(taken)
     assert end == len(taken)
     assert (message.body, message.flag, message.properties) == (b"y", 5, {"TAGS": "y"})
@@ -77,32 +88,32 @@ def test_a_message_looks_as_to_a_client_that_has_taken_it_apart() -> None:
 
 def test_what_is_passed_over_before_the_first_stays_passed_over() -> None:
     """A filter has passed what was at the offset itself."""
-    result = one_by_one(got(record(10, *"xyz"), next_offset=20), 4, 32)
+    result = one_by_one(got(record(10, *"xyz"), next_offset=20), 4, 32, KnownBatches())
     assert read(result) == [(10, "x"), (11, "y"), (12, "z")]
     assert result.next_begin_offset == 20
 
 
 def test_nothing_is_nothing() -> None:
     nothing = GetResult(GetMessageStatus.NO_MATCHED_MESSAGE, 7, 0, 9)
-    assert one_by_one(nothing, 3, 32) == replace(nothing, buffers=[])
+    assert one_by_one(nothing, 3, 32, KnownBatches()) == replace(nothing, buffers=[])
 
 
 @pytest.mark.parametrize("number", ["2", "4", "", "x", "0", "99999999"])
 def test_a_batch_that_does_not_know_its_size_is_one_message(number: str) -> None:
     broken = record(4, *"xyz", number=number)
-    result = one_by_one(got(broken, next_offset=7), 4, 32)
+    result = one_by_one(got(broken, next_offset=7), 4, 32, KnownBatches())
     assert [bytes(each) for each in result.buffers] == [broken]
     assert (result.count, result.next_begin_offset) == (1, 7)
-    assert [each.queue_offset for each in in_record(memoryview(broken))] == [4]
-    again = one_by_one(got(broken, next_offset=7), 5, 32)
+    assert [each.queue_offset for each in in_record(memoryview(broken), KnownBatches())] == [4]
+    again = one_by_one(got(broken, next_offset=7), 5, 32, KnownBatches())
     assert (again.count, again.next_begin_offset) == (0, 7)
     assert again.status is GetMessageStatus.NO_MATCHED_MESSAGE
 
 
 def test_a_batch_that_clients_do_not_take_apart_is_one_message() -> None:
     alone = record(4, *"xyz", sys_flag=MessageSysFlag.INNER_BATCH)
-    assert one_by_one(got(alone, next_offset=7), 4, 32).count == 1
-    assert len(in_record(memoryview(alone))) == 1
+    assert one_by_one(got(alone, next_offset=7), 4, 32, KnownBatches()).count == 1
+    assert len(in_record(memoryview(alone), KnownBatches())) == 1
 
 
 def test_bodies_cut_short_at_each_byte() -> None:
@@ -111,8 +122,8 @@ def test_bodies_cut_short_at_each_byte() -> None:
     for size in range(len(whole.body)):
         whole_but = replace(whole, body=whole.body[:size])
         cut = encode_message(whole_but)
-        assert one_by_one(got(cut, next_offset=3), 0, 32).count == 1
-        assert len(in_record(memoryview(cut))) == 1
+        assert one_by_one(got(cut, next_offset=3), 0, 32, KnownBatches()).count == 1
+        assert len(in_record(memoryview(cut), KnownBatches())) == 1
 
 
 def test_properties_that_are_no_text_go_as_they_are() -> None:
@@ -121,14 +132,89 @@ def test_properties_that_are_no_text_go_as_they_are() -> None:
     entry = bytes(16) + (1).to_bytes(4, "big") + b"x"
     entry += len(properties).to_bytes(2, "big") + properties
     batch = MessageExt("B", 2 * entry, properties={"INNER_NUM": "2"}, sys_flag=BATCH)
-    result = one_by_one(got(encode_message(batch), next_offset=2), 0, 32)
+    result = one_by_one(got(encode_message(batch), next_offset=2), 0, 32, KnownBatches())
     assert result.count == 2
     assert all(bytes(each).endswith(properties) for each in result.buffers)
 
 
 def test_what_is_in_a_record() -> None:
-    found = [in_record(memoryview(each)) for each in FIVE_ONE_THREE]
+    found = [in_record(memoryview(each), KnownBatches()) for each in FIVE_ONE_THREE]
     assert [(each.queue_offset, each.body.decode()) for one in found for each in one] == ALL
     assert {each.sys_flag for one in found for each in one} == {0}
     with pytest.raises(MessageDecodeError):
-        in_record(memoryview(FIVE_ONE_THREE[1])[:-1])
+        in_record(memoryview(FIVE_ONE_THREE[1])[:-1], KnownBatches())
+
+
+def long_record(offset: int, count: int, *, is_sound: bool = True) -> bytes:
+    """A batch of the numbers from 0 on."""
+    entries = encode_batch([Message("B", b"%05d" % each) for each in range(count)])
+    properties = {"INNER_NUM": str(count if is_sound else count + 1)}
+    return encode_message(
+        MessageExt("B", entries, 0, properties, None, 3, offset, BATCH, commit_log_offset=offset)
+    )
+
+
+def taken_at_last(result: GetResult, offset: int, most: int, batches: KnownBatches) -> GetResult:
+    """Asks until a long batch is looked through."""
+    for _ in range(1_000):
+        try:
+            return one_by_one(result, offset, most, batches)
+        except NotYet:
+            pass
+    raise AssertionError("it is never looked through")
+
+
+def test_a_long_batch_is_looked_through_in_steps_and_once() -> None:
+    count = 5 * AT_ONCE
+    result, batches = got(long_record(7, count), next_offset=7 + count), KnownBatches()
+
+    def ask() -> None:
+        with pytest.raises(NotYet):
+            one_by_one(result, 7, 32, batches)
+
+    lines = [lines_of(ask) for _ in range(4)]
+    assert max(lines) < 9 * AT_ONCE
+    assert read(taken_at_last(result, 7, 32, batches)) == [(7 + n, f"{n:05d}") for n in range(32)]
+    end = 7 + count - 3
+    most = lines_of(lambda: one_by_one(result, end, 32, batches))
+    assert most < 16 * STRIDE
+    assert [each for each, _ in read(one_by_one(result, end, 32, batches))] == [
+        end,
+        end + 1,
+        end + 2,
+    ]
+    record = records_of(result.buffers)[0]
+    assert lines_of(lambda: in_record(record, batches, end)) < 16 * STRIDE
+    assert [each.body for each in in_record(record, batches, end)] == [b"%05d" % (count - 3)]
+    assert in_record(record, batches, 7 + count) == []
+
+
+def test_a_long_batch_that_does_not_know_its_size_is_one_message() -> None:
+    broken = long_record(0, AT_ONCE + 1, is_sound=False)
+    batches = KnownBatches()
+    result = got(broken, next_offset=AT_ONCE + 2)
+    assert [*map(bytes, taken_at_last(result, 0, 32, batches).buffers)] == [broken]
+    assert lines_of(lambda: one_by_one(result, 0, 32, batches)) < 9 * STRIDE
+
+
+def test_many_long_batches_at_the_same_time_all_come_to_an_end() -> None:
+    results = [got(long_record(at, AT_ONCE + 1), next_offset=at + AT_ONCE + 1) for at in range(9)]
+    batches, left = KnownBatches(), [*range(9)]
+    one_by_one(got(record(0, *"ab"), next_offset=2), 0, 1, batches)
+    for _ in range(200):
+        for at in [*left]:
+            try:
+                result = one_by_one(results[at], at, 2, batches)
+            except NotYet:
+                continue
+            assert [each for each, _ in read(result)] == [at, at + 1]
+            left.remove(at)
+    assert not left
+    assert len(batches._begun) <= 4
+
+
+def test_no_more_batches_are_kept_in_mind_than_the_limit() -> None:
+    batches = KnownBatches()
+    for at in range(MOST_KNOWN + 9):
+        one_by_one(got(record(at, *"ab"), next_offset=at + 2), at, 1, batches)
+    assert len(batches._known) == MOST_KNOWN

@@ -52,7 +52,7 @@ def test_nobody_waits_long_for_a_collection() -> None:
     )
     has_grown, most = done.stdout.split()
     assert has_grown == "True"
-    assert int(most) < 75_000
+    assert int(most) < 25_000
 
 
 KEPT = """

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.broker.conftest import Parts
+from tests.counted import lines_of
 from tests.fakes import refused, request
 from txrocketmq.access.auth.users import User, UserType
 from txrocketmq.broker.processors.admin.admin_auth import AdminAuthProcessor
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.header import Header, NoHeader
+from txrocketmq.remoting.protocol.body.base import BodyError
 from txrocketmq.remoting.protocol.operations.auth import (
     CreateAclRequestHeader,
     CreateUserRequestHeader,
@@ -80,7 +83,7 @@ class Admin:
 
     def acl(self, subject: str | None) -> Any:
         answer = self.processor.get_acl(self.asked(GetAclRequestHeader(subject=subject)))
-        return json.loads(answer.body_bytes or b"null")
+        return json.loads(done(answer).body_bytes or b"null")
 
     def acls(self, subject: str | None = None, resource: str | None = None) -> Any:
         header = ListAclsRequestHeader(subject_filter=subject, resource_filter=resource)
@@ -252,3 +255,55 @@ def test_users_that_are_made_for_later(tmp_path: Any) -> None:
     assert done(admin.create("root", {"password": "p", "userType": "Super"})).code == 0
     assert "password" not in admin.user("root", asker="root")
     assert admin.users() == [{"userStatus": "enable", "userType": "Super", "username": "root"}]
+
+
+def steps_of(walk: Any) -> tuple[list[int], Any]:
+    """The lines of each step of a walk, and its answer."""
+    lines: list[int] = []
+    while True:
+        try:
+            lines.append(lines_of(partial(next, walk)))
+        except StopIteration as end:
+            return lines, end.value
+
+
+def test_an_account_with_many_policies_is_set_and_shown_in_steps(admin: Admin) -> None:
+    entries = [{**RULE, "resource": f"Topic:T{n}"} for n in range(2_000)]
+    asked = admin.asked(NoHeader(), {"policies": [{"entries": entries}]})
+    lines, answer = steps_of(admin.processor._adding_acl(asked, "User:alice"))
+    assert done(answer).code == 0
+    assert len(lines) > 1_000
+    assert max(lines) < 3_000
+    acl = admin.parts.access.accounts.acl("alice")
+    assert acl is not None
+    info = acl.info()
+    assert info is not None
+    for wanted, expected in (("", info), ("T1999", acl.info("T1999")), ("U", None)):
+        lines, answer = steps_of(admin.processor._all("", wanted))
+        assert len(lines) > 100
+        assert max(lines) < 3_000
+        assert done(answer).body_bytes == (
+            b"" if expected is None else b"[" + expected.encode() + b"]"
+        )
+    lines, answer = steps_of(admin.processor._one(acl))
+    assert max(lines) < 3_000
+    assert done(answer).body_bytes == info.encode()
+
+
+def test_policies_of_both_kinds_are_shown_as_bodies_are_encoded(admin: Admin) -> None:
+    kinds = [{"policyType": each, "entries": [RULE, {**RULE, "resource": "Group:*"}]}
+             for each in ("Custom", "Default")]  # fmt: skip
+    admin.add("User:alice", {"policies": kinds})
+    acl = admin.parts.access.accounts.acl("alice")
+    assert acl is not None
+    for wanted in ("", "Group", "T", "nothing"):
+        info = acl.info(wanted)
+        _, answer = steps_of(admin.processor._all("", wanted))
+        assert done(answer).body_bytes == (b"" if info is None else b"[" + info.encode() + b"]")
+
+
+def test_a_long_body_that_is_none_is_refused(admin: Admin) -> None:
+    broken = admin.asked(NoHeader())
+    broken.command.body = b'{"policies":[{"entries":[' + b"7," * 20_000 + b"7]}]}"
+    with pytest.raises(BodyError, match=r"AclInfo.policies\[0\].entries\[0\]"):
+        steps_of(admin.processor._adding_acl(broken, "User:alice"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.stored import NOW_MS, SETTINGS, filled_store
+from tests.disk import MemoryFiles
+from tests.stored import NOW_MS, SETTINGS, filled_store, put_message
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.opening_report import Recovered
 from txrocketmq.broker.store.message_store import MessageStore
@@ -65,3 +66,30 @@ def test_what_is_behind_a_gap_is_moved_aside(store: MessageStore) -> None:
     assert spans[0][1] < begin <= spans[1][1]
     assert len(warnings) == len(spans) - 2
     assert all("lacks messages before it" in text and "/lost/" in text for text in warnings)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["none stays", "one stays"])
+def test_no_power_cut_brings_back_what_was_given_up(first: int) -> None:
+    disk: Any = MemoryFiles()
+    store = MessageStore(StoreConfig(store_path_root_dir="/store", **SETTINGS), files=disk)
+    store.load(NOW_MS)
+    for start in range(0, 300, 10):
+        store.put([put_message(number) for number in range(start, start + 10)], NOW_MS + start)
+    store.stop(NOW_MS + 300)
+    store = MessageStore(StoreConfig(store_path_root_dir="/store", **SETTINGS), files=disk)
+    store.load(NOW_MS)
+    there = store._index.paths()
+    assert len(there) > 1
+    begun(store, end=store._index.spans()[first][0] + 1)
+    assert store._index.paths() == there[:first]
+    assert not any(disk.unlinked.values()), "what comes back is empty"
+    assert [each.name for each in disk.entries("/store/index")] == [
+        path.rpartition("/")[2] for path in there[:first]
+    ]
+
+
+def test_a_whole_index_is_not_synced(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(store._files, "sync", synced.append)
+    begun(store)
+    assert synced == []

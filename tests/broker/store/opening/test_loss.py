@@ -51,6 +51,18 @@ def test_a_word_that_was_not_needed_is_removed_too(files: Any) -> None:
     assert "was not needed" in loss.warnings[0]
 
 
+def test_what_is_durably_gone_does_not_come_back(files: Any) -> None:
+    files.make_directory("/store/index")
+    for name in "123":
+        files.write(f"/store/index/{name}", b"old")
+        files.sync(f"/store/index/{name}")
+        files.remove(f"/store/index/{name}")
+    assert files.unlinked
+    Loss(files, "/store", NOW_MS).make_durable("/store/index/3")
+    assert files.entries("/store/index") == []
+    assert not any(files.unlinked.values()), "if any is back, it is empty"
+
+
 def test_things_are_moved_not_removed(files: Any) -> None:
     loss = Loss(files, "/store", NOW_MS)
     files.write("/store/commitlog/7", b"log")

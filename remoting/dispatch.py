@@ -19,7 +19,7 @@ NettyRemotingAbstract.processRequestCommand, the registerProcessor lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
@@ -241,6 +241,10 @@ class Dispatcher:
         """
         self._bindings = registry.bindings
         self._runs = registry.runs()
+
+    def knows(self, codes: Collection[int]) -> bool:
+        """Whether any of these codes is served."""
+        return any(code in self._bindings for code in codes)
 
     def serve(
         self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool] = _always
@@ -471,6 +475,8 @@ class Dispatcher:
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
         if command.flag & ONEWAY_FLAG:
             return ()
+        if reply.frame is not None:
+            return reply.frame
         header, remark = reply.header, reply.remark
         if (
             header is None

@@ -35,6 +35,7 @@ class Handler:
     """Takes requests of one code, two at most; those of another when it has learned it."""
 
     taken = 0
+    request_codes = TAKEN, LATER
 
     def __init__(self, served: list[int]) -> None:
         self._served = served
@@ -75,7 +76,7 @@ class Scene:
         self.time = time
         self.handler = Handler(self.served)
         self.dispatcher = Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
-        connection = RawConnection(self.dispatcher, self.handler, 256, 1 << 18)
+        connection = RawConnection(self.dispatcher, [self.handler], 256, 1 << 18)
         self.peer = TcpPeer(clock, self._serve, connection=connection)
         connection.peer = self.peer
         self.turns = Turns(lambda: 0.0, lambda call: time.callLater(0, call), self.failed.append)

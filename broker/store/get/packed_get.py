@@ -9,12 +9,15 @@ any time, and nothing is noted here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.formats.packed import PullAnswer
 from txrocketmq.broker.store.get.get_result import Limits, Request
 from txrocketmq.broker.store.get.records import Records
-from txrocketmq.broker.store.queues.consume_queue import UNIT, ConsumeQueue
+from txrocketmq.broker.store.queues.consume_queue import UNIT, UNIT_BYTES, ConsumeQueue
+
+_MOST_APART_BYTES: Final = 1024 * 1024
+"""If messages that were not written lately are farther apart, each is looked for by itself."""
 
 
 class PackedGet(NamedTuple):
@@ -38,13 +41,24 @@ def get_packed(
     units = queue.read(offset, most, records.memory.check)
     if units is None:
         return None
-    file = records.log.files.find(UNIT.unpack_from(units)[0])
+    start: int = UNIT.unpack_from(units)[0]
+    file = records.log.files.find(start)
     if file is None:
         return None
-    view, least = file.view, max(recent_from, asked_before)
+    view, base, end = file.view, file.from_offset, file.wrote_bytes
+    least = max(recent_from, asked_before)
+    if start < asked_before:
+        last, size_bytes, _ = UNIT.unpack_from(units, len(units) - UNIT_BYTES)
+        least, end = max(recent_from, start), last + size_bytes - base
+        if (
+            not 0 < end - start + base <= _MOST_APART_BYTES
+            or end > file.wrote_bytes
+            or records.memory.missing(file, start - base, end)
+        ):
+            return None
     found = answer(
-        units, view, file.from_offset, file.wrote_bytes, least, queue.magic, most,
-        limits.recent_bytes, pieces, opaque, (offset, queue.min_offset, queue.max_offset),
+        units, view, base, end, least, queue.magic, most, limits.recent_bytes, pieces, opaque,
+        (offset, queue.min_offset, queue.max_offset),
     )  # fmt: skip
     if found is None:
         return None

@@ -160,7 +160,6 @@ def test_every_setting_of_pulls_counts(
 
 def test_binary_answers_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCKETMQ_SERIALIZE_TYPE", SerializeType.ROCKETMQ.name)
-    monkeypatch.setenv("NETTY_SERIALIZE_TYPE", SerializeType.ROCKETMQ.name)
     scene = Scene(tmp_path)
     assert [scene.pull() for _ in range(8)][-1] == 1
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from txrocketmq.broker.kernel.header_holes import pull_holes_of
-from txrocketmq.broker.store.disk.record_head import HEAD
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.packed import FoundRecords
 from txrocketmq.remoting import formats as wire
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.primitives.packing import fixed, picked
 
 MOST_PLACES: Final = 4_096
 """How many places are kept; no other is learned then."""
@@ -28,6 +28,7 @@ MOST_COPIED_BYTES: Final = 64 * 1024
 """Records that lie apart are copied behind the head if they have no more bytes than this."""
 COPIED_BYTES: Final = 4 * 1024
 """Those that lie together are copied if they have no more than this."""
+_HEAD: Final = picked(record.RECORD_HEAD, "total_size", "magic", "physical_offset")
 _UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT).struct
 _PREFIX: Final = fixed(wire.FRAME_PREFIX).struct
 _INT: Final = fixed(wire.BINARY_VALUE_LENGTH).struct
@@ -85,7 +86,7 @@ def pull_answer(  # noqa: PLR0913, PLR0917 - as in the compiled form
     is_full = False
     places: list[tuple[int, int]] = []
     for start, size, _ in _UNIT.iter_unpack(units):
-        if start < least or not HEAD.size <= size <= _MOST_SIZE:
+        if start < least or not _HEAD.size <= size <= _MOST_SIZE:
             return None
         is_full = is_full or (count > 0 and (count >= most or size_bytes + size > most_bytes))
         if is_full:
@@ -94,7 +95,7 @@ def pull_answer(  # noqa: PLR0913, PLR0917 - as in the compiled form
         if (
             at < 0
             or at + size > end
-            or HEAD.unpack_from(log, at) != (size, magic, start)
+            or _HEAD.unpack_from(log, at) != (size, magic, start)
             or not log[at + size - 1]
         ):
             return None

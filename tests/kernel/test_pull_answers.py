@@ -96,7 +96,7 @@ def test_both_answer_the_same(
     log, units = _log(records)
     end = max(len(log) - missing, 0)
     views = memoryview(units), memoryview(log)
-    more = FROM, end, least, MAGIC_V1, max(most, 1), most_bytes, pieces, 77, (3, 0, 99)
+    more: Any = (FROM, end, least, MAGIC_V1, max(most, 1), most_bytes, pieces, 77, (3, 0, 99))
     expected = pull_answer(*views, *more)
     assert kernel.pull_answer(*views, *more) == expected
 

@@ -45,11 +45,6 @@ from txrocketmq.remoting.rpc_times import RpcTimes
 METER: Final = "broker-meter"
 _TYPES: Final[Mapping[str, str]] = {SCHEDULE_TOPIC: "delay", TRANS_HALF_TOPIC: "transaction"}
 _OWN_LABELS: Final = ("cluster", "node_type", "node_id", "otel_scope_name")
-_BY_KERNEL: Final = {
-    "txrocketmq_kernel_sends": RequestCode.SEND_MESSAGE,
-    "txrocketmq_kernel_pulls": RequestCode.PULL_MESSAGE,
-}
-"""By metric: the code of requests that a kernel takes, for those of its kind."""
 _KIND: Final = ("language", "version", "protocol_type")
 _LATER: Final = (
     "lag_latency_milliseconds",
@@ -208,11 +203,12 @@ class BrokerMetrics:
         yield self._piece(CounterMetricFamily, name, ("reader", *ON_DISK), jumps)
         kernel = self._parts.kernel
         label = ("none" if kernel is None else kernel.name,)
-        for name, code in _BY_KERNEL.items():
-            taken = sum(
-                each.taken for each in self._parts.raw_requests if code in each.request_codes
-            )
-            yield self._piece(CounterMetricFamily, name, ("kernel",), [(label, taken)])
+        for name, code in (
+            ("txrocketmq_kernel_sends", RequestCode.SEND_MESSAGE),
+            ("txrocketmq_kernel_pulls", RequestCode.PULL_MESSAGE),
+        ):
+            taken = [h.taken for h in self._parts.raw_requests if code in h.request_codes]
+            yield self._piece(CounterMetricFamily, name, ("kernel",), [(label, sum(taken))])
 
     def _clients(self) -> Collecting:
         yield from self._pieces(

@@ -370,13 +370,9 @@ class Dispatcher:
             return _refused(run, error), len(run.commands)
 
     def _serve_timed(
-        self,
-        times: RpcTimes,
-        handler: RunHandler,
-        peer: Peer,
-        commands: list[RemotingCommand],
+        self, times: RpcTimes, handler: RunHandler, peer: Peer, commands: list[RemotingCommand],
         now_ms: int,
-    ) -> tuple[list[Buffer], int]:
+    ) -> tuple[list[Buffer], int]:  # fmt: skip
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
@@ -443,14 +439,9 @@ class Dispatcher:
             peer.write(buffers)
 
     def _answer_to(
-        self,
-        peer: Peer,
-        command: RemotingCommand,
-        outcome: Reply[Any] | Exception,
-        started_ms: int | None = None,
-        *,
-        is_late: bool = False,
-    ) -> Sequence[Buffer]:
+        self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception,
+        started_ms: int | None = None, *, is_late: bool = False,
+    ) -> Sequence[Buffer]:  # fmt: skip
         if isinstance(outcome, Exception):
             outcome = self._reply_to(outcome, command, peer)
         if self.times is not None and started_ms is not None:

@@ -72,9 +72,7 @@ class _Values(NamedTuple):
 
 
 def holes_of(kind: int, header: bytes) -> Holes | None:
-    """Returns the holes in the header of a send in this serialization; None for one that has to be
-    decoded.
-    """
+    """Returns the holes in the header of a send; None for one that has to be decoded."""
     found = _values(kind, header, _OF_SENDS)
     if found is None or not _NUMBER.fullmatch(found.first):
         return None

@@ -28,6 +28,7 @@ from txrocketmq.broker.processors.pull.offset import OffsetProcessor
 from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.pull.pull_subscription import PullSubscriptions
 from txrocketmq.broker.processors.pull.query_message import QueryMessageProcessor
+from txrocketmq.broker.processors.raw_pulls import RawPulls
 from txrocketmq.broker.processors.raw_sends import RawSends
 from txrocketmq.broker.processors.send.batches import Batches
 from txrocketmq.broker.processors.send.end_transaction import EndTransactionProcessor
@@ -54,7 +55,7 @@ def all_processors(
     return [
         *_writing_processors(parts, send_checks, pop_checks, serialize_type),
         *_send_processors(parts, send_checks),
-        *_reading_processors(parts),
+        *_reading_processors(parts, serialize_type),
         HeartbeatProcessor(
             parts.topics,
             parts.groups,
@@ -92,7 +93,7 @@ def all_processors(
     ]
 
 
-def _reading_processors(parts: Parts) -> list[object]:
+def _reading_processors(parts: Parts, serialize_type: SerializeType) -> list[object]:
     pulls = PullMessageProcessor(
         parts.config,
         parts.topics,
@@ -106,6 +107,11 @@ def _reading_processors(parts: Parts) -> list[object]:
     )
     if parts.slave is not None:
         pulls.on_slave(lambda: parts.acting.has_master)
+    if parts.kernel is not None:
+        pulls.with_kernel(parts.kernel, serialize_type)
+        parts.raw_requests.append(
+            RawPulls(parts.kernel, pulls, parts.offsets, parts.steady_clock or parts.clock)
+        )
     return [
         pulls,
         OffsetProcessor(
@@ -178,16 +184,18 @@ def _writing_processors(
         parts.known_as.unique_keys(),
     )
     if parts.kernel is not None:
-        parts.raw_requests = RawSends(
-            parts.kernel,
-            parts.configuration,
-            send_checks,
-            parts.intake,
-            answers,
-            parts.known_as.store_host,
-            parts.clock,
-            parts.steady_clock or parts.clock,
-            parts.transaction_metrics.add,
+        parts.raw_requests.append(
+            RawSends(
+                parts.kernel,
+                parts.configuration,
+                send_checks,
+                parts.intake,
+                answers,
+                parts.known_as.store_host,
+                parts.clock,
+                parts.steady_clock or parts.clock,
+                parts.transaction_metrics.add,
+            )
         )
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks

@@ -201,12 +201,14 @@ class BrokerMetrics:
         jumps = [((kind, *disk), store.jumps.messages[kind]) for kind in KINDS]
         name = "txrocketmq_storage_jumped_messages"
         yield self._piece(CounterMetricFamily, name, ("reader", *ON_DISK), jumps)
-        kernel, handler = self._parts.kernel, self._parts.raw_requests
-        taken = (
-            ("none" if kernel is None else kernel.name,),
-            0 if handler is None else handler.taken,
-        )
-        yield self._piece(CounterMetricFamily, "txrocketmq_kernel_sends", ("kernel",), [taken])
+        kernel = self._parts.kernel
+        label = ("none" if kernel is None else kernel.name,)
+        for name, code in (
+            ("txrocketmq_kernel_sends", RequestCode.SEND_MESSAGE),
+            ("txrocketmq_kernel_pulls", RequestCode.PULL_MESSAGE),
+        ):
+            taken = [h.taken for h in self._parts.raw_requests if code in h.request_codes]
+            yield self._piece(CounterMetricFamily, name, ("kernel",), [(label, sum(taken))])
 
     def _clients(self) -> Collecting:
         yield from self._pieces(

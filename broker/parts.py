@@ -109,9 +109,9 @@ class Parts:
     walks: Walks = field(default_factory=lambda: Walks(lambda call: call(), lambda: 0.0))
     known_as: KnownAs = field(default_factory=KnownAs)
     kernel: Kernel | None = None
-    """What reads sends from bytes; None: they are read as all requests are."""
-    raw_requests: RawHandler | None = field(init=False, default=None)
-    """Serves what that reads; the processors make it."""
+    """What reads sends and pulls from bytes; None: they are read as all requests are."""
+    raw_requests: list[RawHandler] = field(init=False, default_factory=list)
+    """Serve what that reads; the processors make them."""
 
     config: BrokerConfig = field(init=False)
     access: Access = field(init=False)

@@ -162,7 +162,7 @@ class Broker:
             address=self.address,
         )
         kernel = parts.kernel.name if parts.kernel is not None else "Python"
-        log.info("sends are read by {kernel} (see docs/kernel.md)", kernel=kernel)
+        log.info("sends and pulls are read by {kernel} (see docs/kernel.md)", kernel=kernel)
         self._follow(self._connections)
         if parts.controlled is not None:
             parts.controlled.begin(self.address, partial(ask_ha_info, self._connections))

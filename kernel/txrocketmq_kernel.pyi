@@ -148,6 +148,42 @@ class Run:
         before the opaque and behind it, all fixed fields, and the four names; and no others.
         """
 
+def pull_answer(
+    units: Buffer, log: Buffer, from_offset: int, end: int, least: int, magic: int, most: int,
+    most_bytes: int, pieces: list[bytes], opaque: int, offsets: tuple[int, int, int], /,
+) -> tuple[int, int, bytes, list[tuple[int, int]]] | None:  # fmt: skip
+    """Answers a pull by the records that the units of a queue name, as many of the first as fit in
+    `most` and `most_bytes`, but at least one.
+
+    `log` is a file of the log that begins at `from_offset` and is written up to `end`. None if a
+    unit, or one of these records, is in any way unusual: in another file, before the log offset
+    `least`, of another magic, or perhaps damaged. `offsets` are the queue offset of the first unit,
+    and where the queue begins and ends. Returns how many messages and bytes there are, the head of
+    the answer, and where the records lie in the file; none if they are copied behind the head.
+    Raises ValueError for a file that is shorter, or for other pieces.
+
+    Of JSON, `pieces` are the five around the offset of the next pull, those of the queue, and the
+    opaque. Of binary headers there are six: what is before the opaque and behind it, what is before
+    each of the offsets, and what is behind them.
+    """
+
+@final
+class Pulls:
+    """The headers of pulls that were learned."""
+
+    def __init__(self) -> None: ...
+    def learn(self, kind: int, header: bytes, /) -> int | None:
+        """Learns headers like this one, which was decoded and checked.
+
+        Returns their number, which is the next one unless they are known; None if they cannot be
+        told from others, or if there are 4,096.
+        """
+
+    def take(self, data: bytes, at: int, /) -> tuple[int, int, int, int, int] | None:
+        """Takes the pull that begins at a place; it never raises. Returns the number of its header,
+        where it ends, its opaque, where in the queue it begins, and how far its group has come.
+        """
+
 @final
 class Rows:
     """Rows that wait to be written to the index."""

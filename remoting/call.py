@@ -141,11 +141,12 @@ class Reply(Generic[R_co]):
     """The answer of a handler; `body` may be several buffers, which are not joined.
 
     `ext_fields` are extension fields in addition to those of the header (MSG_REGION,
-    IS_SUB_CHANGE). In an answer that was received they are all of its fields, and `version` is the
+    IS_SUB_CHANGE). `frame` is an answer that is encoded already, which takes the place of all but
+    the code. In an answer that was received they are all of its fields, and `version` is the
     peer's MQVersion ordinal.
     """
 
-    __slots__ = ("body", "code", "ext_fields", "header", "remark", "version")
+    __slots__ = ("body", "code", "ext_fields", "frame", "header", "remark", "version")
 
     def __init__(
         self,
@@ -155,7 +156,9 @@ class Reply(Generic[R_co]):
         remark: str | None = None,
         ext_fields: Mapping[str, str] | None = None,
         version: int = 0,
+        frame: Sequence[Buffer] | None = None,
     ) -> None:
+        self.frame = frame
         self.version = version
         self.header = header
         self.body = body

@@ -19,7 +19,7 @@ NettyRemotingAbstract.processRequestCommand, the registerProcessor lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
@@ -239,6 +239,10 @@ class Dispatcher:
         self._bindings = registry.bindings
         self._runs = registry.runs()
 
+    def knows(self, codes: Collection[int]) -> bool:
+        """Whether any of these codes is served."""
+        return any(code in self._bindings for code in codes)
+
     def serve(
         self, peer: Peer, commands: list[RemotingCommand], goes_on: Callable[[], bool] = _always
     ) -> int:
@@ -365,13 +369,9 @@ class Dispatcher:
             return _refused(run, error), len(run.commands)
 
     def _serve_timed(
-        self,
-        times: RpcTimes,
-        handler: RunHandler,
-        peer: Peer,
-        commands: list[RemotingCommand],
+        self, times: RpcTimes, handler: RunHandler, peer: Peer, commands: list[RemotingCommand],
         now_ms: int,
-    ) -> tuple[list[Buffer], int]:
+    ) -> tuple[list[Buffer], int]:  # fmt: skip
         """Serves a run, and counts how long it took."""
         started_ms = self._steady_ms()
         apart: set[int] = set()
@@ -438,14 +438,9 @@ class Dispatcher:
             peer.write(buffers)
 
     def _answer_to(
-        self,
-        peer: Peer,
-        command: RemotingCommand,
-        outcome: Reply[Any] | Exception,
-        started_ms: int | None = None,
-        *,
-        is_late: bool = False,
-    ) -> Sequence[Buffer]:
+        self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception,
+        started_ms: int | None = None, *, is_late: bool = False,
+    ) -> Sequence[Buffer]:  # fmt: skip
         if isinstance(outcome, Exception):
             outcome = self._reply_to(outcome, command, peer)
         if self.times is not None and started_ms is not None:
@@ -470,6 +465,8 @@ class Dispatcher:
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
         if command.flag & ONEWAY_FLAG:
             return ()
+        if reply.frame is not None:
+            return reply.frame
         header, remark = reply.header, reply.remark
         if (
             header is None

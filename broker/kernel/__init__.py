@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel: sends from bytes to records; which one is used, and its reference in Python."""
+"""The kernel: sends from bytes to records, and pulls to answers; and its reference in Python."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which kernel reads the sends of this process: the compiled one, or none.
+"""Says which kernel reads the sends and pulls of this process: the compiled one, or none.
 
 The package txrocketmq-kernel, which is optional, has it. It is used if it is installed and has the
 same seam; the variable TXROCKETMQ_KERNEL can ask for `off`, with which nothing of it is imported,
@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from txrocketmq.broker.kernel.pulls import ReferencePulls, pull_answer
 from txrocketmq.broker.kernel.rows import ReferenceRows
 from txrocketmq.broker.kernel.table import ReferenceTable
+from txrocketmq.broker.store.formats.packed import PullAnswer
 from txrocketmq.remoting.process.compiled_kernel import (
     SEAM,
     VARIABLE,
@@ -26,14 +28,16 @@ __all__ = ["REFERENCE", "SEAM", "VARIABLE", "Kernel", "chosen_kernel", "kernel_t
 
 
 class Kernel(NamedTuple):
-    """A kernel: what it is called, and what makes its tables and its rows."""
+    """A kernel: its name, what makes its tables, rows and pulls, and what answers these."""
 
     name: str
     new_table: Callable[[list[bytes], list[bytes], list[bytes], bytes], Any]
     new_rows: Callable[[], Any]
+    new_pulls: Callable[[], Any]
+    pull_answer: PullAnswer
 
 
-REFERENCE: Final = Kernel("reference", ReferenceTable, ReferenceRows)
+REFERENCE: Final = Kernel("reference", ReferenceTable, ReferenceRows, ReferencePulls, pull_answer)
 
 
 def chosen_kernel() -> Kernel | None:
@@ -64,4 +68,10 @@ def compiled_kernel() -> Kernel | str:
 
 def _kernel_of(module: Any) -> Kernel:
     version = getattr(module, "__version__", "")
-    return Kernel(f"txrocketmq-kernel {version}".strip(), module.Table, module.Rows)
+    return Kernel(
+        f"txrocketmq-kernel {version}".strip(),
+        module.Table,
+        module.Rows,
+        module.Pulls,
+        module.pull_answer,
+    )

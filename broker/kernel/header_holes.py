@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts the three values out of the header of a send that differ from message to message.
+"""Cuts the three values out of a header that differ from message to message, or from pull to pull.
 
-These are the opaque, the time of birth and the properties. What is left is always the same for one
+Of a send, these are the opaque, the time of birth and the properties; of a pull, the opaque and two
+offsets. What is left is always the same for one
 place: it says where a message goes and how, and is the key by which that is looked up. So nothing
 else of a header has to be understood, but for one thing: in the key, fields come in the order of
 their names, since the Go client writes them in another order each time. A header that is written in
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -25,10 +27,14 @@ _NAME: Final = rb'"([A-Za-z]{1,64})":'
 _MEMBER: Final = re.compile(_NAME + rb"(" + _STRING + rb"|-?[0-9]{1,10}|\{)")
 _FIELD: Final = re.compile(_NAME + rb"(" + _STRING + rb")")
 _OPAQUE: Final = re.compile(rb"0|[1-9][0-9]{0,9}")
-_BORN: Final = re.compile(rb"[0-9]{1,18}")
+_NUMBER: Final = re.compile(rb"[0-9]{1,18}")
 _INT_MAX: Final = 2**31 - 1
-_BORN_NAMES: Final = frozenset({b"g", b"bornTimestamp"})
-_PROPERTIES_NAMES: Final = frozenset({b"i", b"properties"})
+_FIRST, _SECOND = "first", "second"
+_OF_SENDS: Final = {
+    b"g": _FIRST, b"bornTimestamp": _FIRST, b"i": _SECOND, b"properties": _SECOND,
+}  # fmt: skip
+_OF_PULLS: Final = {b"queueOffset": _FIRST, b"commitOffset": _SECOND}
+"""By name: which hole the value of a field is."""
 
 _HEAD: Final = fixed(formats.BINARY_HEAD)
 _OPAQUE_AT: Final = _HEAD.offset_of("opaque")
@@ -47,34 +53,78 @@ class Holes(NamedTuple):
     """The text, in UTF-8."""
 
 
+class PullHoles(NamedTuple):
+    """The three values of a pull, and what is left."""
+
+    key: tuple[Any, ...]
+    opaque: int
+    queue_offset: int
+    commit_offset: int
+
+
+class _Values(NamedTuple):
+    """The key, the opaque, and two values of fields as they are written."""
+
+    key: tuple[Any, ...]
+    opaque: int
+    first: bytes
+    second: bytes
+
+
 def holes_of(kind: int, header: bytes) -> Holes | None:
-    """Returns the holes in a header of this serialization; None for one that has to be decoded."""
+    """Returns the holes in the header of a send; None for one that has to be decoded."""
+    found = _values(kind, header, _OF_SENDS)
+    if found is None or not _NUMBER.fullmatch(found.first):
+        return None
+    try:
+        text = found.second
+        if kind == SerializeType.JSON:
+            text = orjson.loads(b'"%b"' % text).encode()
+        text.decode()
+    except ValueError:
+        return None
+    return Holes(found.key, found.opaque, int(found.first), text)
+
+
+def pull_holes_of(kind: int, header: bytes) -> PullHoles | None:
+    """Returns the holes in the header of a pull; None for one that has to be decoded."""
+    found = _values(kind, header, _OF_PULLS)
+    if found is None or not (_NUMBER.fullmatch(found.first) and _NUMBER.fullmatch(found.second)):
+        return None
+    return PullHoles(found.key, found.opaque, int(found.first), int(found.second))
+
+
+def _values(kind: int, header: bytes, names: Mapping[bytes, str]) -> _Values | None:
     try:
         if kind == SerializeType.JSON:
-            return _json_holes(header)
-        return _binary_holes(header) if kind == SerializeType.ROCKETMQ else None
+            return _json_values(header, names)
+        return _binary_values(header, names) if kind == SerializeType.ROCKETMQ else None
     except (ValueError, struct.error):
         return None
 
 
-def _json_holes(header: bytes) -> Holes | None:
+def _json_values(header: bytes, names: Mapping[bytes, str]) -> _Values | None:
     found: dict[str, tuple[int, int]] = {}
     fields: dict[bytes, bytes] = {}
-    if not _members(header, found, fields) or len(found) != len(Holes._fields):
+    if not _members(header, found, fields, names) or len(found) != len(_Values._fields):
         return None
-    opaque, born, text = (header[slice(*found[name])] for name in ("opaque", "born", "text"))
-    if not _OPAQUE.fullmatch(opaque) or int(opaque) > _INT_MAX or not _BORN.fullmatch(born[1:-1]):
+    opaque, first, second = (header[slice(*found[name])] for name in ("opaque", _FIRST, _SECOND))
+    if not _OPAQUE.fullmatch(opaque) or int(opaque) > _INT_MAX:
         return None
-    properties = orjson.loads(text).encode()
     pieces, at = [], 0
     for start, end in sorted([found["opaque"], found["fields"]]):
         pieces.append(header[at:start])
         at = end
     key = ("json", *pieces, header[at:], *sorted(fields.items()))
-    return Holes(key, int(opaque), int(born[1:-1]), properties)
+    return _Values(key, int(opaque), first[1:-1], second[1:-1])
 
 
-def _members(header: bytes, found: dict[str, tuple[int, int]], fields: dict[bytes, bytes]) -> bool:
+def _members(
+    header: bytes,
+    found: dict[str, tuple[int, int]],
+    fields: dict[bytes, bytes],
+    holes: Mapping[bytes, str],
+) -> bool:
     """Finds where the values and the fields lie, and what other fields there are; returns whether
     the header is one object, written as usual.
     """
@@ -88,7 +138,7 @@ def _members(header: bytes, found: dict[str, tuple[int, int]], fields: dict[byte
         names.add(member[1])
         at = member.end()
         if member[2] == b"{":
-            at = _fields(header, at, found, fields) if member[1] == b"extFields" else 0
+            at = _fields(header, at, found, fields, holes) if member[1] == b"extFields" else 0
             if not at:
                 return False
             found["fields"] = member.start(2), at
@@ -102,7 +152,11 @@ def _members(header: bytes, found: dict[str, tuple[int, int]], fields: dict[byte
 
 
 def _fields(
-    header: bytes, at: int, found: dict[str, tuple[int, int]], fields: dict[bytes, bytes]
+    header: bytes,
+    at: int,
+    found: dict[str, tuple[int, int]],
+    fields: dict[bytes, bytes],
+    holes: Mapping[bytes, str],
 ) -> int:
     """Finds where the values of fields lie; returns where the fields end, or 0."""
     names = set()
@@ -111,7 +165,7 @@ def _fields(
         if field is None or field[1] in names:
             return 0
         names.add(field[1])
-        what = _what(field[1])
+        what = holes.get(field[1], "")
         if what in found:
             return 0
         if what:
@@ -124,11 +178,7 @@ def _fields(
             return 0
 
 
-def _what(name: bytes) -> str:
-    return "born" if name in _BORN_NAMES else "text" if name in _PROPERTIES_NAMES else ""
-
-
-def _binary_holes(header: bytes) -> Holes | None:
+def _binary_values(header: bytes, holes: Mapping[bytes, str]) -> _Values | None:
     (opaque,) = _INT.unpack_from(header, _OPAQUE_AT)
     at = _HEAD.size + _INT.size
     (fields_bytes,) = _INT.unpack_from(header, _HEAD.size)
@@ -146,15 +196,14 @@ def _binary_holes(header: bytes) -> Holes | None:
         name, at = header[name_at:length_at], value_at + _INT.unpack_from(header, length_at)[0]
         if not name_at < length_at or not value_at <= at <= len(header) or name in fields:
             return None
-        what = _what(name)
+        what = holes.get(name, "")
         if what in values or (what and at == value_at):
             return None
         if what:
             values[what] = header[value_at:at]
         fields[name] = b"" if what else header[value_at:at]
-    if len(values) != len(Holes._fields) - 2 or not _BORN.fullmatch(values["born"]):
+    if len(values) != len(_Values._fields) - 2:
         return None
-    values["text"].decode()
     head = header[:_OPAQUE_AT], header[_FLAG_AT : _HEAD.size]
     key = ("binary", *head, *sorted(fields.items()))
-    return Holes(key, opaque, int(values["born"]), values["text"])
+    return _Values(key, opaque, values[_FIRST], values[_SECOND])

@@ -70,6 +70,8 @@ class RawSends:
     `opened` is called with the topics of half messages, and how many there are.
     """
 
+    request_codes = _CODES
+
     def __init__(
         self,
         kernel: Kernel,

@@ -255,6 +255,11 @@ class ConsumerOffsets(VersionedTable[HeldOffsets]):
         self.commit(group, topic, queue_id, offset)
         pending[queue_id] = offset
 
+    @property
+    def has_resets(self) -> bool:
+        """Whether any group has an offset that waits for its next pull."""
+        return bool(self._resets)
+
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Returns the pending reset of a queue and removes it; None if there is none."""
         if not self._resets:

@@ -6,7 +6,8 @@
 //! which draws them by what they reach.
 
 use txrocketmq_kernel::answers::Pieces;
-use txrocketmq_kernel::header::{JSON, Layout, ROCKETMQ, key_of};
+use txrocketmq_kernel::header::{JSON, Layout, PULLS, ROCKETMQ, SENDS, key_of};
+use txrocketmq_kernel::pulls::{self, Log, Pulls, place};
 use txrocketmq_kernel::record::{MAGIC_V1, follow, walk};
 use txrocketmq_kernel::rows::Rows;
 use txrocketmq_kernel::run::Target;
@@ -148,6 +149,9 @@ pub struct Seen {
     pub reads: u64,
     pub taken: u64,
     pub written: u64,
+    /// Pulls that were taken, and records that were found for such.
+    pub pulls: u64,
+    pub placed: u64,
 }
 
 fn new_table() -> Table {
@@ -179,6 +183,7 @@ pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
     let mut table = new_table();
     let mut log = Vec::new();
     let mut nexts = [0i64; 4];
+    let mut units = Vec::new();
     for _ in 0..reads {
         seen.reads += 1;
         let data = frames(chance);
@@ -194,9 +199,13 @@ pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
                 table.learn(kind, &header, teaching);
             }
         }
-        write(&mut table, &data, &mut log, &mut nexts, seen);
+        if let Some(written) = write(&mut table, &data, &mut log, &mut nexts, seen) {
+            units = written;
+        }
+        pulled(chance, &log, &units, seen);
     }
     chance.change(&mut log);
+    pulled(chance, &log, &units, seen);
     let start = chance.below(log.len() + 9);
     logs(&log, start);
 }
@@ -206,7 +215,7 @@ pub fn sends(chance: &mut Chance, reads: usize, seen: &mut Seen) {
 pub fn raw(data: &[u8]) {
     let mut table = new_table();
     for kind in [JSON, ROCKETMQ] {
-        let is_known = Layout::of(kind, data).is_some() && key_of(kind, data).is_some();
+        let is_known = Layout::of(kind, data, &SENDS).is_some() && key_of(kind, data, &SENDS).is_some();
         assert_eq!(table.learn(kind, data, teaching(0, false)), is_known);
         if is_known {
             let mut frame = ((4 + data.len() + 1) as u32).to_be_bytes().to_vec();
@@ -217,13 +226,25 @@ pub fn raw(data: &[u8]) {
         }
     }
     write(&mut table, data, &mut Vec::new(), &mut [0; 4], &mut Seen::default());
+    for kind in [JSON, ROCKETMQ] {
+        let is_known = Layout::of(kind, data, &PULLS).is_some() && key_of(kind, data, &PULLS).is_some();
+        assert_eq!(Pulls::default().learn(kind, data).is_some(), is_known);
+    }
+    pulled(&mut Chance::new(data, 1), data, data, &mut Seen::default());
     logs(data, 0);
 }
 
-fn write(table: &mut Table, data: &[u8], log: &mut Vec<u8>, nexts: &mut [i64; 4], seen: &mut Seen) {
+/// Returns the units of the last queue that has got some.
+fn write(
+    table: &mut Table,
+    data: &[u8],
+    log: &mut Vec<u8>,
+    nexts: &mut [i64; 4],
+    seen: &mut Seen,
+) -> Option<Vec<u8>> {
     let pieces = [&b"{"[..]; 6];
     let pieces = Pieces::of(&pieces, &pieces[..5]).expect("six and five");
-    let Some(mut run) = table.take(data) else { return };
+    let mut run = table.take(data)?;
     assert!(run.at <= data.len() && run.size_bytes < 1 << 20);
     seen.taken += run.commands.len() as u64;
     let halves: usize = run.halves().iter().map(|half| half.1).sum();
@@ -245,6 +266,53 @@ fn write(table: &mut Table, data: &[u8], log: &mut Vec<u8>, nexts: &mut [i64; 4]
     seen.written += done.count as u64;
     let mut index = vec![0; 40 + 4 * 8 + 20 * 64];
     rows.put(&mut index, 8, 72, 1, 0).expect("an index");
+    units.last().map(|its| its.packed.clone())
+}
+
+fn pull(chance: &mut Chance) -> Vec<u8> {
+    let fields = [("queueOffset", chance.below(1 << 40)), ("commitOffset", chance.below(1 << 30))];
+    let [(first, one), (second, other)] = fields;
+    let opaque = chance.below(1 << 31);
+    format!(
+        "{{\"code\":11,\"extFields\":{{\"topic\":\"T{}\",\"{first}\":\"{one}\",\"{second}\":\"{other}\"}},\
+         \"opaque\":{opaque}}}",
+        chance.below(3)
+    )
+    .into_bytes()
+}
+
+/// Pulls of some queues, and answers to them from a log that may be damaged.
+fn pulled(chance: &mut Chance, log: &[u8], packed: &[u8], seen: &mut Seen) {
+    let mut pulls = Pulls::default();
+    for _ in 0..4 {
+        let mut header = pull(chance);
+        if chance.below(3) == 0 {
+            chance.change(&mut header);
+        }
+        if chance.below(2) == 0 {
+            pulls.learn(JSON, &header);
+        }
+        let mut data = ((4 + header.len()) as u32).to_be_bytes().to_vec();
+        data.extend((header.len() as u32).to_be_bytes());
+        data.extend(header);
+        if let Some(taken) = pulls.take(&data, 0) {
+            assert!(taken.end == data.len() && taken.opaque >= 0 && taken.queue_offset >= 0);
+            seen.pulls += 1;
+        }
+    }
+    let mut units = packed.to_vec();
+    if chance.below(2) == 0 {
+        chance.change(&mut units);
+    }
+    let (most, most_bytes) = (chance.below(9), chance.below(2000));
+    let log = Log { view: log, from_offset: 0, magic: MAGIC_V1, least: 0 };
+    let Some(found) = place(&units, &log, most, most_bytes) else { return };
+    let bytes: usize = found.places.iter().map(|(begin, end)| log.view[*begin..*end].len()).sum();
+    assert!(found.count > 0 && found.count <= units.len() / 20 && bytes == found.size_bytes);
+    let pieces = pulls::Pieces::of(&[&b"{"[..]; 5]).expect("five");
+    let head = pieces.head(7, [1, 2, 3], bytes).expect("short");
+    assert_eq!(u32::from_be_bytes(head[..4].try_into().unwrap()) as usize, head.len() - 4 + bytes);
+    seen.placed += found.count as u64;
 }
 
 fn logs(log: &[u8], start: usize) {

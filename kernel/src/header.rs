@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers of sends as bytes with holes, which stand for what differs from message to message.
+//! Headers as bytes with holes, which stand for what differs from message to message, or from pull to
+//! pull.
 //!
 //! A layout is made of a header that was decoded and checked in Python. Another header has this
 //! layout if it has the same bytes around the holes, and in each hole what the decoder reads as the
@@ -22,22 +23,51 @@ const MOST_NAME_BYTES: usize = 0x7fff;
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Hole {
     JsonOpaque,
-    JsonBorn,
+    /// The first number, or the second.
+    JsonNumber(usize),
     JsonText,
     BinaryOpaque,
     /// The length of all fields.
     BinaryFieldsLength,
-    /// The time of birth with its length.
-    BinaryBorn,
+    /// The first number or the second, with its length.
+    BinaryNumber(usize),
     /// The properties with their length.
     BinaryText,
 }
+
+/// Which fields of a header may differ.
+pub struct Names {
+    pub of: fn(&[u8]) -> Value,
+    /// Whether the second is a text: both are numbers if it is none.
+    pub has_text: bool,
+}
+
+/// Of a send, the time of birth and the properties.
+pub const SENDS: Names = Names {
+    of: |name| match name {
+        b"g" | b"bornTimestamp" => Value::First,
+        b"i" | b"properties" => Value::Second,
+        _ => Value::Same,
+    },
+    has_text: true,
+};
+
+/// Of a pull, where it begins, and how far its group has come.
+pub const PULLS: Names = Names {
+    of: |name| match name {
+        b"queueOffset" => Value::First,
+        b"commitOffset" => Value::Second,
+        _ => Value::Same,
+    },
+    has_text: false,
+};
 
 /// What a header has in its holes; its properties are appended to the texts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Varying {
     pub opaque: i32,
-    pub born_ms: i64,
+    /// Of a send, only the first is one.
+    pub numbers: [i64; 2],
 }
 
 /// The bytes of a header around its holes.
@@ -52,18 +82,8 @@ pub struct Layout {
 pub enum Value {
     /// It is the same in all headers.
     Same,
-    Born,
-    Text,
-}
-
-impl Value {
-    pub fn of(name: &[u8]) -> Value {
-        match name {
-            b"g" | b"bornTimestamp" => Value::Born,
-            b"i" | b"properties" => Value::Text,
-            _ => Value::Same,
-        }
-    }
+    First,
+    Second,
 }
 
 /// A field of a header: where its name is and where its value is.
@@ -83,29 +103,29 @@ struct Found {
     fields: Vec<Field>,
 }
 
-fn found_in(kind: u8, header: &[u8]) -> Option<Found> {
+fn found_in(kind: u8, header: &[u8], names: &Names) -> Option<Found> {
     match kind {
         JSON => {
-            let found = json_holes(header)?;
+            let found = json_holes(header, names)?;
             let mut holes = vec![
                 (Hole::JsonOpaque, found.opaque),
-                (Hole::JsonBorn, found.born),
-                (Hole::JsonText, found.text),
+                (Hole::JsonNumber(0), found.first),
+                (if names.has_text { Hole::JsonText } else { Hole::JsonNumber(1) }, found.second),
             ];
             holes.sort_by_key(|(_, place)| place.start);
             Some(Found { holes, object: found.object, fields: found.fields })
         }
-        ROCKETMQ => found_in_binary(header),
+        ROCKETMQ => found_in_binary(header, names),
         _ => None,
     }
 }
 
-fn found_in_binary(header: &[u8]) -> Option<Found> {
+fn found_in_binary(header: &[u8], names: &Names) -> Option<Found> {
     if header.len() < FIELDS_AT || i32_at(header, 13) != 0 {
         return None;
     }
     let mut holes = vec![(Hole::BinaryOpaque, 5..9), (Hole::BinaryFieldsLength, 17..FIELDS_AT)];
-    let (mut has_born, mut has_text) = (false, false);
+    let (mut has_first, mut has_second) = (false, false);
     let mut fields: Vec<Field> = Vec::with_capacity(16);
     let mut at = FIELDS_AT;
     while at < header.len() {
@@ -122,24 +142,27 @@ fn found_in_binary(header: &[u8]) -> Option<Found> {
         {
             return None;
         }
-        let (value, place) = (Value::of(name), name_end..value_end);
+        let (value, place) = ((names.of)(name), name_end..value_end);
         let is_there_twice = match value {
-            Value::Born => std::mem::replace(&mut has_born, true),
-            Value::Text => std::mem::replace(&mut has_text, true),
+            Value::First => std::mem::replace(&mut has_first, true),
+            Value::Second => std::mem::replace(&mut has_second, true),
             Value::Same => false,
         };
         if is_there_twice {
             return None;
         }
         match value {
-            Value::Born => holes.push((Hole::BinaryBorn, place.clone())),
-            Value::Text => holes.push((Hole::BinaryText, place.clone())),
+            Value::First => holes.push((Hole::BinaryNumber(0), place.clone())),
+            Value::Second => {
+                let hole = if names.has_text { Hole::BinaryText } else { Hole::BinaryNumber(1) };
+                holes.push((hole, place.clone()));
+            }
             Value::Same => {}
         }
         fields.push(Field { name: name_at..name_end, value, place });
         at = value_end;
     }
-    (has_born && has_text).then_some(Found { holes, object: FIELDS_AT..header.len(), fields })
+    (has_first && has_second).then_some(Found { holes, object: FIELDS_AT..header.len(), fields })
 }
 
 /// What is equal in all headers that mean the same but for their holes, as one text. Fields come in
@@ -180,13 +203,18 @@ fn key_with(kind: u8, header: &[u8], found: &mut Found) -> Vec<u8> {
 }
 
 /// The key of a header; `None` for one without all holes.
-pub fn key_of(kind: u8, header: &[u8]) -> Option<Vec<u8>> {
-    Some(key_with(kind, header, &mut found_in(kind, header)?))
+pub fn key_of(kind: u8, header: &[u8], names: &Names) -> Option<Vec<u8>> {
+    Some(key_with(kind, header, &mut found_in(kind, header, names)?))
 }
 
 /// The key of a header, and what is in its holes; its properties are appended to `texts`.
-pub fn key_and_varying(kind: u8, header: &[u8], texts: &mut Vec<u8>) -> Option<(Vec<u8>, Varying)> {
-    let mut found = found_in(kind, header)?;
+pub fn key_and_varying(
+    kind: u8,
+    header: &[u8],
+    names: &Names,
+    texts: &mut Vec<u8>,
+) -> Option<(Vec<u8>, Varying)> {
+    let mut found = found_in(kind, header, names)?;
     let mut varying = Varying::default();
     for (hole, place) in &found.holes {
         let length = hole.read(&header[place.start..], header.len(), texts, &mut varying)?;
@@ -216,9 +244,9 @@ impl Hole {
                 found.opaque = i32::try_from(value).ok()?;
                 length
             }
-            Hole::JsonBorn => {
+            Hole::JsonNumber(which) => {
                 let length = digits(rest);
-                found.born_ms = decimal(&rest[..length], MOST_DIGITS)?;
+                found.numbers[which] = decimal(&rest[..length], MOST_DIGITS)?;
                 length
             }
             Hole::JsonText => {
@@ -240,10 +268,10 @@ impl Hole {
                 }
                 4
             }
-            Hole::BinaryBorn => {
-                let born = value(rest)?;
-                found.born_ms = decimal(born, MOST_DIGITS)?;
-                4 + born.len()
+            Hole::BinaryNumber(which) => {
+                let number = value(rest)?;
+                found.numbers[which] = decimal(number, MOST_DIGITS)?;
+                4 + number.len()
             }
             Hole::BinaryText => {
                 let text = value(rest)?;
@@ -257,8 +285,8 @@ impl Hole {
 
 impl Layout {
     /// The layout of a header that was decoded; `None` if others with it could mean something else.
-    pub fn of(kind: u8, header: &[u8]) -> Option<Layout> {
-        let found = found_in(kind, header)?.holes;
+    pub fn of(kind: u8, header: &[u8], names: &Names) -> Option<Layout> {
+        let found = found_in(kind, header, names)?.holes;
         // A text that only the tolerant scanner reads may not be what it seems here.
         if kind == JSON && (std::str::from_utf8(header).is_err() || header.iter().any(|byte| *byte < b' '))
         {
@@ -332,21 +360,21 @@ pub mod tests {
     fn headers_that_differ_in_holes_have_one_layout_and_one_key() {
         let first = json("1", "17", "a\\u0001b", "T");
         let other = json("2147483647", "1700000000000", "", "T");
-        let layout = Layout::of(JSON, &first).unwrap();
+        let layout = Layout::of(JSON, &first, &SENDS).unwrap();
         let mut texts = Vec::new();
         let found = layout.cut(&first, &mut texts).unwrap();
-        assert_eq!(found, Varying { opaque: 1, born_ms: 17 });
+        assert_eq!(found, Varying { opaque: 1, numbers: [17, 0] });
         assert_eq!(texts, b"a\x01b");
         assert!(layout.cut(&other, &mut texts).is_some());
-        assert_eq!(key_of(JSON, &first), key_of(JSON, &other));
+        assert_eq!(key_of(JSON, &first, &SENDS), key_of(JSON, &other, &SENDS));
         let elsewhere = json("1", "17", "a", "U");
         assert_eq!(layout.cut(&elsewhere, &mut texts), None);
-        assert_ne!(key_of(JSON, &first), key_of(JSON, &elsewhere));
+        assert_ne!(key_of(JSON, &first, &SENDS), key_of(JSON, &elsewhere, &SENDS));
     }
 
     #[test]
     fn what_is_in_a_hole_has_to_be_of_its_kind() {
-        let layout = Layout::of(JSON, &json("1", "17", "a", "T")).unwrap();
+        let layout = Layout::of(JSON, &json("1", "17", "a", "T"), &SENDS).unwrap();
         for wrong in [
             json("2147483648", "1", "", "T"),
             json("01", "1", "", "T"),
@@ -366,12 +394,12 @@ pub mod tests {
     #[test]
     fn binary_headers_have_layouts_too() {
         let first = binary(5, &[("a", b"P"), ("b", b"T"), ("g", b"17"), ("i", b"x\x01y")]);
-        let layout = Layout::of(ROCKETMQ, &first).unwrap();
+        let layout = Layout::of(ROCKETMQ, &first, &SENDS).unwrap();
         let mut texts = Vec::new();
         let other = binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", "é".as_bytes())]);
-        assert_eq!(layout.cut(&other, &mut texts), Some(Varying { opaque: 6, born_ms: 18 }));
+        assert_eq!(layout.cut(&other, &mut texts), Some(Varying { opaque: 6, numbers: [18, 0] }));
         assert_eq!(texts, "é".as_bytes());
-        assert_eq!(key_of(ROCKETMQ, &first), key_of(ROCKETMQ, &other));
+        assert_eq!(key_of(ROCKETMQ, &first, &SENDS), key_of(ROCKETMQ, &other, &SENDS));
         for wrong in [
             binary(-6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", b"a")]),
             binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"1a"), ("i", b"a")]),
@@ -382,7 +410,7 @@ pub mod tests {
         }
         for twice in [[("g", &b"1"[..]), ("g", b"1"), ("i", b"a")], [("i", b"a"), ("g", b"1"), ("i", b"a")]]
         {
-            assert_eq!(Layout::of(ROCKETMQ, &binary(1, &twice)), None);
+            assert_eq!(Layout::of(ROCKETMQ, &binary(1, &twice), &SENDS), None);
         }
     }
 
@@ -390,12 +418,12 @@ pub mod tests {
     fn cut_short_headers_have_no_layout() {
         let (text, packed) = (json("1", "17", "a", "T"), binary(1, &[("g", b"1"), ("i", b"a")]));
         for end in 0..text.len() {
-            assert_eq!(Layout::of(JSON, &text[..end]), None);
+            assert_eq!(Layout::of(JSON, &text[..end], &SENDS), None);
         }
         for end in 0..packed.len() {
-            assert_eq!(Layout::of(ROCKETMQ, &packed[..end]), None);
+            assert_eq!(Layout::of(ROCKETMQ, &packed[..end], &SENDS), None);
         }
-        assert_eq!(Layout::of(JSON, &json("1", "17", "a", "T\n")), None);
-        assert_eq!(Layout::of(7, &text), None);
+        assert_eq!(Layout::of(JSON, &json("1", "17", "a", "T\n"), &SENDS), None);
+        assert_eq!(Layout::of(7, &text, &SENDS), None);
     }
 }

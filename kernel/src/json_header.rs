@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds the three holes in a JSON header, which are its opaque, the time of birth and the properties,
-//! and its fields.
+//! Finds the three holes in a JSON header, which are its opaque and two fields, and all its fields.
 //!
 //! It knows headers as clients write them: one object without blanks, names of letters, texts and
 //! whole numbers as values, and among them the object extFields. All others are left to Python.
 
 use crate::bytes::{EVERY, below, equal};
-use crate::header::{Field, Value};
+use crate::header::{Field, Names, Value};
 use memchr::memchr2;
 use std::ops::Range;
 
@@ -14,8 +13,8 @@ use std::ops::Range;
 #[derive(Debug, PartialEq)]
 pub struct JsonHoles {
     pub opaque: Range<usize>,
-    pub born: Range<usize>,
-    pub text: Range<usize>,
+    pub first: Range<usize>,
+    pub second: Range<usize>,
     /// The object extFields, with its braces.
     pub object: Range<usize>,
     /// What it has, in the order of the header.
@@ -27,19 +26,20 @@ const MOST_NAMES: usize = 64;
 const MOST_NAME_BYTES: usize = 64;
 const MOST_DIGITS: usize = 10;
 
-#[derive(Default)]
 struct Scanner<'a> {
     header: &'a [u8],
+    names: &'a Names,
     at: usize,
     opaque: Option<Range<usize>>,
-    born: Option<Range<usize>>,
-    text: Option<Range<usize>>,
+    first: Option<Range<usize>>,
+    second: Option<Range<usize>>,
     object: Option<Range<usize>>,
     fields: Vec<Field>,
 }
 
-pub fn json_holes(header: &[u8]) -> Option<JsonHoles> {
-    let mut scanner = Scanner { header, ..Scanner::default() };
+pub fn json_holes(header: &[u8], names: &Names) -> Option<JsonHoles> {
+    let (opaque, first, second, object) = (None, None, None, None);
+    let mut scanner = Scanner { header, names, at: 0, opaque, first, second, object, fields: Vec::new() };
     scanner.object(|scanner, name| match &header[name] {
         b"extFields" => {
             let begin = scanner.at;
@@ -60,8 +60,8 @@ pub fn json_holes(header: &[u8]) -> Option<JsonHoles> {
     }
     Some(JsonHoles {
         opaque: scanner.opaque?,
-        born: scanner.born?,
-        text: scanner.text?,
+        first: scanner.first?,
+        second: scanner.second?,
         object: scanner.object?,
         fields: scanner.fields,
     })
@@ -75,11 +75,11 @@ fn put_once(hole: &mut Option<Range<usize>>, place: Range<usize>) -> Option<()> 
 impl<'a> Scanner<'a> {
     fn field(&mut self, name: Range<usize>) -> Option<()> {
         let place = self.string()?;
-        let value = Value::of(&self.header[name.clone()]);
+        let value = (self.names.of)(&self.header[name.clone()]);
         self.fields.push(Field { name, value, place: place.clone() });
         match value {
-            Value::Born => put_once(&mut self.born, place),
-            Value::Text => put_once(&mut self.text, place),
+            Value::First => put_once(&mut self.first, place),
+            Value::Second => put_once(&mut self.second, place),
             Value::Same => Some(()),
         }
     }
@@ -227,18 +227,19 @@ fn unit(text: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::SENDS;
 
     const HEADER: &[u8] =
         br#"{"code":310,"extFields":{"b":"x\"opaque\":1","g":"17","i":"a\u0001b"},"flag":0,"opaque":5}"#;
 
     #[test]
     fn holes_are_found_in_any_order_and_not_in_texts() {
-        let holes = json_holes(HEADER).unwrap();
+        let holes = json_holes(HEADER, &SENDS).unwrap();
         assert_eq!(&HEADER[holes.opaque], b"5");
-        assert_eq!(&HEADER[holes.born], b"17");
-        assert_eq!(&HEADER[holes.text], br"a\u0001b");
+        assert_eq!(&HEADER[holes.first], b"17");
+        assert_eq!(&HEADER[holes.second], br"a\u0001b");
         let long = br#"{"opaque":5,"extFields":{"properties":"","bornTimestamp":"1"},"version":-1}"#;
-        assert!(json_holes(long).is_some());
+        assert!(json_holes(long, &SENDS).is_some());
     }
 
     #[test]
@@ -264,10 +265,10 @@ mod tests {
             b"{\"",
             b"{\"a\\",
         ] {
-            assert_eq!(json_holes(wrong), None, "{}", String::from_utf8_lossy(wrong));
+            assert_eq!(json_holes(wrong, &SENDS), None, "{}", String::from_utf8_lossy(wrong));
         }
         for end in 0..HEADER.len() {
-            assert_eq!(json_holes(&HEADER[..end]), None);
+            assert_eq!(json_holes(&HEADER[..end], &SENDS), None);
         }
     }
 

@@ -15,6 +15,7 @@ pub mod hash;
 pub mod header;
 pub mod json_header;
 pub mod properties;
+pub mod pulls;
 pub mod record;
 pub mod rows;
 pub mod run;
@@ -24,4 +25,4 @@ pub mod table;
 mod python;
 
 /// Which seam this is: Python uses the kernel only if it knows the same one.
-pub const SEAM: i32 = 3;
+pub const SEAM: i32 = 4;

@@ -6,7 +6,7 @@ use crate::answers::Pieces;
 use crate::hash::continued;
 use crate::run::{HOST_BYTES, Target};
 use crate::table::Teaching;
-use crate::{SEAM, record, rows, run, table};
+use crate::{SEAM, pulls, record, rows, run, table};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -275,6 +275,70 @@ impl Run {
     }
 }
 
+#[pyclass(module = "txrocketmq_kernel")]
+struct Pulls {
+    pulls: pulls::Pulls,
+}
+
+#[pymethods]
+impl Pulls {
+    #[new]
+    fn new() -> Pulls {
+        Pulls { pulls: pulls::Pulls::default() }
+    }
+
+    fn learn(&mut self, kind: u8, header: &[u8]) -> Option<usize> {
+        caught(|| self.pulls.learn(kind, header)).flatten()
+    }
+
+    fn take(&mut self, data: &[u8], at: usize) -> Option<(usize, usize, i32, i64, i64)> {
+        let taken = caught(|| self.pulls.take(data, at)).flatten()?;
+        Some((taken.place, taken.end, taken.opaque, taken.queue_offset, taken.commit_offset))
+    }
+}
+
+/// How many messages, how many bytes, the head or the whole answer, and where else they lie.
+type Answer<'py> = (usize, usize, Bound<'py, PyBytes>, Vec<(usize, usize)>);
+
+/// Answers a pull by the records that the units of a queue name; see the stub file.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn pull_answer<'py>(
+    py: Python<'py>,
+    units: PyBuffer<u8>,
+    log: PyBuffer<u8>,
+    from_offset: i64,
+    end: usize,
+    least: i64,
+    magic: i32,
+    most: usize,
+    most_bytes: usize,
+    pieces: Vec<Bound<'py, PyBytes>>,
+    opaque: i32,
+    offsets: (i64, i64, i64),
+) -> PyResult<Option<Answer<'py>>> {
+    let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.as_bytes()).collect();
+    let pieces = pulls::Pieces::of(&pieces).ok_or_else(|| wrong("there have to be 5 or 6 pieces"))?;
+    let (units, view) = (readable(&units)?, readable(&log)?);
+    let view = view.get(..end).ok_or_else(|| wrong("the file is not so long"))?;
+    let (first, min, max) = offsets;
+    let found = caught(|| {
+        let log = pulls::Log { view, from_offset, magic, least };
+        let mut placed = pulls::place(units, &log, most, most_bytes)?;
+        let next = first.checked_add(placed.count as i64)?;
+        let mut out = pieces.head(opaque, [next, min, max], placed.size_bytes)?;
+        if placed.is_copied() {
+            out.reserve_exact(placed.size_bytes);
+            for (begin, end) in std::mem::take(&mut placed.places) {
+                out.extend_from_slice(&view[begin..end]);
+            }
+        }
+        Some((out, placed))
+    });
+    let Some((out, placed)) = found.flatten() else { return Ok(None) };
+    Ok(Some((placed.count, placed.size_bytes, PyBytes::new(py, &out), placed.places)))
+}
+
 /// What is indexed of a message, as Python has it.
 type Entry<'py> = (
     Bound<'py, PyString>,
@@ -367,6 +431,8 @@ fn txrocketmq_kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
     module.add_class::<Run>()?;
     module.add_class::<Rows>()?;
+    module.add_class::<Pulls>()?;
+    module.add_function(wrap_pyfunction!(pull_answer, module)?)?;
     module.add_function(wrap_pyfunction!(follow, module)?)?;
     module.add_function(wrap_pyfunction!(walk, module)?)
 }

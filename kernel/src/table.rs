@@ -3,7 +3,7 @@
 
 use crate::bytes::{i32_at, u16_at, u32_at};
 use crate::hash::{continued, tags_code};
-use crate::header::{JSON, Layout, ROCKETMQ, key_and_varying, key_of};
+use crate::header::{JSON, Layout, ROCKETMQ, SENDS, key_and_varying, key_of};
 use crate::properties::{Part, PlainProperties, Values};
 use crate::record::{FIXED_BYTES, MAGIC_V1, MAGIC_V2};
 use crate::run::{Command, Message, OfQueue, Run, Text};
@@ -139,7 +139,8 @@ impl Table {
         if teaching.queue as usize >= self.queues.len() || !teaching.half.is_none_or(is_half) {
             return false;
         }
-        let (Some(layout), Some(key)) = (Layout::of(kind, header), key_of(kind, header)) else {
+        let (Some(layout), Some(key)) = (Layout::of(kind, header, &SENDS), key_of(kind, header, &SENDS))
+        else {
             return false;
         };
         if self.numbers.contains_key(&key) {
@@ -211,7 +212,7 @@ impl Table {
         let first = run.messages.len();
         if teaching.is_batch {
             run.most_bytes = run.most_bytes.max(u64::from(body.bytes));
-            self.take_entries(data, body, teaching, varying.born_ms, run)?;
+            self.take_entries(data, body, teaching, varying.numbers[0], run)?;
             if !run.commands.is_empty() && run.messages.len() > MOST_MESSAGES {
                 return None;
             }
@@ -223,7 +224,7 @@ impl Table {
             let text = Part { at: text_at as u32, bytes: (run.texts.len() - text_at) as u32 };
             let code = tags_code(values.tags.of(&run.texts[text_at..]));
             let values = moved_values(values, text_at);
-            let message = Message::new(teaching, varying.born_ms, body, Text::Own(text), values, code);
+            let message = Message::new(teaching, varying.numbers[0], body, Text::Own(text), values, code);
             run.messages.push(message);
         }
         let slots = &run.messages[first..];
@@ -282,7 +283,7 @@ impl Table {
             }
             texts.truncate(text_at);
         }
-        let (key, found) = key_and_varying(kind, header, texts)?;
+        let (key, found) = key_and_varying(kind, header, &SENDS, texts)?;
         let number = *self.numbers.get(&key)?;
         self.places[self.last].next = number;
         Some((number, found))

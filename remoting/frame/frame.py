@@ -9,6 +9,7 @@ as the buffers it was given as, so that slices of a mapped file reach the socket
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -33,6 +34,9 @@ _MOST_SCANNED_BYTES: Final = 8 * 1024
 """A portion ends behind so many bytes of headers that are not plain JSON, as these take long."""
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
+_code = fixed(formats.BINARY_HEAD).codec_of("code")
+_JSON_CODE: Final = re.compile(rb'"code":([0-9]{1,9})[,}]')
+_ROCKETMQ: Final = int(SerializeType.ROCKETMQ)
 _OPAQUE: Final = 1_234_567_890
 """Stands for the opaque while an answer is prepared, and so marks the place of the real one."""
 _ONE_BUFFER: Final = (bytes, bytearray, memoryview)
@@ -299,6 +303,21 @@ def begins_whole(data: bytes, at: int = 0) -> bool:
     """Returns whether the frame is all there that begins at a place."""
     left = len(data) - at
     return left >= _PREFIX.size and left >= 4 + _unpack(data, at)[0]
+
+
+def first_code(data: bytes) -> int | None:
+    """Returns the code of the frame that is there, without decoding it; None for one of which it
+    cannot be told in this way.
+    """
+    _, mark = _unpack(data)
+    at = _PREFIX_BYTES
+    if mark >> 24 == _ROCKETMQ:
+        code: int | None = None
+        if len(data) >= at + _code.size:
+            (code,) = _code.unpack(data[at : at + _code.size])
+        return code
+    found = _JSON_CODE.search(data, at, at + (mark & _HEADER_MASK))
+    return None if found is None else int(found[1])
 
 
 def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:

@@ -220,8 +220,8 @@ class RemotingServer:
         self.encryption = Encryption(self._tls, alpn)
         self.choose: Choose = self.encryption.choose
         """Makes the outlets of connections that are accepted from now on."""
-        self.raw_requests: RawHandler | None = None
-        """Serves requests of later connections from their bytes, before all others."""
+        self.raw_requests: Sequence[RawHandler] = ()
+        """Serve requests of later connections from their bytes, before all others."""
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
@@ -264,11 +264,11 @@ class RemotingServer:
 
     def new_peer(self, dispatcher: Dispatcher) -> TcpPeer:
         """Returns the peer for a connection that is just accepted."""
-        handler = self.raw_requests
+        handlers = [each for each in self.raw_requests if dispatcher.knows(each.request_codes)]
         connection = (
-            None
-            if handler is None
-            else RawConnection(dispatcher, handler, PORTION_COMMANDS, PORTION_BYTES)
+            RawConnection(dispatcher, handlers, PORTION_COMMANDS, PORTION_BYTES)
+            if handlers
+            else None
         )
         peer = TcpPeer(
             self.clock,

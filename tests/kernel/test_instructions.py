@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a send costs with the compiled kernel, in instructions: the same on a busy machine.
 
-So does a half message, which is a send, too. Other interpreters need a few more or fewer than the
-one with which the limits were found (CPython 3.11 without optimization by profiles, which needs
-most), so there is some room below each limit.
+So do a half message, which is a send, too, and a pull of 32 messages. Other interpreters need a few
+more or fewer than the one with which the limits were found (CPython 3.11 without optimization by
+profiles, which needs most), so there is some room below each limit.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ LIMITS: Final = {
     ("batch, 3 properties", 1): 5_600,
     ("half message", 32): 13_500,
     ("half message", 1): 98_000,
+    ("pull of 32", 1): 165_000,
+    ("pull of 32", 32): 195_000,
 }
 """By load and sends in a read: instructions a message."""
 

@@ -20,15 +20,18 @@ Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from txrocketmq.broker.kernel.chosen import Kernel
 from txrocketmq.broker.processors.lite_topics import refusal_of_lite_topic
+from txrocketmq.broker.processors.pull.pull_answers import PullAnswers
 from txrocketmq.broker.processors.pull.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.pulls.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.pulls.long_polling import HeldRequest, LongPolling
-from txrocketmq.broker.pulls.message_filter import MessageFilter
+from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
 from txrocketmq.broker.settings.config import BrokerConfig
+from txrocketmq.broker.store.formats.packed import PullAnswer
 from txrocketmq.broker.store.get.jumps import GROUP, Jump
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
@@ -40,7 +43,7 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.broker.work.patience import Patience
-from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -69,6 +72,7 @@ _CODES = {
     GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     GetMessageStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
+_RECENT = GetResult(GetMessageStatus.FOUND, 0, 0, 0)
 """The codes of statuses; those for an empty queue depend on the offset that was asked for."""
 
 
@@ -110,6 +114,12 @@ class PullMessageProcessor:
         self._broadcast_offsets = broadcast_offsets
         self._serve = self._run
         self._suggested_broker = _suggested_broker
+        self._answer: PullAnswer | None = None
+        self._answers = PullAnswers()
+
+    def with_kernel(self, kernel: Kernel, serialize_type: int) -> None:
+        """Has a kernel answer usual pulls from now on, with headers of this form."""
+        self._answer, self._answers = kernel.pull_answer, PullAnswers(serialize_type)
 
     def on_slave(self, has_master: Callable[[], bool]) -> None:
         """Serves pulls as a slave from now on; `has_master` tells whether its master is there."""
@@ -178,11 +188,16 @@ class PullMessageProcessor:
 
     def _run(self, request: Request[PullMessageRequestHeader]) -> Reply[PullMessageResponseHeader]:
         """Serves a pull by what there is now; raises NotYet."""
-        header = request.header
+        header, command = request.header, request.command
         group = self._subscriptions.group(header)
-        topic = self._topic(request)
+        topic = self._topic(header, command.code, request.peer)
         wanted = self._subscriptions.wanted(header, group)
         member = self._broadcast_offsets.client_of(header, request.peer)
+        if self._answer is not None and wanted == ALL and member is None:
+            at, opaque = header.queue_offset, command.opaque
+            frame = self._found(self._answer, header, at, opaque, group, topic)
+            if frame is not None:
+                return Reply(frame=frame)
         result = self._get(header, member, wanted)
         self._subscriptions.make_group(header)
         self._offsets.pulled(
@@ -213,6 +228,47 @@ class PullMessageProcessor:
             group_sys_flag=group.group_sys_flag,
         )
         return Reply(answer, result.buffers, code, remark)
+
+    def found(
+        self, peer: Peer, header: PullMessageRequestHeader, code: int, queue_offset: int,
+        opaque: int,
+    ) -> Sequence[Buffer] | None:  # fmt: skip
+        """Returns the answer to a pull with this header that begins at another offset, if a kernel
+        makes it; None if the pull has to be served as a request. May raise what that raises.
+        """
+        answer, header_group = self._answer, self._subscriptions.group(header)
+        topic = self._topic(header, code, peer)
+        if (
+            answer is None
+            or self._subscriptions.wanted(header, header_group) != ALL
+            or self._broadcast_offsets.client_of(header, peer) is not None
+        ):
+            return None
+        return self._found(answer, header, queue_offset, opaque, header_group, topic)
+
+    def _found(
+        self, answer: PullAnswer, header: PullMessageRequestHeader, queue_offset: int, opaque: int,
+        group: SubscriptionGroupConfig, topic: TopicConfig,
+    ) -> Sequence[Buffer] | None:  # fmt: skip
+        """Returns the answer with messages that a kernel finds; None if it finds none.
+
+        It does to offsets and counts what `_run` does.
+        """
+        name, queue_id, offsets = header.topic, header.queue_id, self._offsets
+        if offsets.has_resets:
+            return None
+        suggested = self._suggested_broker(group, _RECENT) if self._config.slave_read_enable else 0
+        pieces = self._answers.pieces(suggested, topic.topic_sys_flag, group.group_sys_flag)
+        found = self._store.get_packed(
+            name, queue_id, queue_offset, header.max_msg_nums,
+            header.max_msg_bytes or _NO_BYTE_LIMIT, answer, pieces, opaque,
+        )  # fmt: skip
+        if found is None:
+            return None
+        self._subscriptions.make_group(header)
+        offsets.pulled(header.consumer_group, name, queue_id, found.next_offset)
+        self._stats.got(header.consumer_group, name, found.messages, found.size_bytes)
+        return found.buffers
 
     def _code_without(self, header: PullMessageRequestHeader, result: GetResult) -> int:
         """Returns the code of an answer without messages."""
@@ -272,14 +328,13 @@ class PullMessageProcessor:
 
     # ---------------------------------------------------------------- checks
 
-    def _topic(self, request: Request[PullMessageRequestHeader]) -> TopicConfig:
-        header = request.header
+    def _topic(self, header: PullMessageRequestHeader, code: int, peer: Peer) -> TopicConfig:
         if not self._config.broker_permission & PermName.READ:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
             )
-        lite = request.command.code == RequestCode.LITE_PULL_MESSAGE
+        lite = code == RequestCode.LITE_PULL_MESSAGE
         if lite and not self._config.lite_pull_message_enable:
             raise forbidden(
                 BROKER_FORBIDDEN,
@@ -300,6 +355,6 @@ class PullMessageProcessor:
                 ResponseCode.INVALID_PARAMETER,
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
                 f" topicConfig.readQueueNums:[{topic.read_queue_nums}]"
-                f" consumer:[{request.peer.remote_address}]",
+                f" consumer:[{peer.remote_address}]",
             )
         return topic

@@ -148,9 +148,9 @@ class BinaryAnswers:
         )  # fmt: skip
         header = b"".join(encode_frame(answer))[_PREFIX.size :]
         self._before, _, after = header.partition(_INT.pack(_OPAQUE))
-        self._fields = _fields(ext_fields)
+        self._fields = packed_fields(ext_fields)
         self._between = after[: len(after) - len(self._fields) - _INT.size]
-        self._names = [_name(name) for name in _MARKS]
+        self._names = [packed_name(name) for name in _MARKS]
         self.pieces = [self._before, self._between, self._fields, *self._names], list[bytes]()
         """The parts of an answer that are the same in all: see JsonAnswers."""
 
@@ -165,7 +165,7 @@ class BinaryAnswers:
                 values.append(key.encode("utf-8", "replace"))
             pairs = [*zip(self._names, values, strict=False)]
             if extra is not None:
-                pairs.append((_name(extra[0]), extra[1].encode("utf-8", "replace")))
+                pairs.append((packed_name(extra[0]), extra[1].encode("utf-8", "replace")))
             fields = self._fields + b"".join(
                 [name + _INT.pack(len(value)) + value for name, value in pairs]
             )
@@ -177,13 +177,15 @@ class BinaryAnswers:
         return b"".join(out)
 
 
-def _name(name: str) -> bytes:
+def packed_name(name: str) -> bytes:
+    """Returns a name of a field as binary headers have it."""
     return _pack_name_length(len(name)) + name.encode()
 
 
-def _fields(ext_fields: dict[str, str]) -> bytes:
+def packed_fields(ext_fields: dict[str, str]) -> bytes:
+    """Returns fields as binary headers have them."""
     return b"".join(
-        _name(name) + _INT.pack(len(value.encode())) + value.encode()
+        packed_name(name) + _INT.pack(len(value.encode())) + value.encode()
         for name, value in ext_fields.items()
     )
 

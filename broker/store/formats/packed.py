@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store is given of a run of sends that was read from bytes, and not made into messages.
+"""What the store is given of a run of sends that was read from bytes, and of pulls.
 
 A kernel takes whole sends out of the bytes of a read, and writes them as records into room that the
 store has reserved; what follows from them, units of queues and items of the index, is packed as it
@@ -20,6 +20,28 @@ PackedEnd: TypeAlias = tuple[Any, int, int]
 """A queue, and how many messages and bytes of records a run adds to it."""
 QueueUnits: TypeAlias = tuple[Any, int, PackedUnits]
 """A queue, the offset in it of the first unit, and the units: a row of dispatch.py."""
+
+FoundRecords: TypeAlias = tuple[int, int, bytes, list[tuple[int, int]]]
+"""How many messages were found, how many bytes they have, the beginning of the answer, and from
+where to where in the file the rest of it lies."""
+
+
+class PullAnswer(Protocol):
+    """Answers a pull by the records that the units of a queue name."""
+
+    def __call__(  # noqa: PLR0913, PLR0917 - as in the compiled form
+        self, units: memoryview, log: memoryview, from_offset: int, end: int, least: int,
+        magic: int, most: int, most_bytes: int, pieces: list[bytes], opaque: int,
+        offsets: tuple[int, int, int], /,
+    ) -> FoundRecords | None:  # fmt: skip
+        """Takes as many of the first units as fit, but at least one.
+
+        `log` is a file of the log, which begins at `from_offset` and is written up to the position
+        `end`. None if anything is unusual: with a unit, or with a record that is not in this file,
+        before the log offset `least`, of another magic, or perhaps damaged. `offsets` are the queue
+        offset of the first unit, and where the queue begins and ends; `pieces` are what is around
+        the values of the head (see pull_answers.py). Records that are few or apart are copied.
+        """
 
 
 class PackedRows(Protocol):

@@ -21,7 +21,7 @@ from txrocketmq.broker.store.disk.in_memory import Chunk, ColdRead
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
-from txrocketmq.broker.store.formats.packed import PackedRows
+from txrocketmq.broker.store.formats.packed import PackedRows, PullAnswer
 from txrocketmq.broker.store.formats.scan import store_timestamp_ms
 from txrocketmq.broker.store.formats.stats import StoreStats
 from txrocketmq.broker.store.get.get_message import get_message
@@ -33,6 +33,7 @@ from txrocketmq.broker.store.get.get_result import (
     Request,
 )
 from txrocketmq.broker.store.get.jumps import Jumps
+from txrocketmq.broker.store.get.packed_get import PackedGet, get_packed
 from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.index.packed_index import PackedIndex
@@ -90,16 +91,37 @@ class StoredMessages:
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         request = Request(offset, max_count, max_bytes, tag_codes, by_properties, filter_ext)
         result = get_message(self._records, queue, request)
+        self._count_get(result.count, started_ns)
+        return result
+
+    def get_packed(
+        self, topic: str, queue_id: int, offset: int, max_count: int, max_bytes: int,
+        answer: PullAnswer, pieces: list[bytes], opaque: int,
+    ) -> PackedGet | None:  # fmt: skip
+        """All messages of a queue from an offset on, as an answer to a pull that a kernel makes.
+
+        None if there are none yet, or if anything about them is unusual: then `get` is to be asked.
+        """
+        started_ns = perf_counter_ns()
+        queue = self._queues.find(topic, queue_id) if self._is_open else None
+        if queue is None or not queue.min_offset <= offset < queue.max_offset or queue.is_batch:
+            return None
+        request = Request(offset, max_count, max_bytes, None, None)
+        result = get_packed(self._records, queue, request, answer, pieces, opaque)
+        if result is not None:
+            self._count_get(result.messages, started_ns)
+        return result
+
+    def _count_get(self, count: int, started_ns: int) -> None:
         stats = self.stats
-        if result.count:
+        if count:
             stats.got_found += 1
-            stats.got_messages += result.count
+            stats.got_messages += count
         else:
             stats.got_missed += 1
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
         if elapsed_ms > stats.get_max_ms:  # noqa: PLR1730 - for each get
             stats.get_max_ms = elapsed_ms
-        return result
 
     def cold_raw(self, offset: int, needed_bytes: int, ahead_bytes: int) -> ColdRead | None:
         """The read that loads the log from an offset on, for a replica; None if so much as is

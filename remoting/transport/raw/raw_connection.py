@@ -5,17 +5,21 @@ What such a handler takes is always the beginning of what has arrived, so all re
 their order. It owns nothing of the stream: bytes that it leaves, and those of an unfinished frame,
 are the decoder's, who hands them over when the frame is whole. While guards look at requests,
 nothing is taken. Whoever sends nothing that is taken is soon asked for seldom.
+
+There is a handler for each kind of request. The one that has served something last is asked first;
+which other one might, the code says, which is looked up in the bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.frame.connection import Connection
-from txrocketmq.remoting.frame.frame import begins_whole
+from txrocketmq.remoting.frame.frame import begins_whole, first_code
 from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.transport.peer_state import OPEN
 
@@ -30,6 +34,10 @@ _MOST_SKIPPED: Final = 1_024
 
 class RawHandler(Protocol):
     """Serves requests from their bytes."""
+
+    @property
+    def request_codes(self) -> Collection[int]:
+        """The codes of these requests."""
 
     @property
     def taken(self) -> int:
@@ -52,11 +60,14 @@ class RawConnection(Connection):
     peer: TcpPeer | None = None
 
     def __init__(
-        self, dispatcher: Dispatcher, handler: RawHandler, portion_commands: int, portion_bytes: int
-    ) -> None:
+        self, dispatcher: Dispatcher, handlers: Sequence[RawHandler], portion_commands: int,
+        portion_bytes: int,
+    ) -> None:  # fmt: skip
         super().__init__(portion_commands=portion_commands, portion_bytes=portion_bytes)
         self._dispatcher = dispatcher
-        self._handler = handler
+        self._handlers = handlers
+        self._handler = handlers[0]
+        """The one that has served something last."""
         self._misses = 0
         """How many reads in a row there were of which nothing was taken."""
         self._skips = 0
@@ -100,14 +111,14 @@ class RawConnection(Connection):
         """Serves what is behind the first requests, as long as it is the peer's turn, and learns
         what is not known; returns up to where.
         """
-        handler, times = self._handler, self._dispatcher.times
+        times = self._dispatcher.times
         while begins_whole(data, at):
             if at and (peer.state is not OPEN or not peer.turns.goes_on()):
                 break
             rest = data[at:] if at else data
-            served = handler.serve(peer, rest, times) if at else 0
-            if not served and handler.learn(peer, rest):
-                served = handler.serve(peer, rest, times)
+            served = self._handler.serve(peer, rest, times) if at else 0
+            if not served:
+                served = self._serve_by_code(peer, rest, times)
             if not served:
                 self._count(is_hit=at > 0)
                 return at
@@ -115,6 +126,19 @@ class RawConnection(Connection):
         if at:
             self._misses = 0
         return at
+
+    def _serve_by_code(self, peer: TcpPeer, data: bytes, times: RpcTimes | None) -> int:
+        """Has the first request served by the handler that its code belongs to, if that can."""
+        code = first_code(data)
+        for handler in self._handlers:
+            if code in handler.request_codes:
+                served = 0 if handler is self._handler else handler.serve(peer, data, times)
+                if not served and handler.learn(peer, data):
+                    served = handler.serve(peer, data, times)
+                if served:
+                    self._handler = handler
+                return served
+        return 0
 
     def _count(self, *, is_hit: bool) -> None:
         if is_hit:

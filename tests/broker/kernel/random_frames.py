@@ -111,6 +111,26 @@ class Frames:
         )
         return pick(makers)()
 
+    def pull(self, **changes: str) -> bytes:
+        """A pull, which finds messages, or has to wait for them, or is refused."""
+        pick = self._chance.choice
+        fields = {
+            "consumerGroup": pick(("readers", "readers", "others")),
+            "topic": pick(("orders", "orders", "bills", "none")),
+            "queueId": str(pick((0, 1, 1, 2, 3, 9))),
+            "queueOffset": str(pick((0, 1, 2, 5, 30, 70, -1))),
+            "maxMsgNums": pick(("1", "7", "32", "32", "64", "0", "-1")),
+            "sysFlag": str(pick((4, 4, 5, 6, 7, 7, 0))),
+            "commitOffset": str(pick((0, 3, 12))),
+            "suspendTimeoutMillis": "800",
+            "subscription": pick(("*", "*", "*", "paid", "sent || paid")),
+            "subVersion": "0",
+            "expressionType": "TAG",
+        }
+        if pick((0, 0, 1)):
+            fields["maxMsgBytes"] = pick(("1", "700", "5000", "100000"))
+        return self._frame(pick((11, 11, 11, 361)), fields | changes, b"", 0)
+
     def other_code(self) -> bytes:
         """A request that sends nothing."""
         pick = self._chance.choice

@@ -17,6 +17,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A package that looks like the compiled kernel."""
     module: Any = ModuleType(NAME)
     module.SEAM, module.__version__, module.Table, module.Rows = SEAM, "1.2", list, dict
+    module.Pulls, module.pull_answer = set, min
     monkeypatch.setitem(sys.modules, NAME, module)
     monkeypatch.delenv(VARIABLE, raising=False)
     return module
@@ -32,7 +33,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_used_where_it_is_installed(installed: Any) -> None:
     kernel = chosen_kernel()
     assert kernel is not None
-    assert kernel == ("txrocketmq-kernel 1.2", installed.Table, installed.Rows)
+    assert kernel == ("txrocketmq-kernel 1.2", list, dict, set, min)
     assert kernel_text() == "txrocketmq-kernel 1.2"
 
 

@@ -14,8 +14,8 @@ from tests.broker.kernel.test_header_holes import header_of
 from tests.broker.kernel.two_brokers import with_each_kernel
 from txrocketmq.broker.intake.plain_properties import PlainProperties
 from txrocketmq.broker.kernel import table as tables
-from txrocketmq.broker.kernel.chosen import Kernel
-from txrocketmq.broker.kernel.table import ReferenceTable, pairs_of
+from txrocketmq.broker.kernel.chosen import REFERENCE, Kernel
+from txrocketmq.broker.kernel.table import pairs_of
 from txrocketmq.remoting.message import record
 
 
@@ -66,15 +66,10 @@ def test_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_PLACES", 2)
     frames = Frames(random.Random(1))
     some = [frames.usual(e="1", a=f"group{at}") for at in range(3)]
-    table, known = learned(tables_kernel(), *some)
+    table, known = learned(REFERENCE, *some)
     assert known == 3
     assert table.take(some[2]) is not None  # type: ignore[attr-defined]
     assert table.take(some[0]) is None  # type: ignore[attr-defined]
-
-
-def tables_kernel() -> Kernel:
-    """A kernel of which only the table is used."""
-    return Kernel("table", ReferenceTable, list)
 
 
 @with_each_kernel

@@ -147,8 +147,7 @@ class OneBroker:
     @property
     def taken(self) -> int:
         """How many requests its kernel has taken."""
-        handler: Any = self.broker.parts.raw_requests
-        return 0 if handler is None else int(handler.taken)
+        return sum(handler.taken for handler in self.broker.parts.raw_requests)
 
     def stop(self) -> None:
         """Closes the store."""

@@ -287,7 +287,11 @@ def test_places_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(raw_sends, "MOST_LEARNED", 2)
     for name in range(6):
         scene.two.read(scene.frames.usual(e="1", a=f"group{name}"))
-    handler: Any = scene.two.other.broker.parts.raw_requests
+    (handler,) = (
+        each
+        for each in scene.two.other.broker.parts.raw_requests
+        if isinstance(each, raw_sends.RawSends)
+    )
     assert handler._learned <= 2
     assert scene.two.other.taken == 10
     scene.two.compare()

@@ -21,6 +21,7 @@ from txrocketmq.remoting.frame.frame import (
     cut,
     decode_header,
     encode_frame,
+    first_code,
 )
 
 FORMS = pytest.mark.parametrize("form", list(SerializeType))
@@ -346,3 +347,17 @@ def test_how_long_one_frame_is_unfinished_is_known() -> None:
     assert decoder.unfinished_ms(6_000) == 1_000
     decoder.receive(frame[20:])
     assert decoder.unfinished_ms(7_000) == 0
+
+
+@pytest.mark.parametrize("kind", [SerializeType.JSON, SerializeType.ROCKETMQ])
+def test_the_first_code_is_read_without_decoding(kind: SerializeType) -> None:
+    command = RemotingCommand(310, {"code": "7"}, b"body", opaque=5, serialize_type=kind)
+    data = b"".join(bytes(part) for part in encode_frame(command))
+    assert first_code(data + b"more") == 310
+    assert first_code(data[:8]) is None
+
+
+@given(st.binary(min_size=8, max_size=60))
+def test_no_bytes_make_the_first_code_raise(data: bytes) -> None:
+    first_code(data)
+    first_code(data[:4] + bytes([1]) + data[5:])

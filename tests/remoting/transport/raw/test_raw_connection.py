@@ -35,6 +35,7 @@ class Handler:
     """Takes requests of one code, two at most; those of another when it has learned it."""
 
     taken = 0
+    request_codes = TAKEN, LATER
 
     def __init__(self, served: list[int]) -> None:
         self._served = served
@@ -75,7 +76,7 @@ class Scene:
         self.time = time
         self.handler = Handler(self.served)
         self.dispatcher = Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
-        connection = RawConnection(self.dispatcher, self.handler, 256, 1 << 18)
+        connection = RawConnection(self.dispatcher, [self.handler], 256, 1 << 18)
         self.peer = TcpPeer(clock, self._serve, connection=connection)
         connection.peer = self.peer
         self.turns = Turns(lambda: 0.0, lambda call: time.callLater(0, call), self.failed.append)
@@ -133,6 +134,25 @@ def test_a_request_can_be_learned(scene: Scene) -> None:
     assert scene.served == [-1, -2, 3, 4]
     scene.read(frame(LATER, 5))
     assert scene.served[-1] == -5
+
+
+def test_a_handler_sees_no_requests_of_codes_that_are_not_its_own(scene: Scene) -> None:
+    scene.read(frame(TAKEN, 1) + frame(LEFT, 2))
+    scene.read(frame(LEFT, 3))
+    assert scene.served == [-1, 2, 3]
+    assert scene.handler.learned == 0, "they would be decoded for nothing"
+
+
+def test_the_handler_of_the_code_serves_it(scene: Scene) -> None:
+    other = Handler(scene.served)
+    other.codes, other.request_codes = [LEFT], (LEFT, LEFT)
+    connection: Any = scene.peer._connection
+    connection._handlers = [scene.handler, other]
+    scene.read(frame(TAKEN, 1) + frame(LEFT, 2) + frame(LEFT, 3) + frame(TAKEN, 4))
+    assert scene.served == [-1, -2, -3, -4]
+    asked = scene.handler.asked
+    scene.read(frame(TAKEN, 5))
+    assert (scene.served[-1], scene.handler.asked) == (-5, asked + 1), "who was last is first"
 
 
 def test_nothing_is_taken_while_there_are_guards(scene: Scene) -> None:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulls that a kernel takes from the bytes of a read, before commands are made of them.
+
+The kernel has places: headers that were decoded here, and which it finds again by their bytes. All
+rules for topics, groups, permissions and subscriptions are asked for each pull, as ever
+(pull_message.py), so nothing of them is remembered. A pull that finds messages is answered by the
+kernel; whatever else goes the way of all requests, which holds it or says what is wrong: filters,
+messages that are not recent, resets of offsets, members of broadcasting groups.
+
+Java has no counterpart.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from txrocketmq.broker.kernel.chosen import Kernel
+from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
+from txrocketmq.broker.tables.offset import ConsumerOffsets
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.call import Buffer, Peer
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
+from txrocketmq.remoting.errors import FrameError, HeaderError
+from txrocketmq.remoting.frame.frame import decode_header
+from txrocketmq.remoting.frame.signer import SIGNATURE
+from txrocketmq.remoting.message.flags import PullSysFlag
+from txrocketmq.remoting.primitives.packing import fixed
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
+from txrocketmq.remoting.rpc_times import RpcTimes
+
+_MOST: Final = 32
+_MOST_BYTES: Final = 128 * 1024
+"""After so many pulls, or so many bytes of answers, these are written before others are made."""
+_COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
+_HEADER_MASK: Final = 0xFFFFFF
+
+
+class RawPulls:
+    """Serves pulls from their bytes."""
+
+    request_codes = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        pulls: PullMessageProcessor,
+        offsets: ConsumerOffsets,
+        steady_clock: Callable[[], int],
+    ) -> None:
+        self._kernel = kernel
+        self._pulls = pulls
+        self._offsets = offsets
+        self._steady_clock = steady_clock
+        self.taken = 0
+        """How many requests were taken since the start."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._table = self._kernel.new_pulls()
+        self._places: list[tuple[PullMessageRequestHeader, int]] = []
+        """By their numbers in the table: the first header, and the code."""
+
+    # Every read of pulls passes here, so no call is made that can be avoided.
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+        """Serves the pulls with which the bytes begin; returns how many bytes they have."""
+        out: list[Buffer] = []
+        at = out_bytes = count = 0
+        take, size = self._table.take, len(data)
+        while at < size:
+            taken = take(data, at)
+            if taken is None:
+                break
+            place, end, opaque, queue_offset, commit_offset = taken
+            header, code = self._places[place]
+            started_ms = 0 if times is None else self._steady_clock()
+            try:
+                found = self._pulls.found(peer, header, code, queue_offset, opaque)
+            except Exception:  # noqa: BLE001 - the way of all requests says what is wrong
+                break
+            if found is None:
+                break
+            if header.sys_flag & _COMMIT_OFFSET:
+                self._offsets.commit(
+                    header.consumer_group, header.topic, header.queue_id, commit_offset
+                )
+            if times is not None:
+                times.add((code, _SUCCESS, False, False), self._steady_clock() - started_ms)
+            at, count = end, count + 1
+            if at == size and count == 1:  # as mostly
+                out = found  # type: ignore[assignment]
+                break
+            out += found
+            out_bytes += sum(map(len, found))
+            if count >= _MOST or out_bytes > _MOST_BYTES:
+                break
+        if out:
+            self.taken += count
+            peer.write(out)
+        return at
+
+    def learn(self, peer: Peer, data: bytes) -> bool:
+        """Learns the place of the first request; returns whether it may be taken now."""
+        length, mark = _PREFIX.unpack_from(data)
+        header_end = _PREFIX.size + (mark & _HEADER_MASK)
+        if header_end != 4 + length:
+            return False
+        encoded = data[_PREFIX.size : header_end]
+        try:
+            command = decode_header(mark >> 24, encoded)
+            if (
+                command.code not in self.request_codes
+                or command.flag & (RESPONSE_FLAG | ONEWAY_FLAG)
+                or SIGNATURE in (command.ext_fields or ())
+            ):
+                return False
+            header = PullMessageRequestHeader.decode(command.ext_fields)
+        except (FrameError, HeaderError, OverflowError, struct.error):
+            return False  # the way of all requests says what is wrong
+        if header.lite_topic:
+            return False
+        number = self._table.learn(mark >> 24, encoded)
+        if number is None and self._places:
+            self._forget()  # there may be too many
+            number = self._table.learn(mark >> 24, encoded)
+        if number is None:
+            return False
+        if number == len(self._places):
+            self._places.append((header, command.code))
+        return True

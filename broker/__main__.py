@@ -13,10 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from txrocketmq.broker.controller.identity_file import IdentityFile
-from txrocketmq.broker.controller.session import ControllerSession
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import ASYNC_MASTER, SLAVE, SYNC_MASTER, StoreConfig
 from txrocketmq.remoting.primitives.value_text import all_shown
@@ -33,6 +31,10 @@ from txrocketmq.remoting.settings.config_file import (
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
+
+if TYPE_CHECKING:
+    from txrocketmq.broker.controller.identity_file import IdentityFile
+    from txrocketmq.broker.controller.session import ControllerSession
 
 IMPORTANT = frozenset(
     """
@@ -147,6 +149,8 @@ def for_term(
 
 def identity_file(config: BrokerConfig, store_config: StoreConfig) -> IdentityFile:
     """The id that a controller has given this broker; raises ValueError, OSError."""
+    from txrocketmq.broker.controller.identity_file import IdentityFile  # it imports Twisted
+
     path = store_config.beside(store_config.store_path_broker_identity, "brokerIdentity")
     found = IdentityFile(Path(path), config.broker_cluster_name, config.broker_name)
     found.load()
@@ -241,10 +245,8 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     leave_out_pyopenssl()
-    from txrocketmq.broker.process import (
-        BrokerProcess,
-        ControlledProcess,
-    )  # here: --help need not wait for it
+    # Here, since --help need not wait for it:
+    from txrocketmq.broker.process import BrokerProcess, ControlledProcess
     from txrocketmq.broker.service import Broker
     from txrocketmq.remoting.host.run import reactor, run_service, stop_running
 

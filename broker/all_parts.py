@@ -43,7 +43,7 @@ def all_parts(parts: Parts, journal: Journal) -> list[Life]:
         parts.pop.revive.life(),
         parts.transaction_check.life(),
         parts.timers.life(parts.topics),
-        *([] if parts.timer_escape.escape is None else [parts.timer_escape.life()]),
+        *([] if parts.timer_escape is None else [parts.timer_escape.life()]),
         parts.after_durable.life(sync, parts.later),
         parts.pop.check_points.life(),
         parts.patience.life(),

@@ -127,7 +127,7 @@ class Parts:
     after_durable: AfterDurable = field(init=False)
     schedule: Schedule = field(init=False)
     timers: Timers = field(init=False)
-    timer_escape: TimerEscape = field(init=False)
+    timer_escape: TimerEscape | None = field(init=False)
     """What sends timer messages elsewhere, while this is a slave that acts as master."""
     transaction_check: TransactionCheck = field(init=False)
     transaction_metrics: TransactionMetrics = field(init=False)
@@ -257,9 +257,11 @@ class Parts:
             timers=self.timers,
         )
         revive = self.pop.revive
-        self.timer_escape = TimerEscape(self.timers, self.intake, revive, self.patience)
+        self.timer_escape = None
         if self.slave is not None and config.enable_remote_escape:
-            for engine in (self.schedule, self.timer_escape, self.transaction_check, revive):
+            escape = TimerEscape(self.timers, self.intake, revive, self.patience)
+            self.timer_escape = escape
+            for engine in (self.schedule, escape, self.transaction_check, revive):
                 engine.escape, engine.escapes = self.escape, lambda: self.acting.acts
         if self.controlled is not None:
             self.controlled.register(self.registration)

@@ -138,6 +138,11 @@ class Standalone:
                 "brokerRole=SLAVE: a broker with a name server of its own has no master; run"
                 " mqbroker with the name servers of the master"
             )
+        if self.config.enable_controller_mode:
+            raise ConfigError(
+                "enableControllerMode=true: a broker with a name server of its own is the only one"
+                " of its name; run mqbroker with the name servers of the others"
+            )
         self._host = told
         self._clock = clock
         self._unhurried = Clock(clock.reactor if clock is not None else None)

@@ -50,6 +50,9 @@ pub fn json_holes(header: &[u8], names: &Names) -> Option<JsonHoles> {
         name => {
             let value = scanner.any()?;
             if name == b"opaque" {
+                if scanner.header[value.start - 1] == b'"' {
+                    return None; // a text, which the decoder may read as a number
+                }
                 scanner.opaque = Some(value);
             }
             Some(())
@@ -259,6 +262,7 @@ mod tests {
             br#"{"opaque":5,"x1":"1","extFields":{"g":"1","i":""}}"#,
             br#"{"opaque":5,"extFields":{}}"#,
             br#"{"opaque":{},"extFields":{"g":"1","i":""}}"#,
+            br#"{"opaque":"5","extFields":{"g":"1","i":""}}"#,
             br#"{"opaque":5,"extFields":{"g":"1","i":"\"#,
             b"{",
             b"",

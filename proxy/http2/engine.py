@@ -77,6 +77,10 @@ class Http2Connection:
 
     # ------------------------------------------------- as frame.connection.Connection
 
+    def hear(self, data: bytes) -> None:
+        """Takes bytes that arrived while the connection closes; nothing is done about them."""
+        self.receive(data)
+
     def receive(self, data: bytes) -> list[Any]:
         """Takes bytes that arrived; returns events, of which there may be more (decoder.is_behind).
 

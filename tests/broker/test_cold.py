@@ -84,7 +84,7 @@ FIELDS_HERE: dict[int, dict[str, str]] = {
     200054: {**POP}, 200056: {}, 200151: {},
 }  # fmt: skip
 """Other fields than those of test_turns.py, or more."""
-NO_MESSAGES = {25, 26, 34, 35, 41, 42, 46, 223, 307, 400, 905, 906, 1007, 5001,
+NO_MESSAGES = {25, 26, 34, 35, 41, 42, 46, 223, 307, 400, 905, 906, 1007, 1008, 5001,
                *range(50, 55), *range(3001, 3011)}  # fmt: skip
 """What looks at no message."""
 READING = {11, 12, 14, 28, 29, 32, 33, 36, 37, 202, 208, 222, 303, 309, 317, 321, 323, 361, 200050,

@@ -137,6 +137,7 @@ FIELDS: dict[int, dict[str, str]] = {
     351: TOPIC,
     352: GROUP,
     353: {"topic": "T", "group": "G", "readable": "false"},
+    1008: {"masterAddress": "10.0.0.1:10911", "masterEpoch": "2", "masterBrokerId": "2"},
 }  # fmt: skip
 """The fields with which a request is asked."""
 BODIES = {

@@ -61,6 +61,7 @@ def _taken(pulls: Any, headers: list[bytes], missing: int) -> list[Any]:
     st.integers(0, 80),
 )
 @example([_json(b"5", b"7", b"8", b"T")] * 3, 0)
+@example([_json(b'"1"', b"0", b"0", b"T")], 0)
 def test_both_take_the_same_pulls(headers: list[bytes], missing: int) -> None:
     expected = _taken(ReferencePulls(), headers, missing)
     assert _taken(kernel.Pulls(), headers, missing) == expected

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from tests.broker.conftest import Parts
 from tests.broker.replication.slaves import FakeSlave
+from tests.broker.store.replication.terms import Mastery
 from tests.fakes import NOW_MS
 from tests.live import Checks
 from txrocketmq.broker.store.log.commit_point import Ticket
 from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.store.replication.follower import Follower
 from txrocketmq.broker.store.replication.frames import REPORT_CODEC
+from txrocketmq.broker.store.replication.in_sync import BrokersInSync
 
 check = Checks()
 
@@ -147,3 +149,18 @@ def sync_from_last_file(parts: Parts) -> None:
     slave.report(0)
     size = parts.store.config.mapped_file_size_commit_log
     assert slave.frames[0][0] == parts.store.max_physical_offset // size * size > 0
+
+
+@check
+def ha_max_time_slave_not_catchup(parts: Parts) -> None:
+    mastery = Mastery()
+    log = mastery.log
+    mastery.brokers = brokers = BrokersInSync(
+        parts.store.config, mastery.epochs, lambda: log.max_physical_offset, 1
+    )
+    mastery.slave(2)
+    brokers.agreed({1, 2})
+    log.max_physical_offset += 1
+    assert brokers.wanted(1_000) == {1, 2}
+    parts.set(ha_max_time_slave_not_catchup=999)
+    assert brokers.wanted(1_000) == {1}

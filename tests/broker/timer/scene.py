@@ -33,7 +33,11 @@ class Scene:
 
     def __init__(self, folder: Path, now_ms: int | None = None, **store_settings: Any) -> None:
         self.folder = folder
-        config = BrokerConfig(recall_message_enable=True, broker_name="b")
+        config = BrokerConfig(
+            recall_message_enable=True,
+            broker_name="b",
+            enable_remote_escape=store_settings.get("broker_role") == "SLAVE",
+        )
         more: dict[str, Any] = {} if now_ms is None else {"now_ms": now_ms}
         settings = {"mapped_file_size_timer_log": 4096, **store_settings}
         self.parts = Parts(folder, config, store_settings=settings, **more)

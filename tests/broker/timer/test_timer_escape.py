@@ -30,6 +30,7 @@ class Acting(Scene):
         super().__init__(folder, now_ms, broker_role="SLAVE", **store_settings)
         self.other = Elsewhere()
         self.acts = True
+        assert self.parts.timer_escape is not None
         self.engine = self.parts.timer_escape
         self.engine.escape, self.engine.escapes = self.other, lambda: self.acts
         self.left: list[tuple[int, str]] = []

@@ -203,7 +203,6 @@ def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
     "line",
     [
         "enableDLegerCommitLog=true",
-        "enableControllerMode=true",
         "storeType=defaultRocksDB",
     ],
 )
@@ -219,11 +218,21 @@ def test_what_is_not_served_stops_the_start(
     assert said.count("\n") == 1
 
 
-def test_it_is_no_slave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "brokerRole=SLAVE\nbrokerId=1\n",
+        "enableControllerMode=true\ncontrollerAddr=127.0.0.1:9878\n",
+    ],
+)
+def test_it_is_one_of_no_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str
+) -> None:
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+    conf.write_text(lines)
     assert main(["-c", str(conf)]) == 1
-    assert "brokerRole=SLAVE: a broker with a name server of its own" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{lines.splitlines()[0]}: a broker with a name server of its own" in said
 
 
 def test_it_is_a_master_whatever_the_file_says() -> None:

@@ -465,8 +465,6 @@ class Dispatcher:
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
         if command.flag & ONEWAY_FLAG:
             return ()
-        if reply.frame is not None:
-            return reply.frame
         header, remark = reply.header, reply.remark
         if (
             header is None
@@ -475,7 +473,7 @@ class Dispatcher:
             and not reply.ext_fields
             and not reply.body
         ):
-            return (self._success(command.opaque),)
+            return (self._success(command.opaque),) if reply.frame is None else reply.frame
         ext_fields = header.encode() if header is not None else None
         if reply.ext_fields:
             ext_fields = {**(ext_fields or {}), **reply.ext_fields}

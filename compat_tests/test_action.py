@@ -101,7 +101,7 @@ def test_it_starts_a_server_for_the_steps_that_follow(runner: Runner) -> None:
 
 
 def test_a_server_that_does_not_start_fails_the_step(runner: Runner) -> None:
-    runner.inputs["settings"] = "enableControllerMode=true"
+    runner.inputs["settings"] = "enableDLegerCommitLog=true"
     assert runner.run(is_installed=True) == 1
     assert "::error::txrocketmq did not start" in runner.said
     assert "is not served" in runner.said

@@ -142,7 +142,7 @@ def test_its_health_says_whether_it_answers(run: Run, docker_engine: DockerEngin
     [
         ([], {"ROCKETMQ_BROKER_autoCreateTopicEnabled": "false"}, 1,
          "did you mean ROCKETMQ_BROKER_autoCreateTopicEnable?"),
-        (["mqbroker"], {"ROCKETMQ_BROKER_enableControllerMode": "true"}, 1, "is not served"),
+        (["mqbroker"], {"ROCKETMQ_BROKER_enableDLegerCommitLog": "true"}, 1, "is not served"),
         (["mqproxy"], {}, 2, "there is no 'mqproxy'"),
     ],
 )  # fmt: skip

@@ -136,19 +136,9 @@ class SyncFlush:
         return False
 
 
-class SyncMaster:
-    """Confirms what another policy confirms here, as soon as slaves have it as well.
-
-    With inSyncReplicas it is 5.x's meaning: so many brokers, counting this one, or
-    FLUSH_SLAVE_TIMEOUT. Without it, it is that of 4.9: any slave, or SLAVE_NOT_AVAILABLE if there
-    is none near enough. What consumers see does not depend on slaves. If the disk and the slaves
-    are both late, the slaves count.
-
-    With inSyncReplicas and enableSlaveActingMaster, senders are refused before anything is stored
-    while there are fewer brokers in sync than have to have the messages; and with
-    enableAutoInSyncReplicas fewer have to, down to minInSyncReplicas, which then counts without
-    inSyncReplicas as well, as 1 is the original's default of that. (The original decides that
-    when a message is put; here those who wait for a slave that goes are told at once.)
+class OtherBrokers:
+    """What policies have in common that confirm what another one confirms here, as soon as other
+    brokers have it as well. What consumers see does not depend on these.
     """
 
     def __init__(self, config: StoreConfig, here: Policy) -> None:
@@ -158,7 +148,37 @@ class SyncMaster:
 
     @property
     def timeout_ms(self) -> int:
+        """How long a sender waits, in ms."""
         return max(self._config.slave_timeout, self._here.timeout_ms)
+
+    def visible(self, marks: Marks) -> int:
+        """The offset up to which consumers see messages."""
+        return self._here.visible(marks)
+
+
+def acknowledged_by(marks: Marks, brokers: int) -> int:
+    """The offset up to which so many brokers have the log, counting this one; -1 if there are
+    fewer.
+    """
+    slaves = brokers - 1
+    if not slaves:
+        return marks.written
+    return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
+
+
+class SyncMaster(OtherBrokers):
+    """Confirms what another policy confirms here, as soon as slaves have it as well.
+
+    With inSyncReplicas it is 5.x's meaning: so many brokers, counting this one, or
+    FLUSH_SLAVE_TIMEOUT. Without it, it is that of 4.9: any slave, or SLAVE_NOT_AVAILABLE if there
+    is none near enough. If the disk and the slaves are both late, the slaves count.
+
+    With inSyncReplicas and enableSlaveActingMaster, senders are refused before anything is stored
+    while there are fewer brokers in sync than have to have the messages; and with
+    enableAutoInSyncReplicas fewer have to, down to minInSyncReplicas, which then counts without
+    inSyncReplicas as well, as 1 is the original's default of that. (The original decides that
+    when a message is put; here those who wait for a slave that goes are told at once.)
+    """
 
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
         here = self._here.waits(marks, end_offset)
@@ -186,9 +206,6 @@ class SyncMaster:
             return PutStatus.FLUSH_SLAVE_TIMEOUT
         return self._here.late(marks, end_offset, promised)
 
-    def visible(self, marks: Marks) -> int:
-        return self._here.visible(marks)
-
     def lacks_brokers(self, marks: Marks) -> bool:
         members = marks.members
         return members is not None and self._wanted(marks) > self._in_sync(marks, members)
@@ -208,10 +225,7 @@ class SyncMaster:
 
     def _replicated(self, marks: Marks) -> int:
         """The offset up to which enough slaves have the log."""
-        slaves = (self._wanted(marks) or 2) - 1
-        if not slaves:
-            return marks.written
-        return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
+        return acknowledged_by(marks, self._wanted(marks) or 2)
 
 
 def policy_here(config: StoreConfig) -> Policy:

@@ -21,7 +21,12 @@ from typing import Final
 
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.store.formats.put_message import PutStatus
-from txrocketmq.broker.store.log.commit_point import Marks, Policy
+from txrocketmq.broker.store.log.commit_point import (
+    Marks,
+    OtherBrokers,
+    Policy,
+    acknowledged_by,
+)
 from txrocketmq.broker.store.replication.epochs import EpochTable
 from txrocketmq.broker.store.replication.feed import Feed, SourceLog
 from txrocketmq.broker.store.replication.term_feed import NOBODY, TermFeed
@@ -113,21 +118,14 @@ class BrokersInSync:
         self.ids = frozenset(ids)
 
 
-class InSyncPolicy:
+class InSyncPolicy(OtherBrokers):
     """Confirms what another policy confirms here, as soon as the brokers in sync have it."""
 
     def __init__(
         self, config: StoreConfig, here: Policy, brokers: Callable[[], BrokersInSync]
     ) -> None:
-        self._config = config
-        self._here = here
+        super().__init__(config, here)
         self._brokers = brokers
-        self.syncs = here.syncs
-
-    @property
-    def timeout_ms(self) -> int:
-        """How long a sender waits, in ms."""
-        return max(self._config.slave_timeout, self._here.timeout_ms)
 
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
         """The status for a sender; None when it has to wait."""
@@ -150,10 +148,6 @@ class InSyncPolicy:
             return PutStatus.FLUSH_SLAVE_TIMEOUT
         return self._here.late(marks, end_offset, promised)
 
-    def visible(self, marks: Marks) -> int:
-        """The offset up to which consumers see messages."""
-        return self._here.visible(marks)
-
     def lacks_brokers(self, marks: Marks) -> bool:
         """Whether senders that wait are refused, since too few brokers are in sync."""
         brokers = self._brokers()
@@ -165,7 +159,4 @@ class InSyncPolicy:
         config = self._config
         if config.all_ack_in_sync_state_set or not config.in_sync_replicas:
             return self._brokers().replicated
-        slaves = config.in_sync_replicas - 1
-        if not slaves:
-            return marks.written
-        return marks.acknowledged[slaves - 1] if slaves <= len(marks.acknowledged) else -1
+        return acknowledged_by(marks, config.in_sync_replicas)

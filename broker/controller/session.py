@@ -35,6 +35,8 @@ from txrocketmq.remoting.protocol.operations import ha
 from txrocketmq.remoting.protocol.route import BrokerHeartbeatRequestHeader
 
 TIMEOUT_MS: Final = 3_000
+NOTIFIED_MS: Final = 200
+"""How long after a question for which somebody was the reason another one waits for a tick."""
 _MASTER_KNOWN: Final = (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST)
 
 
@@ -103,6 +105,7 @@ class ControllerSession:
     _is_enrolled: bool = field(init=False, default=False)
     _is_asking: bool = field(init=False, default=False)
     _looked_ms: int = field(init=False, default=-(1 << 40))
+    _notified_ms: int = field(init=False, default=-(1 << 40))
     _found_ms: int = field(init=False, default=0)
     _why: str = field(init=False, default="")
 
@@ -120,9 +123,13 @@ class ControllerSession:
         self._go_on(steady_ms)
 
     def notified(self, steady_ms: int) -> None:
-        """Hears that the master may be another one: asks at once."""
+        """Hears that the master may be another one: asks at once, or with the next tick if it was
+        told so just before, so that nobody can have it ask all the time.
+        """
         self._looked_ms = -(1 << 40)
-        self._go_on(steady_ms)
+        if steady_ms - self._notified_ms >= NOTIFIED_MS:
+            self._notified_ms = steady_ms
+            self._go_on(steady_ms)
 
     def lives_at(self, address: str) -> None:
         """Hears where clients reach the broker, which the controllers are told."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.controller.controllers import BROKER, ONE, OTHER, TWO, FakeController, Seat
-from txrocketmq.broker.controller.session import InSync, Term
+from txrocketmq.broker.controller.session import NOTIFIED_MS, InSync, Term
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 
 FIND = RequestCode.CONTROLLER_GET_METADATA_INFO
@@ -121,12 +121,32 @@ def test_a_master_that_has_moved_is_followed(seat: Seat, controller: FakeControl
     controller.master = 7, OTHER, 5
     seat.pass_s()
     controller.master = 7, BROKER, 5
-    seat.session.notified(seat.steady_ms)
-    seat.session.notified(seat.steady_ms)
+    controller.codes()
+    for _ in range(2):
+        seat.steady_ms += NOTIFIED_MS
+        seat.session.notified(seat.steady_ms)
     assert seat.terms == [Term(5, 7, OTHER, 1), Term(5, 7, BROKER, 1)]
     controller.master = 8, OTHER, 5
+    seat.steady_ms += NOTIFIED_MS
     seat.session.notified(seat.steady_ms)
+    assert controller.codes() == [LOOK] * 3
     assert len(seat.terms) == 2
+
+
+def test_who_notifies_it_all_the_time_has_it_ask_a_few_times(
+    seat: Seat, controller: FakeController
+) -> None:
+    seat.pass_s()
+    controller.codes()
+    for _ in range(100):
+        seat.steady_ms += 5
+        seat.session.notified(seat.steady_ms)
+    assert controller.codes() == [LOOK] * 3
+    controller.master = 7, OTHER, 5
+    seat.session.notified(seat.steady_ms)
+    assert seat.terms[-1].epoch == 1
+    seat.pass_s()
+    assert seat.terms[-1] == Term(5, 7, OTHER, 1)
 
 
 def test_each_term_begins_with_its_own_set(seat: Seat, controller: FakeController) -> None:

@@ -228,10 +228,6 @@ class Acl:
         return AclInfo(subject=self.subject, policies=policies) if policies else None
 
 
-def _shown(resource_filter: str, entry: Entry) -> PolicyEntryInfo | None:
-    return entry.info() if resource_filter in entry.resource.key else None
-
-
 def _merging(entries: Iterable[Entry], others: Iterable[Entry]) -> Steps[tuple[Entry, ...]]:
     result = list(entries)
     places: dict[Resource, int] = {}

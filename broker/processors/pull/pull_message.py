@@ -72,8 +72,9 @@ _CODES = {
     GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     GetMessageStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
-_RECENT = GetResult(GetMessageStatus.FOUND, 0, 0, 0)
 """The codes of statuses; those for an empty queue depend on the offset that was asked for."""
+_RECENT = GetResult(GetMessageStatus.FOUND, 0, 0, 0)
+"""What a kernel finds is recent, so that no slave is suggested for it."""
 
 
 def _suggested_broker(group: SubscriptionGroupConfig, result: GetResult) -> int:

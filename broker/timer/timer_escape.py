@@ -156,9 +156,10 @@ class _Window:
 
     def make_room(self) -> None:
         """Drops those that are due last, if it is full; none that was sent, nor the first one."""
+        if not self.is_full:
+            return
         first_ms, (reached_ms, reached) = self.first_ms(), self._reached
-        dues = {*self._slots, *self._withdrawn} if self.is_full else set[int]()
-        for due_ms in sorted(dues, reverse=True):
+        for due_ms in sorted({*self._slots, *self._withdrawn}, reverse=True):
             excess = self.count - MAX_REMEMBERED * 3 // 4
             if excess <= 0 or due_ms < reached_ms:
                 break

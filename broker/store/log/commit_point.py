@@ -157,9 +157,7 @@ class OtherBrokers:
 
 
 def acknowledged_by(marks: Marks, brokers: int) -> int:
-    """The offset up to which so many brokers have the log, counting this one; -1 if there are
-    fewer.
-    """
+    """The offset up to which so many brokers have the log, counting this one; -1 if fewer do."""
     slaves = brokers - 1
     if not slaves:
         return marks.written

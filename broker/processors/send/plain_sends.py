@@ -84,6 +84,8 @@ class PlainSends:
                     place, learned = learned, None
                 born, text = ext[born_name], ext[text_name]
                 found: Any = plain(text)
+                if found is None:  # a transform acts on it, and on many that follow
+                    return len(outcomes) - before, place
                 uniq_key, keys, tags, wait = found
                 topic, queue_id, queue_text, flag, sys_flag, reconsume_times, _ = place
                 if uniq_key is None or not body:

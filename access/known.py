@@ -18,6 +18,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hmac import compare_digest
+from itertools import count
 from operator import itemgetter
 from typing import Any, Final
 
@@ -67,12 +68,22 @@ class KnownRequests:
 
     By which way a peer came last with each code is kept at the peer, which asks again in the same
     way. So a peer must be one that no other authority sees.
+
+    Others may remember that a request was known, and check signatures by themselves: by the signer
+    of its account, for requests from the same origin that have the same code and names, and the same
+    fields that decide, and until `on_clear`.
     """
 
     def __init__(self, deciding: Callable[[int], Sequence[str]]) -> None:
         self._deciding = deciding
         self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
         self._count = 0
+        self._signers: dict[str, Signer] = {}
+        """By account."""
+        self._origins: dict[str, int] = {}
+        self._numbers = count(1)
+        self.on_clear: list[Callable[[], object]] = []
+        """Each is called when everything is forgotten, before anything else is served."""
 
     def clear(self) -> None:
         """Forgets everything, also of ways that peers have kept."""
@@ -80,7 +91,10 @@ class KnownRequests:
             *_, known = way.parts
             known.clear()
         self._ways.clear()
+        self._signers.clear()
         self._count = 0
+        for listener in self.on_clear:
+            listener()
 
     def learn(self, command: RemotingCommand, host: str, signer: Signer) -> None:
         """Remembers a request that is signed by an account and allowed to it.
@@ -104,6 +118,25 @@ class KnownRequests:
         _, _, who, known = way.parts
         self._count += 1
         known[who(fields)] = signer.inner, signer.outer
+        self._signers[fields[ACCESS_KEY]] = signer
+
+    def signer_of(self, peer: Peer, command: RemotingCommand) -> Signer | None:
+        """Returns the signer of the account that has sent a request which is known and signed as it
+        should be; None for any other.
+        """
+        if not self.knows(peer, command) or command.ext_fields is None:
+            return None
+        return self._signers.get(command.ext_fields[ACCESS_KEY])
+
+    def origin(self, peer: Peer) -> int:
+        """Returns a number above 0 for the address of a peer; no other address ever has it."""
+        host = host_of(peer.remote_address)
+        number = self._origins.get(host)
+        if number is None:
+            if len(self._origins) >= MOST_WAYS:
+                self._origins.clear()
+            number = self._origins[host] = next(self._numbers)
+        return number
 
     # Every signed message passes here or below, so no call is made that can be avoided.
     def knows(self, peer: Peer, command: RemotingCommand) -> bool:

@@ -10,13 +10,14 @@ about it as if nothing were known. What acts on the server as a whole, and so ma
 never is known.
 
 The names of fields in a header recur, so what picks values out of it is made once for each set of
-names. A header with as many fields, and all of these names among them, has the same set.
+names, whatever their order: the Go client writes them in another one each time. A header with as
+many fields, and all of these names among them, has the same set.
 """
 
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hmac import compare_digest
 from itertools import count
 from operator import itemgetter
@@ -52,7 +53,7 @@ class _Way:
 
     __slots__ = ("parts",)
 
-    def __init__(self, names: Sequence[str], deciding: Iterable[str]) -> None:
+    def __init__(self, names: Collection[str], deciding: Iterable[str]) -> None:
         who = itemgetter(ACCESS_KEY, *(name for name in deciding if name in names))
         known: dict[Any, tuple[Any, Any]] = {}
         self.parts = len(names), signed_values(names), who, known
@@ -70,13 +71,13 @@ class KnownRequests:
     way. So a peer must be one that no other authority sees.
 
     Others may remember that a request was known, and check signatures by themselves: by the signer
-    of its account, for requests from the same origin that have the same code and names, and the same
-    fields that decide, and until `on_clear`.
+    of its account, for requests from the same origin that have the same code and names, and the
+    same fields that decide, and until `on_clear`.
     """
 
     def __init__(self, deciding: Callable[[int], Sequence[str]]) -> None:
         self._deciding = deciding
-        self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
+        self._ways: dict[tuple[str, int, frozenset[str]], _Way] = {}
         self._count = 0
         self._signers: dict[str, Signer] = {}
         """By account."""
@@ -104,7 +105,7 @@ class KnownRequests:
         """
         fields: Mapping[str, str] = command.ext_fields or {}
         deciding = self._deciding(command.code)
-        names = tuple(fields)
+        names = frozenset(fields)
         if len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
             return
         if sum(len(fields.get(name) or "") for name in (ACCESS_KEY, *deciding)) > _LONGEST:
@@ -198,7 +199,7 @@ class KnownRequests:
     def _is_other(self, peer: Peer, command: RemotingCommand) -> bool:
         """Returns whether a request that is not like the one before is known, and like which."""
         fields: Mapping[str, str] = command.ext_fields or {}
-        way = self._ways.get((host_of(peer.remote_address), command.code, tuple(fields)))
+        way = self._ways.get((host_of(peer.remote_address), command.code, frozenset(fields)))
         if way is None:
             return False
         _, _, who, known = way.parts

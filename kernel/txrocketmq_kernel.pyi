@@ -195,8 +195,8 @@ class Pulls:
         """Forgets all places and accounts, whose secrets are overwritten."""
 
     def learn(self, kind: int, header: bytes, origin: int, account: int | None, /) -> int | None:
-        """Learns headers like this one, which was decoded and checked; `origin` and `account` are as
-        those of Table.learn.
+        """Learns headers like this one, which was decoded and checked; `origin` and `account` are
+        as those of Table.learn.
 
         Returns their number, which is the next one unless they are known; None if they cannot be
         told from others, or if there are 4,096.

@@ -2,11 +2,11 @@
 """Cuts the values out of a header that differ from message to message, or from pull to pull.
 
 Of a send, these are the opaque, the time of birth and the properties; of a pull, the opaque and two
-offsets; and of both the signature, if there is one. What is left is always the same for one place: it says where a message goes and how, or
-what is pulled, and is the key by which that is looked up. So nothing else of a header has to be
-understood, but for one thing: in the key, fields come in the order of their names, since the Go
-client writes them in another order each time. A header that is written in any unusual way has no
-holes, and is decoded as ever.
+offsets; and of both the signature, if there is one. What is left is always the same for one place:
+it says where a message goes and how, or what is pulled, and is the key by which that is looked up.
+So nothing else of a header has to be understood, but for one thing: in the key, fields come in the
+order of their names, since the Go client writes them in another order each time. A header that is
+written in any unusual way has no holes, and is decoded as ever.
 """
 
 from __future__ import annotations

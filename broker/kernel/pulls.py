@@ -3,9 +3,10 @@
 
 A place is learned from the header of a pull that was decoded as usual. A later header with the same
 key, so that only its opaque and two offsets differ (header_holes.py), is of the same place. If that
-was learned of an account, it is only taken from the same origin, which stands for an address, and if
-it is signed as it should be. What such a pull gets is no business of a kernel; but once it is known which units of a queue a pull is
-to be answered with, a kernel finds their records in the log, and makes the head of the answer.
+was learned of an account, it is only taken from the same origin, which stands for an address, and
+if it is signed as it should be. What such a pull gets is no business of a kernel; but once it is
+known which units of a queue a pull is to be answered with, a kernel finds their records in the log,
+and makes the head of the answer.
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -70,8 +71,9 @@ class ReferencePulls:
         return self._places.setdefault(key, (len(self._places), account))[0]
 
     def take(self, data: bytes, at: int, origin: int) -> tuple[int, int, int, int, int] | None:
-        """Takes the pull from an origin that begins at a place: where it goes, where it ends, its opaque, where in
-        the queue it begins, and how far its group has come. None if something else begins there.
+        """Takes the pull from an origin that begins at a place: where it goes, where it ends, its
+        opaque, where in the queue it begins, and how far its group has come. None if something else
+        begins there.
         """
         if len(data) - at < _PREFIX.size:
             return None

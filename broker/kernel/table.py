@@ -4,9 +4,9 @@
 A place is learned from a header that was decoded and checked as usual. A later header with the same
 key, so that only its holes differ (header_holes.py), is for the same place. A send is taken if its
 place is known and no transform acts on its properties. If it was learned of an account, it is only
-taken from the same origin, which stands for an address, and if it is signed as it should be. What is in any way unusual is not
-taken; it goes the way of everything else. There are no partial results: a batch is taken whole or
-not at all.
+taken from the same origin, which stands for an address, and if it is signed as it should be. What
+is in any way unusual is not taken; it goes the way of everything else. There are no partial
+results: a batch is taken whole or not at all.
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -17,8 +17,8 @@ import struct
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.kernel.header_holes import Holes, holes_of
-from txrocketmq.broker.kernel.signatures import SigningAccounts
 from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
+from txrocketmq.broker.kernel.signatures import SigningAccounts
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.message.properties import (
     KEYS,

@@ -5,9 +5,9 @@ The kernel has places: headers that were decoded here, and which it finds again 
 rules for topics, groups, permissions and subscriptions are asked for each pull, as ever
 (pull_message.py), so nothing of them is remembered. With accounts, only signed pulls are learned,
 the kernel computes the signature of each, and all that was learned is forgotten when accounts
-change. A pull that finds messages is answered by the
-kernel; whatever else goes the way of all requests, which holds it or says what is wrong: filters,
-messages that are not recent, resets of offsets, members of broadcasting groups.
+change. A pull that finds messages is answered by the kernel; whatever else goes the way of all
+requests, which holds it or says what is wrong: filters, messages that are not recent, resets of
+offsets, members of broadcasting groups.
 
 Java has no counterpart.
 """
@@ -44,9 +44,10 @@ _HEADER_MASK: Final = 0xFFFFFF
 
 
 class RawPulls:
-    """Serves pulls from their bytes; with a `guard`, only those that it knows."""
+    """Serves pulls from their bytes."""
 
     request_codes = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
+    guard: AccessGuard | None = None
 
     def __init__(
         self,
@@ -54,10 +55,8 @@ class RawPulls:
         pulls: PullMessageProcessor,
         offsets: ConsumerOffsets,
         steady_clock: Callable[[], int],
-        guard: AccessGuard | None = None,
     ) -> None:
         self._kernel = kernel
-        self.guard = guard
         self._pulls = pulls
         self._offsets = offsets
         self._steady_clock = steady_clock
@@ -65,8 +64,11 @@ class RawPulls:
         """How many requests were taken since the start."""
         self._table: Any = None
         self._forget()
-        if guard is not None:
-            guard.known.on_clear.append(self._forget)
+
+    def with_guard(self, guard: AccessGuard) -> None:
+        """Serves only pulls that the guard knows, where that is asked about requests."""
+        self.guard = guard
+        guard.known.on_clear.append(self._forget)
 
     def _forget(self) -> None:
         if self._table is not None:

@@ -6,8 +6,8 @@ permissions and flags, which it then finds again by their bytes. What depends on
 never learned: topics and flags on which a transform acts, queues of batches, light queues, and
 those with ext units. When topics, permissions, settings, accounts or the set of queues change, all
 that was learned is forgotten. With accounts, only signed sends are learned, and the kernel computes
-the signature of each. Whatever is not taken or cannot be put as a run goes the way of
-all requests (writes.py), which stores it or says why not; so the kernel refuses nothing itself.
+the signature of each. Whatever is not taken or cannot be put as a run goes the way of all requests
+(writes.py), which stores it or says why not; so the kernel refuses nothing itself.
 
 Half messages are learned, if their headers have the flag of such: the kernel writes them into the
 half queue, with the properties that transforms/transaction.py adds.
@@ -69,11 +69,11 @@ _HEADER_MASK: Final = 0xFFFFFF
 class RawSends:
     """Serves sends from their bytes; `store_host` is the broker's own address, as in records.
 
-    `opened` is called with the topics of half messages, and how many there are. With a `guard`, only
-    sends that it knows are served.
+    `opened` is called with the topics of half messages, and how many there are.
     """
 
     request_codes = _CODES
+    guard: AccessGuard | None = None
 
     def __init__(
         self,
@@ -86,10 +86,8 @@ class RawSends:
         clock: Callable[[], int],
         steady_clock: Callable[[], int],
         opened: Callable[[str, int], None],
-        guard: AccessGuard | None = None,
     ) -> None:
         self._kernel = kernel
-        self.guard = guard
         self._config = configuration.get(BrokerConfig)
         self._checks = checks
         self._topics = checks.topics
@@ -107,8 +105,11 @@ class RawSends:
         self._table: Any = None
         self._forget()
         configuration.on_change.append(self._reconfigured)
-        if guard is not None:
-            guard.known.on_clear.append(self._forget)
+
+    def with_guard(self, guard: AccessGuard) -> None:
+        """Serves only sends that the guard knows, where that is asked about requests."""
+        self.guard = guard
+        guard.known.on_clear.append(self._forget)
 
     def _forget(self) -> None:
         """Forgets all places: begins with another table, as runs of this one may be under way."""

@@ -4,7 +4,8 @@
 What such a handler takes is always the beginning of what has arrived, so all requests are served in
 their order. It owns nothing of the stream: bytes that it leaves, and those of an unfinished frame,
 are the decoder's, who hands them over when the frame is whole. While guards look at requests,
-nothing is taken, unless there is only the one whose checks the handlers make. Whoever sends nothing that is taken is soon asked for seldom.
+nothing is taken, unless there is only the one whose checks the handlers make. Whoever sends nothing
+that is taken is soon asked for seldom.
 
 There is a handler for each kind of request. The one that has served something last is asked first;
 which other one might, the code says, which is looked up in the bytes.

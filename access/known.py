@@ -27,7 +27,7 @@ from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE, Signer, signed_values
 
-MOST_WAYS: Final = 1_024
+MOST_WAYS: Final = 4_096
 """For how many addresses, codes and sets of names something is known; then all is forgotten."""
 MOST_KNOWN: Final = 4_096
 """How many combinations of an account and what it names are known; then all are forgotten."""

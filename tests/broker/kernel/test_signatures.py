@@ -47,7 +47,7 @@ def test_what_is_signed_is_what_is_decoded(seed: int) -> None:
     if holes is None or holes.signed is None or holes.signed.values is None:
         return
     try:
-        fields = decode_header(kind, header).ext_fields or {}
+        fields = dict(decode_header(kind, header).ext_fields or {})
     except FrameError:  # of something outside the fields
         return
     assert fields.pop(SIGNATURE).encode() == holes.signed.signature

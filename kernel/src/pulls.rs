@@ -35,7 +35,8 @@ pub struct Pulls {
     places: Vec<Place>,
     numbers: HashMap<Vec<u8>, usize>,
     accounts: Accounts,
-    last: usize,
+    /// The place of the pull that came last from each origin.
+    lasts: HashMap<u64, usize>,
 }
 
 /// A pull with which the bytes of a read begin.
@@ -59,7 +60,7 @@ impl Pulls {
     pub fn wipe(&mut self) {
         self.places.clear();
         self.numbers.clear();
-        self.last = 0;
+        self.lasts.clear();
         self.accounts.wipe();
     }
 
@@ -107,24 +108,31 @@ impl Pulls {
     }
 
     fn find(&mut self, kind: u8, header: &[u8], origin: u64) -> Option<(usize, Varying)> {
-        let (last, mut texts) = (self.last, Vec::new());
-        for number in [self.places.get(last)?.next, last] {
-            let place = self.places.get(number)?;
-            if place.origin == origin
-                && let Some(found) = place.layout.cut(header, &mut texts)
-            {
-                return Some(self.found(number, found));
+        let mut texts = Vec::new();
+        let last = self.lasts.get(&origin).copied();
+        if let Some(last) = last {
+            for number in [self.places.get(last)?.next, last] {
+                let place = self.places.get(number)?;
+                if place.origin == origin
+                    && let Some(found) = place.layout.cut(header, &mut texts)
+                {
+                    return Some(self.found(last, number, origin, found));
+                }
             }
+        } else if self.places.is_empty() {
+            return None;
         }
         let (mut key, found) = key_and_varying(kind, header, &PULLS, &mut texts)?;
         key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
-        Some(self.found(number, found))
+        Some(self.found(last.unwrap_or(number), number, origin, found))
     }
 
-    fn found(&mut self, number: usize, varying: Varying) -> (usize, Varying) {
-        self.places[self.last].next = number;
-        self.last = number;
+    fn found(&mut self, last: usize, number: usize, origin: u64, varying: Varying) -> (usize, Varying) {
+        self.places[last].next = number;
+        if last != number || !self.lasts.contains_key(&origin) {
+            self.lasts.insert(origin, number);
+        }
         (number, varying)
     }
 }

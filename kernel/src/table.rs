@@ -21,6 +21,8 @@ pub const MOST_PROPERTIES_BYTES: usize = 0x7fff;
 const MOST_FRAME_BYTES: usize = 16 * 1024 * 1024;
 const PREFIX_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 20;
+/// The number of no place.
+const NOWHERE: usize = usize::MAX;
 
 static TABLES: AtomicU64 = AtomicU64::new(0);
 
@@ -81,6 +83,8 @@ pub struct Table {
     own: Vec<u8>,
     halves: Vec<Half>,
     accounts: Accounts,
+    /// The place of the header that came last from each origin, and from that of this run.
+    lasts: HashMap<u64, usize>,
     last: usize,
     runs: u64,
 }
@@ -103,7 +107,8 @@ impl Table {
             own,
             halves: Vec::new(),
             accounts: Accounts::default(),
-            last: 0,
+            lasts: HashMap::new(),
+            last: NOWHERE,
             runs: 0,
         }
     }
@@ -154,7 +159,7 @@ impl Table {
     fn forget(&mut self) {
         self.places.clear();
         self.numbers.clear();
-        self.last = 0;
+        self.lasts.clear();
     }
 
     /// Learns where headers like this one go; returns whether they can be told from others. Those
@@ -197,6 +202,7 @@ impl Table {
     /// they should be; `None` if there is none.
     pub fn take(&mut self, data: &[u8], origin: u64) -> Option<Run> {
         self.runs += 1;
+        self.last = self.lasts.get(&origin).copied().unwrap_or(NOWHERE);
         let mut run = Run::new(self.id);
         while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
             let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
@@ -207,7 +213,11 @@ impl Table {
                 break;
             }
         }
-        (!run.commands.is_empty()).then_some(run)
+        if run.commands.is_empty() {
+            return None;
+        }
+        self.lasts.insert(origin, self.last);
+        Some(run)
     }
 
     /// Takes one frame; if it returns `None`, texts and messages may have been added in vain.
@@ -319,21 +329,26 @@ impl Table {
             return None;
         }
         let text_at = texts.len();
-        let last = self.places.get(self.last)?;
-        for number in [last.next, self.last] {
-            let place = self.places.get(number)?;
-            if place.origin == origin
-                && let Some(found) = place.layout.cut(header, texts)
-            {
-                self.places[self.last].next = number;
-                return Some((number, found));
+        if let Some(last) = self.places.get(self.last) {
+            for number in [last.next, self.last] {
+                let place = self.places.get(number)?;
+                if place.origin == origin
+                    && let Some(found) = place.layout.cut(header, texts)
+                {
+                    self.places[self.last].next = number;
+                    return Some((number, found));
+                }
+                texts.truncate(text_at);
             }
-            texts.truncate(text_at);
+        } else if self.places.is_empty() {
+            return None;
         }
         let (mut key, found) = key_and_varying(kind, header, &SENDS, texts)?;
         key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
-        self.places[self.last].next = number;
+        if let Some(last) = self.places.get_mut(self.last) {
+            last.next = number;
+        }
         Some((number, found))
     }
 

@@ -121,8 +121,9 @@ def _meant(kind: int, written: bytes) -> bytes:
 
 
 def _signed(kind: int, fields: Mapping[bytes, bytes]) -> SignedHeader | None:
-    """Returns what the values of fields say, as they are written. Raises ValueError for what is no
-    signature.
+    """Returns the signature among fields, and what it signs, by their values as they are written.
+
+    Raises ValueError for one that is none.
     """
     signature = fields.get(SIGNATURE.encode())
     if signature is None:

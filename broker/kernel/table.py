@@ -137,9 +137,7 @@ class ReferenceTable:
         return True
 
     def take(self, data: bytes, origin: int) -> ReferenceRun | None:
-        """Takes the sends from an origin with which the bytes begin; None if they begin with
-        something else.
-        """
+        """Takes the sends from an origin with which the bytes begin; None if there are none."""
         run = ReferenceRun()
         while run.commands < MOST_COMMANDS and len(data) - run.at >= _PREFIX.size:
             length, mark = _PREFIX.unpack_from(data, run.at)

@@ -29,6 +29,10 @@ class AccessGuard:
         self._refusal = authority.refusal
         self.knows, self.passed = authority.known.knows, authority.known.passed
         """Return whether, and how far, requests are like those that were allowed; see `Guard`."""
+        self.known = authority.known
+        """What is known of requests that are allowed."""
+        self.origin = authority.known.origin
+        """Returns a number for the address of a peer."""
         self._authority = authority
         self._audit = audit
 

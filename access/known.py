@@ -10,14 +10,16 @@ about it as if nothing were known. What acts on the server as a whole, and so ma
 never is known.
 
 The names of fields in a header recur, so what picks values out of it is made once for each set of
-names. A header with as many fields, and all of these names among them, has the same set.
+names, whatever their order: the Go client writes them in another one each time. A header with as
+many fields, and all of these names among them, has the same set.
 """
 
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hmac import compare_digest
+from itertools import count
 from operator import itemgetter
 from typing import Any, Final
 
@@ -25,7 +27,7 @@ from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE, Signer, signed_values
 
-MOST_WAYS: Final = 1_024
+MOST_WAYS: Final = 4_096
 """For how many addresses, codes and sets of names something is known; then all is forgotten."""
 MOST_KNOWN: Final = 4_096
 """How many combinations of an account and what it names are known; then all are forgotten."""
@@ -51,7 +53,7 @@ class _Way:
 
     __slots__ = ("parts",)
 
-    def __init__(self, names: Sequence[str], deciding: Iterable[str]) -> None:
+    def __init__(self, names: Collection[str], deciding: Iterable[str]) -> None:
         who = itemgetter(ACCESS_KEY, *(name for name in deciding if name in names))
         known: dict[Any, tuple[Any, Any]] = {}
         self.parts = len(names), signed_values(names), who, known
@@ -67,12 +69,22 @@ class KnownRequests:
 
     By which way a peer came last with each code is kept at the peer, which asks again in the same
     way. So a peer must be one that no other authority sees.
+
+    Others may remember that a request was known, and check signatures by themselves: by the signer
+    of its account, for requests from the same origin that have the same code and names, and the
+    same fields that decide, and until `on_clear`.
     """
 
     def __init__(self, deciding: Callable[[int], Sequence[str]]) -> None:
         self._deciding = deciding
-        self._ways: dict[tuple[str, int, tuple[str, ...]], _Way] = {}
+        self._ways: dict[tuple[str, int, frozenset[str]], _Way] = {}
         self._count = 0
+        self._signers: dict[str, Signer] = {}
+        """By account."""
+        self._origins: dict[str, int] = {}
+        self._numbers = count(1)
+        self.on_clear: list[Callable[[], object]] = []
+        """Each is called when everything is forgotten, before anything else is served."""
 
     def clear(self) -> None:
         """Forgets everything, also of ways that peers have kept."""
@@ -80,7 +92,10 @@ class KnownRequests:
             *_, known = way.parts
             known.clear()
         self._ways.clear()
+        self._signers.clear()
         self._count = 0
+        for listener in self.on_clear:
+            listener()
 
     def learn(self, command: RemotingCommand, host: str, signer: Signer) -> None:
         """Remembers a request that is signed by an account and allowed to it.
@@ -90,7 +105,7 @@ class KnownRequests:
         """
         fields: Mapping[str, str] = command.ext_fields or {}
         deciding = self._deciding(command.code)
-        names = tuple(fields)
+        names = frozenset(fields)
         if len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
             return
         if sum(len(fields.get(name) or "") for name in (ACCESS_KEY, *deciding)) > _LONGEST:
@@ -104,6 +119,25 @@ class KnownRequests:
         _, _, who, known = way.parts
         self._count += 1
         known[who(fields)] = signer.inner, signer.outer
+        self._signers[fields[ACCESS_KEY]] = signer
+
+    def signer_of(self, peer: Peer, command: RemotingCommand) -> Signer | None:
+        """Returns the signer of the account that has sent a request which is known and signed as it
+        should be; None for any other.
+        """
+        if not self.knows(peer, command) or command.ext_fields is None:
+            return None
+        return self._signers.get(command.ext_fields[ACCESS_KEY])
+
+    def origin(self, peer: Peer) -> int:
+        """Returns a number above 0 for the address of a peer; no other address ever has it."""
+        host = host_of(peer.remote_address)
+        number = self._origins.get(host)
+        if number is None:
+            if len(self._origins) >= MOST_WAYS:
+                self._origins.clear()
+            number = self._origins[host] = next(self._numbers)
+        return number
 
     # Every signed message passes here or below, so no call is made that can be avoided.
     def knows(self, peer: Peer, command: RemotingCommand) -> bool:
@@ -165,7 +199,7 @@ class KnownRequests:
     def _is_other(self, peer: Peer, command: RemotingCommand) -> bool:
         """Returns whether a request that is not like the one before is known, and like which."""
         fields: Mapping[str, str] = command.ext_fields or {}
-        way = self._ways.get((host_of(peer.remote_address), command.code, tuple(fields)))
+        way = self._ways.get((host_of(peer.remote_address), command.code, frozenset(fields)))
         if way is None:
             return False
         _, _, who, known = way.parts

@@ -109,9 +109,10 @@ def _reading_processors(parts: Parts, serialize_type: SerializeType) -> list[obj
         pulls.on_slave(lambda: parts.acting.has_master)
     if parts.kernel is not None:
         pulls.with_kernel(parts.kernel, serialize_type)
-        parts.raw_requests.append(
-            RawPulls(parts.kernel, pulls, parts.offsets, parts.steady_clock or parts.clock)
-        )
+        raw_pulls = RawPulls(parts.kernel, pulls, parts.offsets, parts.steady_clock or parts.clock)
+        if parts.access.guard is not None:
+            raw_pulls.with_guard(parts.access.guard)
+        parts.raw_requests.append(raw_pulls)
     return [
         pulls,
         OffsetProcessor(
@@ -184,19 +185,20 @@ def _writing_processors(
         parts.known_as.unique_keys(),
     )
     if parts.kernel is not None:
-        parts.raw_requests.append(
-            RawSends(
-                parts.kernel,
-                parts.configuration,
-                send_checks,
-                parts.intake,
-                answers,
-                parts.known_as.store_host,
-                parts.clock,
-                parts.steady_clock or parts.clock,
-                parts.transaction_metrics.add,
-            )
+        raw_sends = RawSends(
+            parts.kernel,
+            parts.configuration,
+            send_checks,
+            parts.intake,
+            answers,
+            parts.known_as.store_host,
+            parts.clock,
+            parts.steady_clock or parts.clock,
+            parts.transaction_metrics.add,
         )
+        if parts.access.guard is not None:
+            raw_sends.with_guard(parts.access.guard)
+        parts.raw_requests.append(raw_sends)
     acks = AckMessageProcessor(
         config, pop_checks, parts.intake, parts.offsets, parts.pop, parts.walks
     )

@@ -64,19 +64,35 @@ class Table:
         the whole behind the properties that were sent.
         """
 
+    def add_account(self, key: bytes, /) -> int:
+        """Adds an account that signs requests; returns its number.
+
+        `key` is its secret as HMAC uses it, of 64 bytes. It cannot be read again. Raises ValueError
+        for another length.
+        """
+
+    def wipe(self) -> None:
+        """Forgets all places and accounts, whose secrets are overwritten. Queues stay, for runs
+        that are under way.
+        """
+
     def learn(
         self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,
-        sys_flag: int, reconsume: int, code: int, half: int | None, /,
+        sys_flag: int, reconsume: int, code: int, half: int | None, origin: int,
+        account: int | None, /,
     ) -> bool:  # fmt: skip
         """Learns where headers like this one go, which was decoded and checked.
 
         `kind` is its serialization. `half` is a number of `add_half` for half messages, of which
-        `queue` has to be the half queue then: only such are taken, with TRAN_MSG. Returns whether
-        such headers can be told from others.
+        `queue` has to be the half queue then: only such are taken, with TRAN_MSG. `account` is a
+        number of `add_account` for requests that are signed, and `origin` stands for the address
+        from which they are allowed: only from there, and with the right signature, are they taken.
+        For others these are None and 0. Returns whether such headers can be told from others.
         """
 
-    def take(self, data: bytes, /) -> Run | None:
-        """Takes the longest beginning of whole frames that are plain sends; it never raises.
+    def take(self, data: bytes, origin: int, /) -> Run | None:
+        """Takes the longest beginning of whole frames that are plain sends from an origin; it never
+        raises.
 
         All that is taken waits for confirmation, or none of it does; there are no more than 256
         requests and 1,024 messages.
@@ -172,16 +188,24 @@ class Pulls:
     """The headers of pulls that were learned."""
 
     def __init__(self) -> None: ...
-    def learn(self, kind: int, header: bytes, /) -> int | None:
-        """Learns headers like this one, which was decoded and checked.
+    def add_account(self, key: bytes, /) -> int:
+        """Adds an account that signs pulls, as Table.add_account does."""
+
+    def wipe(self) -> None:
+        """Forgets all places and accounts, whose secrets are overwritten."""
+
+    def learn(self, kind: int, header: bytes, origin: int, account: int | None, /) -> int | None:
+        """Learns headers like this one, which was decoded and checked; `origin` and `account` are
+        as those of Table.learn.
 
         Returns their number, which is the next one unless they are known; None if they cannot be
         told from others, or if there are 4,096.
         """
 
-    def take(self, data: bytes, at: int, /) -> tuple[int, int, int, int, int] | None:
-        """Takes the pull that begins at a place; it never raises. Returns the number of its header,
-        where it ends, its opaque, where in the queue it begins, and how far its group has come.
+    def take(self, data: bytes, at: int, origin: int, /) -> tuple[int, int, int, int, int] | None:
+        """Takes the pull from an origin that begins at a place; it never raises. Returns the number
+        of its header, where it ends, its opaque, where in the queue it begins, and how far its
+        group has come.
         """
 
 @final

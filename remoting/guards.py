@@ -8,7 +8,7 @@ quicker than it decides about each. Counterpart of RPCHook.doBeforeRequest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.command import RemotingCommand
@@ -22,6 +22,22 @@ between; so it recognizes none that changes what it goes by. It is not called fo
 method `knows(peer, command)` besides, which never fails, it says the same of one request at less
 cost.
 """
+
+
+class SigningGuard(Protocol):
+    """A guard that lets requests pass by their signatures.
+
+    Handlers of requests from bytes may check these themselves (raw_connection.py): once they have
+    learned that a request passes, others from the same origin need only the right signature.
+    """
+
+    def __call__(self, peer: Peer, command: RemotingCommand, /) -> None: ...
+
+    @property
+    def origin(self) -> Callable[[Peer], int]:
+        """Returns a number above 0 for where a peer asks from."""
+
+
 Knows = Callable[[Peer, RemotingCommand], bool]
 """Says whether a request that comes alone passes."""
 Asked = tuple[int, Exception | None]

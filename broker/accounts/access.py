@@ -78,6 +78,9 @@ class Access:
             home = AclHome(config.rocketmq_home, config.acl_plain_file)
             self.plain = PlainAccounts(home, in_thread, now_ms, notices.account_changed)
             self.authority = self.plain.acl
+        self.guard = AccessGuard(self.authority, self.audit) if self.is_guarded else None
+        """Asks the accounts about each request; None without accounts, so that nobody pays for it.
+        """
 
     @property
     def is_served(self) -> bool:
@@ -99,8 +102,8 @@ class Access:
         return [self._users_file, self._acls_file] if self.is_served else []
 
     def guards(self) -> list[Guard]:
-        """The guards that requests need: none without accounts, so that nobody pays for them."""
-        return [AccessGuard(self.authority, self.audit)] if self.is_guarded else []
+        """The guards that requests need."""
+        return [] if self.guard is None else [self.guard]
 
     def found_check(self, action: Action) -> CheckFound | None:
         """What asks for this action on topics that requests find; None where nobody is asked."""

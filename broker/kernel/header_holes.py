@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts the three values out of a header that differ from message to message, or from pull to pull.
+"""Cuts the values out of a header that differ from message to message, or from pull to pull.
 
 Of a send, these are the opaque, the time of birth and the properties; of a pull, the opaque and two
-offsets. What is left is always the same for one place: it says where a message goes and how, or
-what is pulled, and is the key by which that is looked up. So nothing else of a header has to be
-understood, but for one thing: in the key, fields come in the order of their names, since the Go
-client writes them in another order each time. A header that is written in any unusual way has no
-holes, and is decoded as ever.
+offsets; and of both the signature, if there is one. What is left is always the same for one place:
+it says where a message goes and how, or what is pulled, and is the key by which that is looked up.
+So nothing else of a header has to be understood, but for one thing: in the key, fields come in the
+order of their names, since the Go client writes them in another order each time. A header that is
+written in any unusual way has no holes, and is decoded as ever.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.frame.signer import SIGNATURE
 from txrocketmq.remoting.primitives.packing import fixed
 
 _STRING: Final = rb'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
@@ -28,12 +30,18 @@ _MEMBER: Final = re.compile(_NAME + rb"(" + _STRING + rb"|-?[0-9]{1,10}|\{)")
 _FIELD: Final = re.compile(_NAME + rb"(" + _STRING + rb")")
 _OPAQUE: Final = re.compile(rb"0|[1-9][0-9]{0,9}")
 _NUMBER: Final = re.compile(rb"[0-9]{1,18}")
+_SIGNED: Final = re.compile(rb"[A-Za-z0-9+/=]{28}")
 _INT_MAX: Final = 2**31 - 1
-_FIRST, _SECOND = "first", "second"
+_FIRST, _SECOND, _SIGNATURE = "first", "second", "signature"
+_ALL: Final = frozenset({"opaque", "fields", _FIRST, _SECOND})
+"""What a header of JSON has to have."""
 _OF_SENDS: Final = {
     b"g": _FIRST, b"bornTimestamp": _FIRST, b"i": _SECOND, b"properties": _SECOND,
+    SIGNATURE.encode(): _SIGNATURE,
 }  # fmt: skip
-_OF_PULLS: Final = {b"queueOffset": _FIRST, b"commitOffset": _SECOND}
+_OF_PULLS: Final = {
+    b"queueOffset": _FIRST, b"commitOffset": _SECOND, SIGNATURE.encode(): _SIGNATURE,
+}  # fmt: skip
 """By name: which hole the value of a field is."""
 
 _HEAD: Final = fixed(formats.BINARY_HEAD)
@@ -41,6 +49,16 @@ _OPAQUE_AT: Final = _HEAD.offset_of("opaque")
 _FLAG_AT: Final = _HEAD.offset_of("flag")
 _INT: Final = fixed(formats.BINARY_FIELDS_LENGTH).struct
 _NAME_LENGTH: Final = fixed(formats.BINARY_NAME_LENGTH).struct
+
+
+class SignedHeader(NamedTuple):
+    """The signature of a header, and what is signed of it.
+
+    `values` is None if the header is written in such a way that this is not certain.
+    """
+
+    signature: bytes
+    values: bytes | None
 
 
 class Holes(NamedTuple):
@@ -51,6 +69,8 @@ class Holes(NamedTuple):
     born_timestamp_ms: int
     properties: bytes
     """The text, in UTF-8."""
+    signed: SignedHeader | None
+    """None for a header without a signature."""
 
 
 class PullHoles(NamedTuple):
@@ -60,15 +80,17 @@ class PullHoles(NamedTuple):
     opaque: int
     queue_offset: int
     commit_offset: int
+    signed: SignedHeader | None
 
 
 class _Values(NamedTuple):
-    """The key, the opaque, and two values of fields as they are written."""
+    """The key, the opaque, two values of fields as they are written, and what is signed."""
 
     key: tuple[Any, ...]
     opaque: int
     first: bytes
     second: bytes
+    signed: SignedHeader | None
 
 
 def holes_of(kind: int, header: bytes) -> Holes | None:
@@ -77,13 +99,10 @@ def holes_of(kind: int, header: bytes) -> Holes | None:
     if found is None or not _NUMBER.fullmatch(found.first):
         return None
     try:
-        text = found.second
-        if kind == SerializeType.JSON:
-            text = orjson.loads(b'"%b"' % text).encode()
-        text.decode()
+        text = _meant(kind, found.second)
     except ValueError:
         return None
-    return Holes(found.key, found.opaque, int(found.first), text)
+    return Holes(found.key, found.opaque, int(found.first), text, found.signed)
 
 
 def pull_holes_of(kind: int, header: bytes) -> PullHoles | None:
@@ -91,7 +110,33 @@ def pull_holes_of(kind: int, header: bytes) -> PullHoles | None:
     found = _values(kind, header, _OF_PULLS)
     if found is None or not (_NUMBER.fullmatch(found.first) and _NUMBER.fullmatch(found.second)):
         return None
-    return PullHoles(found.key, found.opaque, int(found.first), int(found.second))
+    return PullHoles(found.key, found.opaque, int(found.first), int(found.second), found.signed)
+
+
+def _meant(kind: int, written: bytes) -> bytes:
+    """Returns the text, in UTF-8, that is written so in a header. Raises ValueError."""
+    if kind == SerializeType.JSON:
+        return str(orjson.loads(b'"%b"' % written)).encode()
+    return written.decode().encode()
+
+
+def _signed(kind: int, fields: Mapping[bytes, bytes]) -> SignedHeader | None:
+    """Returns the signature among fields, and what it signs, by their values as they are written.
+
+    Raises ValueError for one that is none.
+    """
+    signature = fields.get(SIGNATURE.encode())
+    if signature is None:
+        return None
+    if not _SIGNED.fullmatch(signature):
+        raise ValueError("this is no signature")
+    others = sorted(name for name in fields if name != SIGNATURE.encode())
+    # Java sorts by units of UTF-16. For these names, all orders are the same.
+    values = None
+    if all(name.isalnum() for name in others):
+        with suppress(ValueError):
+            values = b"".join([_meant(kind, fields[name]) for name in others])
+    return SignedHeader(signature, values)
 
 
 def _values(kind: int, header: bytes, names: Mapping[bytes, str]) -> _Values | None:
@@ -106,7 +151,7 @@ def _values(kind: int, header: bytes, names: Mapping[bytes, str]) -> _Values | N
 def _json_values(header: bytes, names: Mapping[bytes, str]) -> _Values | None:
     found: dict[str, tuple[int, int]] = {}
     fields: dict[bytes, bytes] = {}
-    if not _members(header, found, fields, names) or len(found) != len(_Values._fields):
+    if not _members(header, found, fields, names) or not found.keys() >= _ALL:
         return None
     opaque, first, second = (header[slice(*found[name])] for name in ("opaque", _FIRST, _SECOND))
     if not _OPAQUE.fullmatch(opaque) or int(opaque) > _INT_MAX:
@@ -115,8 +160,14 @@ def _json_values(header: bytes, names: Mapping[bytes, str]) -> _Values | None:
     for start, end in sorted([found["opaque"], found["fields"]]):
         pieces.append(header[at:start])
         at = end
-    key = ("json", *pieces, header[at:], *sorted(fields.items()))
-    return _Values(key, int(opaque), first[1:-1], second[1:-1])
+    key = ("json", *pieces, header[at:], *_same(fields, names))
+    signed = _signed(SerializeType.JSON, {name: text[1:-1] for name, text in fields.items()})
+    return _Values(key, int(opaque), first[1:-1], second[1:-1], signed)
+
+
+def _same(fields: Mapping[bytes, bytes], names: Mapping[bytes, str]) -> list[tuple[bytes, bytes]]:
+    """What is the same in all headers with a key."""
+    return sorted((name, b"" if name in names else text) for name, text in fields.items())
 
 
 def _members(
@@ -170,7 +221,7 @@ def _fields(
             return 0
         if what:
             found[what] = field.span(2)
-        fields[field[1]] = b"" if what else field[2]
+        fields[field[1]] = field[2]
         at = field.end() + 1
         if header[at - 1 : at] == b"}":
             return at
@@ -201,9 +252,10 @@ def _binary_values(header: bytes, holes: Mapping[bytes, str]) -> _Values | None:
             return None
         if what:
             values[what] = header[value_at:at]
-        fields[name] = b"" if what else header[value_at:at]
-    if len(values) != len(_Values._fields) - 2:
+        fields[name] = header[value_at:at]
+    if not values.keys() >= {_FIRST, _SECOND}:
         return None
     head = header[:_OPAQUE_AT], header[_FLAG_AT : _HEAD.size]
-    key = ("binary", *head, *sorted(fields.items()))
-    return _Values(key, opaque, values[_FIRST], values[_SECOND])
+    key = ("binary", *head, *_same(fields, holes))
+    signed = _signed(SerializeType.ROCKETMQ, fields)
+    return _Values(key, opaque, values[_FIRST], values[_SECOND], signed)

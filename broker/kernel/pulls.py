@@ -2,9 +2,11 @@
 """The reference of a kernel's pulls: which pull the bytes of a read begin with, and its answer.
 
 A place is learned from the header of a pull that was decoded as usual. A later header with the same
-key, so that only its opaque and two offsets differ (header_holes.py), is of the same place. What
-such a pull gets is no business of a kernel; but once it is known which units of a queue a pull is
-to be answered with, a kernel finds their records in the log, and makes the head of the answer.
+key, so that only its opaque and two offsets differ (header_holes.py), is of the same place. If that
+was learned of an account, it is only taken from the same origin, which stands for an address, and
+if it is signed as it should be. What such a pull gets is no business of a kernel; but once it is
+known which units of a queue a pull is to be answered with, a kernel finds their records in the log,
+and makes the head of the answer.
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from txrocketmq.broker.kernel.header_holes import pull_holes_of
+from txrocketmq.broker.kernel.signatures import SigningAccounts
 from txrocketmq.broker.store.formats import formats
 from txrocketmq.broker.store.formats.packed import FoundRecords
 from txrocketmq.remoting import formats as wire
@@ -41,21 +44,36 @@ class ReferencePulls:
     """The places of pulls that were learned."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[Any, ...], int] = {}
+        self._places: dict[tuple[Any, ...], tuple[int, int | None]] = {}
+        """The number of each place, and that of who signs its pulls."""
+        self._accounts = SigningAccounts()
 
-    def learn(self, kind: int, header: bytes) -> int | None:
+    def add_account(self, key: bytes) -> int:
+        """Adds an account by its secret, as HMAC uses it; returns its number."""
+        return self._accounts.add(key)
+
+    def wipe(self) -> None:
+        """Forgets all places and accounts."""
+        self._places.clear()
+        self._accounts.wipe()
+
+    def learn(self, kind: int, header: bytes, origin: int, account: int | None) -> int | None:
         """Learns the place of a header; returns its number, which is the next one or a known one.
 
         None if such headers cannot be told from others, or if there are MOST_PLACES.
         """
         holes = pull_holes_of(kind, header)
-        if holes is None or (holes.key not in self._places and len(self._places) >= MOST_PLACES):
+        if holes is None or not self._accounts.may_learn(holes.signed, origin, account):
             return None
-        return self._places.setdefault(holes.key, len(self._places))
+        key = origin, *holes.key
+        if key not in self._places and len(self._places) >= MOST_PLACES:
+            return None
+        return self._places.setdefault(key, (len(self._places), account))[0]
 
-    def take(self, data: bytes, at: int) -> tuple[int, int, int, int, int] | None:
-        """Takes the pull that begins at a place: where it goes, where it ends, its opaque, where in
-        the queue it begins, and how far its group has come. None if something else begins there.
+    def take(self, data: bytes, at: int, origin: int) -> tuple[int, int, int, int, int] | None:
+        """Takes the pull from an origin that begins at a place: where it goes, where it ends, its
+        opaque, where in the queue it begins, and how far its group has come. None if something else
+        begins there.
         """
         if len(data) - at < _PREFIX.size:
             return None
@@ -64,10 +82,13 @@ class ReferencePulls:
         if end > len(data) or header_at + (mark & _HEADER_MASK) != end:
             return None
         holes = pull_holes_of(mark >> 24, data[header_at:end])
-        place = None if holes is None else self._places.get(holes.key)
+        place = None if holes is None else self._places.get((origin, *holes.key))
         if holes is None or place is None:
             return None
-        return place, end, holes.opaque, holes.queue_offset, holes.commit_offset
+        number, account = place
+        if not self._accounts.accepts(holes.signed, account, b""):
+            return None
+        return number, end, holes.opaque, holes.queue_offset, holes.commit_offset
 
 
 def pull_answer(  # noqa: PLR0913, PLR0917 - as in the compiled form

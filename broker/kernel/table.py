@@ -2,10 +2,11 @@
 """The reference of a kernel's table: places of sends, and with which sends the bytes begin.
 
 A place is learned from a header that was decoded and checked as usual. A later header with the same
-key, so that only its three holes differ (header_holes.py), is for the same place. A send is taken
-if its place is known and no transform acts on its properties. What is in any way unusual is not
-taken; it goes the way of everything else. There are no partial results: a batch is taken whole or
-not at all.
+key, so that only its holes differ (header_holes.py), is for the same place. A send is taken if its
+place is known and no transform acts on its properties. If it was learned of an account, it is only
+taken from the same origin, which stands for an address, and if it is signed as it should be. What
+is in any way unusual is not taken; it goes the way of everything else. There are no partial
+results: a batch is taken whole or not at all.
 
 This is the plain form in Python, by which compiled ones are judged: it is not made to be fast.
 """
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.kernel.header_holes import Holes, holes_of
 from txrocketmq.broker.kernel.run import EndOfQueue, ReferenceRun, TakenMessage, TakenSend
+from txrocketmq.broker.kernel.signatures import SigningAccounts
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.message.properties import (
     KEYS,
@@ -56,7 +58,8 @@ class HalfPlace(NamedTuple):
 class Learned(NamedTuple):
     """What is known of the sends of one place; `queue` is the index of their queue.
 
-    `half` is the index of a HalfPlace if they are half messages.
+    `half` is the index of a HalfPlace if they are half messages, `account` the number of who signs
+    them.
     """
 
     queue: int
@@ -67,6 +70,7 @@ class Learned(NamedTuple):
     reconsume_times: int
     code: int
     half: int | None
+    account: int | None
 
 
 class ReferenceTable:
@@ -85,6 +89,7 @@ class ReferenceTable:
         self._touched_in_batch = frozenset(touched_in_batch)
         self._touched_in_half = frozenset(touched_in_half)
         self._own = own
+        self._accounts = SigningAccounts()
         self._places: dict[tuple[Any, ...], Learned] = {}
         self.queues: list[EndOfQueue] = []
         """The queues of all places."""
@@ -100,9 +105,19 @@ class ReferenceTable:
         self.halves.append(HalfPlace(queue_id, before, behind))
         return len(self.halves) - 1
 
+    def add_account(self, key: bytes) -> int:
+        """Adds an account by its secret, as HMAC uses it; returns its number."""
+        return self._accounts.add(key)
+
+    def wipe(self) -> None:
+        """Forgets all places and accounts."""
+        self._places.clear()
+        self._accounts.wipe()
+
     def learn(  # noqa: PLR0913, PLR0917 - as in the compiled form
         self, kind: int, header: bytes, queue: int, is_batch: bool, oneway: bool, flag: int,  # noqa: FBT001 - as in the compiled form
-        sys_flag: int, reconsume: int, code: int, half: int | None,
+        sys_flag: int, reconsume: int, code: int, half: int | None, origin: int,
+        account: int | None,
     ) -> bool:  # fmt: skip
         """Learns the place of a header; returns whether such headers are known now."""
         holes = holes_of(kind, header)
@@ -110,16 +125,19 @@ class ReferenceTable:
             return False
         if half is not None and (is_batch or not 0 <= half < len(self.halves)):
             return False
-        if holes.key not in self._places:
+        if not self._accounts.may_learn(holes.signed, origin, account):
+            return False
+        key = origin, *holes.key
+        if key not in self._places:
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
-            self._places[holes.key] = Learned(
-                queue, is_batch, oneway, flag, sys_flag, reconsume, code, half
+            self._places[key] = Learned(
+                queue, is_batch, oneway, flag, sys_flag, reconsume, code, half, account
             )  # fmt: skip
         return True
 
-    def take(self, data: bytes) -> ReferenceRun | None:
-        """Takes the sends with which the bytes begin; None if they begin with something else."""
+    def take(self, data: bytes, origin: int) -> ReferenceRun | None:
+        """Takes the sends from an origin with which the bytes begin; None if there are none."""
         run = ReferenceRun()
         while run.commands < MOST_COMMANDS and len(data) - run.at >= _PREFIX.size:
             length, mark = _PREFIX.unpack_from(data, run.at)
@@ -128,8 +146,10 @@ class ReferenceTable:
             if header_end > end or end > len(data) or end - run.at > formats.MAX_FRAME_BYTES:
                 break
             holes = holes_of(mark >> 24, data[header_at:header_end])
-            place = None if holes is None else self._places.get(holes.key)
+            place = None if holes is None else self._places.get((origin, *holes.key))
             if holes is None or place is None:
+                break
+            if not self._accounts.accepts(holes.signed, place.account, data[header_end:end]):
                 break
             send = self._send(place, holes, data[header_end:end])
             if send is None or not run.takes(send, MOST_MESSAGES):

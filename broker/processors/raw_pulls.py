@@ -3,9 +3,11 @@
 
 The kernel has places: headers that were decoded here, and which it finds again by their bytes. All
 rules for topics, groups, permissions and subscriptions are asked for each pull, as ever
-(pull_message.py), so nothing of them is remembered. A pull that finds messages is answered by the
-kernel; whatever else goes the way of all requests, which holds it or says what is wrong: filters,
-messages that are not recent, resets of offsets, members of broadcasting groups.
+(pull_message.py), so nothing of them is remembered. With accounts, only signed pulls are learned,
+the kernel computes the signature of each, and all that was learned is forgotten when accounts
+change. A pull that finds messages is answered by the kernel; whatever else goes the way of all
+requests, which holds it or says what is wrong: filters, messages that are not recent, resets of
+offsets, members of broadcasting groups.
 
 Java has no counterpart.
 """
@@ -14,10 +16,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.kernel.chosen import Kernel
 from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
+from txrocketmq.broker.processors.raw_signers import SignedBy, TableAccounts, signed_by
 from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer, Peer
@@ -25,7 +29,6 @@ from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
 from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.frame.frame import decode_header
-from txrocketmq.remoting.frame.signer import SIGNATURE
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.primitives.packing import fixed
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
@@ -44,6 +47,7 @@ class RawPulls:
     """Serves pulls from their bytes."""
 
     request_codes = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
+    guard: AccessGuard | None = None
 
     def __init__(
         self,
@@ -58,21 +62,30 @@ class RawPulls:
         self._steady_clock = steady_clock
         self.taken = 0
         """How many requests were taken since the start."""
+        self._table: Any = None
         self._forget()
 
+    def with_guard(self, guard: AccessGuard) -> None:
+        """Serves only pulls that the guard knows, where that is asked about requests."""
+        self.guard = guard
+        guard.known.on_clear.append(self._forget)
+
     def _forget(self) -> None:
+        if self._table is not None:
+            self._table.wipe()
         self._table = self._kernel.new_pulls()
+        self._accounts = TableAccounts(self._table)
         self._places: list[tuple[PullMessageRequestHeader, int]] = []
         """By their numbers in the table: the first header, and the code."""
 
     # Every read of pulls passes here, so no call is made that can be avoided.
-    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None, origin: int) -> int:
         """Serves the pulls with which the bytes begin; returns how many bytes they have."""
         out: list[Buffer] = []
         at = out_bytes = count = 0
         take, size = self._table.take, len(data)
         while at < size:
-            taken = take(data, at)
+            taken = take(data, at, origin)
             if taken is None:
                 break
             place, end, opaque, queue_offset, commit_offset = taken
@@ -103,7 +116,7 @@ class RawPulls:
             peer.write(out)
         return at
 
-    def learn(self, peer: Peer, data: bytes) -> bool:
+    def learn(self, peer: Peer, data: bytes, origin: int) -> bool:
         """Learns the place of the first request; returns whether it may be taken now."""
         length, mark = _PREFIX.unpack_from(data)
         header_end = _PREFIX.size + (mark & _HEADER_MASK)
@@ -112,23 +125,28 @@ class RawPulls:
         encoded = data[_PREFIX.size : header_end]
         try:
             command = decode_header(mark >> 24, encoded)
-            if (
-                command.code not in self.request_codes
-                or command.flag & (RESPONSE_FLAG | ONEWAY_FLAG)
-                or SIGNATURE in (command.ext_fields or ())
+            if command.code not in self.request_codes or command.flag & (
+                RESPONSE_FLAG | ONEWAY_FLAG
             ):
+                return False
+            by = signed_by(self.guard, peer, command, origin)
+            if by is None:
                 return False
             header = PullMessageRequestHeader.decode(command.ext_fields)
         except (FrameError, HeaderError, OverflowError, struct.error):
             return False  # the way of all requests says what is wrong
         if header.lite_topic:
             return False
-        number = self._table.learn(mark >> 24, encoded)
+        number = self._learned(mark >> 24, encoded, by)
         if number is None and self._places:
             self._forget()  # there may be too many
-            number = self._table.learn(mark >> 24, encoded)
+            number = self._learned(mark >> 24, encoded, by)
         if number is None:
             return False
         if number == len(self._places):
             self._places.append((header, command.code))
         return True
+
+    def _learned(self, kind: int, encoded: bytes, by: SignedBy) -> int | None:
+        number: int | None = self._table.learn(kind, encoded, by.origin, self._accounts.number(by))
+        return number

@@ -3,10 +3,11 @@
 
 The kernel has places: headers that were decoded and checked here, with all rules for topics,
 permissions and flags, which it then finds again by their bytes. What depends on more than that is
-never learned: topics and flags on which a transform acts, signed requests, queues of batches, light
-queues, and those with ext units. When topics, permissions, settings or the set of queues change,
-all that was learned is forgotten. Whatever is not taken or cannot be put as a run goes the way of
-all requests (writes.py), which stores it or says why not; so the kernel refuses nothing itself.
+never learned: topics and flags on which a transform acts, queues of batches, light queues, and
+those with ext units. When topics, permissions, settings, accounts or the set of queues change, all
+that was learned is forgotten. With accounts, only signed sends are learned, and the kernel computes
+the signature of each. Whatever is not taken or cannot be put as a run goes the way of all requests
+(writes.py), which stores it or says why not; so the kernel refuses nothing itself.
 
 Half messages are learned, if their headers have the flag of such: the kernel writes them into the
 half queue, with the properties that transforms/transaction.py adds.
@@ -20,10 +21,12 @@ import struct
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.intake.inner_message import Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transforms.own_properties import own_properties
 from txrocketmq.broker.kernel.chosen import Kernel
+from txrocketmq.broker.processors.raw_signers import SignedBy, TableAccounts, signed_by
 from txrocketmq.broker.processors.send.send_answers import CODES, SendAnswers
 from txrocketmq.broker.processors.send.send_checks import SendChecks, sys_flag_of
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -38,7 +41,6 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError, ResponseError
 from txrocketmq.remoting.frame.frame import decode_header
-from txrocketmq.remoting.frame.signer import SIGNATURE
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MAX_TOPIC_BYTES_V1
@@ -71,6 +73,7 @@ class RawSends:
     """
 
     request_codes = _CODES
+    guard: AccessGuard | None = None
 
     def __init__(
         self,
@@ -99,11 +102,19 @@ class RawSends:
         """How many requests were taken since the start."""
         self._known_of: DataVersion | None = None
         self._known_permission = self._known_queues = -1
+        self._table: Any = None
         self._forget()
         configuration.on_change.append(self._reconfigured)
 
+    def with_guard(self, guard: AccessGuard) -> None:
+        """Serves only sends that the guard knows, where that is asked about requests."""
+        self.guard = guard
+        guard.known.on_clear.append(self._forget)
+
     def _forget(self) -> None:
         """Forgets all places: begins with another table, as runs of this one may be under way."""
+        if self._table is not None:
+            self._table.wipe()
         transforms = self._intake.transforms
         touched = transforms.properties(Way.SEND) | transforms.properties(Way.BATCH)
         self._table = self._kernel.new_table(
@@ -112,6 +123,7 @@ class RawSends:
             _encoded((touched | _ADDED_TO_HALVES) - {names.TRAN_MSG}),
             encode_properties(own_properties(self._config)).encode(),
         )
+        self._accounts = TableAccounts(self._table)
         self._queues: dict[tuple[str, int], int] = {}
         self._halves: dict[tuple[str, int], int] = {}
         """By topic and queue: the number of the half messages that are for it."""
@@ -129,7 +141,7 @@ class RawSends:
         self._forget()
 
     # Every read of sends passes here, so no call is made that can be avoided.
-    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None, origin: int) -> int:
         """Serves the sends with which the bytes begin; returns how many bytes they have."""
         config, store = self._config, self._store
         if (
@@ -140,7 +152,7 @@ class RawSends:
             self._note()
             return 0
         table, half_topics = self._table, self._half_topics
-        run = table.take(data)
+        run = table.take(data, origin)
         if run is None:
             return 0
         now_ms, born, host = self._clock(), peer.remote_host, self._store_host
@@ -213,7 +225,7 @@ class RawSends:
             elif not is_oneway and not isinstance(outcome, Ticket):
                 times.add((code, CODES[outcome], False, False), elapsed_ms, number)
 
-    def learn(self, peer: Peer, data: bytes) -> bool:
+    def learn(self, peer: Peer, data: bytes, origin: int) -> bool:
         """Learns the place of the first request; returns whether it may be taken now."""
         length, mark = _PREFIX.unpack_from(data)
         header_end = _PREFIX.size + (mark & _HEADER_MASK)
@@ -224,13 +236,15 @@ class RawSends:
             command = decode_header(mark >> 24, data_header)
             if command.code not in _CODES or command.flag & RESPONSE_FLAG:
                 return False
-            if SIGNATURE in (command.ext_fields or ()):
+            command.body = data[header_end : 4 + length]
+            by = signed_by(self.guard, peer, command, origin)
+            if by is None:
                 return False
             header = SendMessageRequestHeader.decode(command.ext_fields)
             if self._topics.get(header.topic) is None:  # or it would be drafted
                 return False
             sys_flag = sys_flag_of(header, self._checks.topic_of(header, peer))
-            return self._keep(mark >> 24, data_header, command, header, sys_flag)
+            return self._keep(mark >> 24, data_header, command, header, sys_flag, by)
         except (FrameError, HeaderError, ResponseError, OverflowError, struct.error):
             return False  # the reference way says what is wrong
 
@@ -241,6 +255,7 @@ class RawSends:
         command: RemotingCommand,
         header: SendMessageRequestHeader,
         sys_flag: int,
+        by: SignedBy,
     ) -> bool:
         """Has the kernel learn a place that fits."""
         is_batch = bool(header.batch) or command.code == send.SEND_BATCH_MESSAGE.code
@@ -262,6 +277,7 @@ class RawSends:
             self._table.learn(
                 kind, data, queue, is_batch, command.is_oneway, header.flag, sys_flag & ~DECIDING,
                 header.reconsume_times or 0, command.code, self._half(*place) if deciding else None,
+                by.origin, self._accounts.number(by),
             )
         )  # fmt: skip
 

@@ -153,7 +153,7 @@ mod tests {
         let mut table = table();
         let mut data = frame(JSON, &json("7", "17", TEXT, "U"), b"body");
         data.extend(frame(JSON, &json("8", "17", "", "B"), &entry(b"x", b"").repeat(2)));
-        let mut run = table.take(&data).unwrap();
+        let mut run = table.take(&data, 0).unwrap();
         let with_key = [&b"<"[..], b"|", b"|", b"|", b"|", b">"];
         let without_key = [&b"("[..], b";", b";", b";", b")"];
         let pieces = Pieces::of(&with_key, &without_key).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers as bytes with holes, which stand for what differs from message to message, or from pull to
-//! pull.
+//! pull. One of them is for the signature, if there is one.
 //!
 //! A layout is made of a header that was decoded and checked in Python. Another header has this
 //! layout if it has the same bytes around the holes, and in each hole what the decoder reads as the
@@ -9,6 +9,8 @@
 
 use crate::bytes::{decimal, i32_at, u16_at, u32_at};
 use crate::json_header::{json_holes, unescape};
+use crate::properties::Part;
+use crate::signature::{SIGNATURE_BYTES, is_signature};
 use std::ops::Range;
 
 pub const JSON: u8 = 0;
@@ -33,6 +35,9 @@ enum Hole {
     BinaryNumber(usize),
     /// The properties with their length.
     BinaryText,
+    JsonSignature,
+    /// The signature with its length.
+    BinarySignature,
 }
 
 /// Which fields of a header may differ.
@@ -47,6 +52,7 @@ pub const SENDS: Names = Names {
     of: |name| match name {
         b"g" | b"bornTimestamp" => Value::First,
         b"i" | b"properties" => Value::Second,
+        b"Signature" => Value::Signature,
         _ => Value::Same,
     },
     has_text: true,
@@ -57,6 +63,7 @@ pub const PULLS: Names = Names {
     of: |name| match name {
         b"queueOffset" => Value::First,
         b"commitOffset" => Value::Second,
+        b"Signature" => Value::Signature,
         _ => Value::Same,
     },
     has_text: false,
@@ -68,6 +75,10 @@ pub struct Varying {
     pub opaque: i32,
     /// Of a send, only the first is one.
     pub numbers: [i64; 2],
+    /// Where in the header the digits of the numbers are.
+    pub digits: [Part; 2],
+    /// Where in the header the signature is; nowhere if it has none.
+    pub signature: Part,
 }
 
 /// The bytes of a header around its holes.
@@ -84,6 +95,8 @@ pub enum Value {
     Same,
     First,
     Second,
+    /// It signs all others.
+    Signature,
 }
 
 /// A field of a header: where its name is and where its value is.
@@ -95,15 +108,16 @@ pub struct Field {
 }
 
 /// What lies where in a header.
-struct Found {
+pub struct Found {
     /// The holes, in their order.
     holes: Vec<(Hole, Range<usize>)>,
     /// Where all fields lie together.
     object: Range<usize>,
-    fields: Vec<Field>,
+    pub fields: Vec<Field>,
 }
 
-fn found_in(kind: u8, header: &[u8], names: &Names) -> Option<Found> {
+/// What lies where in a header; `None` for one without all holes.
+pub fn found_in(kind: u8, header: &[u8], names: &Names) -> Option<Found> {
     match kind {
         JSON => {
             let found = json_holes(header, names)?;
@@ -112,6 +126,7 @@ fn found_in(kind: u8, header: &[u8], names: &Names) -> Option<Found> {
                 (Hole::JsonNumber(0), found.first),
                 (if names.has_text { Hole::JsonText } else { Hole::JsonNumber(1) }, found.second),
             ];
+            holes.extend(found.signature.map(|place| (Hole::JsonSignature, place)));
             holes.sort_by_key(|(_, place)| place.start);
             Some(Found { holes, object: found.object, fields: found.fields })
         }
@@ -146,7 +161,7 @@ fn found_in_binary(header: &[u8], names: &Names) -> Option<Found> {
         let is_there_twice = match value {
             Value::First => std::mem::replace(&mut has_first, true),
             Value::Second => std::mem::replace(&mut has_second, true),
-            Value::Same => false,
+            Value::Same | Value::Signature => false,
         };
         if is_there_twice {
             return None;
@@ -157,6 +172,7 @@ fn found_in_binary(header: &[u8], names: &Names) -> Option<Found> {
                 let hole = if names.has_text { Hole::BinaryText } else { Hole::BinaryNumber(1) };
                 holes.push((hole, place.clone()));
             }
+            Value::Signature => holes.push((Hole::BinarySignature, place.clone())),
             Value::Same => {}
         }
         fields.push(Field { name: name_at..name_end, value, place });
@@ -226,7 +242,8 @@ pub fn key_and_varying(
 }
 
 impl Hole {
-    /// Reads what is in a hole, with which `rest` begins; returns how many bytes that are.
+    /// Reads what is in a hole, with which `rest` begins, the end of a header; returns how many bytes
+    /// that are.
     fn read(
         self,
         rest: &[u8],
@@ -234,6 +251,8 @@ impl Hole {
         texts: &mut Vec<u8>,
         found: &mut Varying,
     ) -> Option<usize> {
+        let at = header_bytes - rest.len();
+        let part = |begin: usize, length| Part { at: (at + begin) as u32, bytes: length as u32 };
         Some(match self {
             Hole::JsonOpaque => {
                 let length = digits(rest);
@@ -247,6 +266,7 @@ impl Hole {
             Hole::JsonNumber(which) => {
                 let length = digits(rest);
                 found.numbers[which] = decimal(&rest[..length], MOST_DIGITS)?;
+                found.digits[which] = part(0, length);
                 length
             }
             Hole::JsonText => {
@@ -271,6 +291,7 @@ impl Hole {
             Hole::BinaryNumber(which) => {
                 let number = value(rest)?;
                 found.numbers[which] = decimal(number, MOST_DIGITS)?;
+                found.digits[which] = part(4, number.len());
                 4 + number.len()
             }
             Hole::BinaryText => {
@@ -279,11 +300,24 @@ impl Hole {
                 texts.extend_from_slice(text);
                 4 + text.len()
             }
+            Hole::JsonSignature => {
+                found.signature = part(0, SIGNATURE_BYTES);
+                is_signature(rest.get(..SIGNATURE_BYTES)?).then_some(SIGNATURE_BYTES)?
+            }
+            Hole::BinarySignature => {
+                found.signature = part(4, SIGNATURE_BYTES);
+                is_signature(value(rest)?).then_some(4 + SIGNATURE_BYTES)?
+            }
         })
     }
 }
 
 impl Layout {
+    /// Whether the headers are signed.
+    pub fn is_signed(&self) -> bool {
+        self.holes.iter().any(|hole| matches!(hole, Hole::JsonSignature | Hole::BinarySignature))
+    }
+
     /// The layout of a header that was decoded; `None` if others with it could mean something else.
     pub fn of(kind: u8, header: &[u8], names: &Names) -> Option<Layout> {
         let found = found_in(kind, header, names)?.holes;
@@ -363,7 +397,7 @@ pub mod tests {
         let layout = Layout::of(JSON, &first, &SENDS).unwrap();
         let mut texts = Vec::new();
         let found = layout.cut(&first, &mut texts).unwrap();
-        assert_eq!(found, Varying { opaque: 1, numbers: [17, 0] });
+        assert_eq!((found.opaque, found.numbers, found.digits[0].of(&first)), (1, [17, 0], &b"17"[..]));
         assert_eq!(texts, b"a\x01b");
         assert!(layout.cut(&other, &mut texts).is_some());
         assert_eq!(key_of(JSON, &first, &SENDS), key_of(JSON, &other, &SENDS));
@@ -397,7 +431,8 @@ pub mod tests {
         let layout = Layout::of(ROCKETMQ, &first, &SENDS).unwrap();
         let mut texts = Vec::new();
         let other = binary(6, &[("a", b"P"), ("b", b"T"), ("g", b"18"), ("i", "é".as_bytes())]);
-        assert_eq!(layout.cut(&other, &mut texts), Some(Varying { opaque: 6, numbers: [18, 0] }));
+        let found = layout.cut(&other, &mut texts).unwrap();
+        assert_eq!((found.opaque, found.numbers, found.digits[0].of(&other)), (6, [18, 0], &b"18"[..]));
         assert_eq!(texts, "é".as_bytes());
         assert_eq!(key_of(ROCKETMQ, &first, &SENDS), key_of(ROCKETMQ, &other, &SENDS));
         for wrong in [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds the three holes in a JSON header, which are its opaque and two fields, and all its fields.
+//! Finds the holes in a JSON header, which are its opaque and two or three fields, and all its fields.
 //!
 //! It knows headers as clients write them: one object without blanks, names of letters, texts and
 //! whole numbers as values, and among them the object extFields. All others are left to Python.
@@ -15,6 +15,7 @@ pub struct JsonHoles {
     pub opaque: Range<usize>,
     pub first: Range<usize>,
     pub second: Range<usize>,
+    pub signature: Option<Range<usize>>,
     /// The object extFields, with its braces.
     pub object: Range<usize>,
     /// What it has, in the order of the header.
@@ -33,13 +34,15 @@ struct Scanner<'a> {
     opaque: Option<Range<usize>>,
     first: Option<Range<usize>>,
     second: Option<Range<usize>>,
+    signature: Option<Range<usize>>,
     object: Option<Range<usize>>,
     fields: Vec<Field>,
 }
 
 pub fn json_holes(header: &[u8], names: &Names) -> Option<JsonHoles> {
-    let (opaque, first, second, object) = (None, None, None, None);
-    let mut scanner = Scanner { header, names, at: 0, opaque, first, second, object, fields: Vec::new() };
+    let (opaque, first, second, signature, object) = (None, None, None, None, None);
+    let fields = Vec::new();
+    let mut scanner = Scanner { header, names, at: 0, opaque, first, second, signature, object, fields };
     scanner.object(|scanner, name| match &header[name] {
         b"extFields" => {
             let begin = scanner.at;
@@ -65,6 +68,7 @@ pub fn json_holes(header: &[u8], names: &Names) -> Option<JsonHoles> {
         opaque: scanner.opaque?,
         first: scanner.first?,
         second: scanner.second?,
+        signature: scanner.signature,
         object: scanner.object?,
         fields: scanner.fields,
     })
@@ -83,6 +87,7 @@ impl<'a> Scanner<'a> {
         match value {
             Value::First => put_once(&mut self.first, place),
             Value::Second => put_once(&mut self.second, place),
+            Value::Signature => put_once(&mut self.signature, place),
             Value::Same => Some(()),
         }
     }

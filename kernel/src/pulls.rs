@@ -3,6 +3,7 @@
 
 use crate::bytes::{i32_at, i64_at, push_decimal, u32_at};
 use crate::header::{JSON, Layout, PULLS, ROCKETMQ, Varying, key_and_varying, key_of};
+use crate::signature::{Accounts, Signed};
 use std::collections::HashMap;
 
 pub const MOST_PLACES: usize = 4096;
@@ -20,6 +21,10 @@ const OFFSET_AT: usize = 28;
 
 struct Place {
     layout: Layout,
+    /// From where such pulls are allowed, and what is signed of them; 0 and `None` if nobody has to
+    /// sign.
+    origin: u64,
+    signed: Option<Signed>,
     /// The place of the pull that came next the last time.
     next: usize,
 }
@@ -29,7 +34,9 @@ struct Place {
 pub struct Pulls {
     places: Vec<Place>,
     numbers: HashMap<Vec<u8>, usize>,
-    last: usize,
+    accounts: Accounts,
+    /// The place of the pull that came last from each origin.
+    lasts: HashMap<u64, usize>,
 }
 
 /// A pull with which the bytes of a read begin.
@@ -44,11 +51,26 @@ pub struct Taken {
 }
 
 impl Pulls {
+    /// Adds an account by its secret as HMAC uses it; returns its number.
+    pub fn add_account(&mut self, key: &[u8]) -> Option<u32> {
+        self.accounts.add(key)
+    }
+
+    /// Forgets all places and accounts. Their secrets are overwritten.
+    pub fn wipe(&mut self) {
+        self.places.clear();
+        self.numbers.clear();
+        self.lasts.clear();
+        self.accounts.wipe();
+    }
+
     /// Learns headers like this one, which was decoded and checked; returns their number, which is
     /// the next one unless they are known, or `None` if they cannot be told from others, or if
-    /// there are enough.
-    pub fn learn(&mut self, kind: u8, header: &[u8]) -> Option<usize> {
-        let (layout, key) = (Layout::of(kind, header, &PULLS)?, key_of(kind, header, &PULLS)?);
+    /// there are enough. Those of an account are taken from the same origin only, which is not 0.
+    pub fn learn(&mut self, kind: u8, header: &[u8], origin: u64, account: Option<u32>) -> Option<usize> {
+        let (layout, mut key) = (Layout::of(kind, header, &PULLS)?, key_of(kind, header, &PULLS)?);
+        let signed = Signed::by(&layout, kind, header, &PULLS, &self.accounts, (origin, account))?;
+        key.extend_from_slice(&origin.to_ne_bytes());
         if let Some(number) = self.numbers.get(&key) {
             return Some(*number);
         }
@@ -56,13 +78,14 @@ impl Pulls {
         if number >= MOST_PLACES {
             return None;
         }
-        self.places.push(Place { layout, next: number });
+        self.places.push(Place { layout, origin, signed, next: number });
         self.numbers.insert(key, number);
         Some(number)
     }
 
-    /// Takes the pull that begins at a place; `None` if that is none that was learned.
-    pub fn take(&mut self, data: &[u8], at: usize) -> Option<Taken> {
+    /// Takes the pull from an origin that begins at a place; `None` if that is none that was learned,
+    /// or if it is not signed as it should be.
+    pub fn take(&mut self, data: &[u8], at: usize, origin: u64) -> Option<Taken> {
         let rest = data.get(at..)?;
         if rest.len() < PREFIX_BYTES {
             return None;
@@ -73,26 +96,43 @@ impl Pulls {
         if bytes > rest.len() || PREFIX_BYTES + (mark & 0xff_ffff) as usize != bytes {
             return None;
         }
-        let (place, varying) = self.find((mark >> 24) as u8, &rest[PREFIX_BYTES..bytes])?;
+        let header = &rest[PREFIX_BYTES..bytes];
+        let (place, varying) = self.find((mark >> 24) as u8, header, origin)?;
+        if let Some(signed) = &self.places[place].signed
+            && !signed.is_right(&self.accounts, header, &varying, &[], &[])
+        {
+            return None;
+        }
         let [queue_offset, commit_offset] = varying.numbers;
         Some(Taken { place, end: at + bytes, opaque: varying.opaque, queue_offset, commit_offset })
     }
 
-    fn find(&mut self, kind: u8, header: &[u8]) -> Option<(usize, Varying)> {
-        let (last, mut texts) = (self.last, Vec::new());
-        for number in [self.places.get(last)?.next, last] {
-            if let Some(found) = self.places.get(number)?.layout.cut(header, &mut texts) {
-                return Some(self.found(number, found));
+    fn find(&mut self, kind: u8, header: &[u8], origin: u64) -> Option<(usize, Varying)> {
+        let mut texts = Vec::new();
+        let last = self.lasts.get(&origin).copied();
+        if let Some(last) = last {
+            for number in [self.places.get(last)?.next, last] {
+                let place = self.places.get(number)?;
+                if place.origin == origin
+                    && let Some(found) = place.layout.cut(header, &mut texts)
+                {
+                    return Some(self.found(last, number, origin, found));
+                }
             }
+        } else if self.places.is_empty() {
+            return None;
         }
-        let (key, found) = key_and_varying(kind, header, &PULLS, &mut texts)?;
+        let (mut key, found) = key_and_varying(kind, header, &PULLS, &mut texts)?;
+        key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
-        Some(self.found(number, found))
+        Some(self.found(last.unwrap_or(number), number, origin, found))
     }
 
-    fn found(&mut self, number: usize, varying: Varying) -> (usize, Varying) {
-        self.places[self.last].next = number;
-        self.last = number;
+    fn found(&mut self, last: usize, number: usize, origin: u64, varying: Varying) -> (usize, Varying) {
+        self.places[last].next = number;
+        if last != number || !self.lasts.contains_key(&origin) {
+            self.lasts.insert(origin, number);
+        }
         (number, varying)
     }
 }
@@ -254,28 +294,28 @@ mod tests {
     #[test]
     fn pulls_are_taken_that_differ_in_offsets_and_opaque() {
         let mut pulls = Pulls::default();
-        assert_eq!(pulls.take(&frame(JSON, &json("1", "2", "3", "T"), b""), 0), None);
-        assert_eq!(pulls.learn(JSON, &json("1", "2", "3", "T")), Some(0));
+        assert_eq!(pulls.take(&frame(JSON, &json("1", "2", "3", "T"), b""), 0, 0), None);
+        assert_eq!(pulls.learn(JSON, &json("1", "2", "3", "T"), 0, None), Some(0));
         let fields: [(&str, &[u8]); 2] = [("queueOffset", b"5"), ("commitOffset", b"6")];
-        assert_eq!(pulls.learn(ROCKETMQ, &binary(4, &fields)), Some(1));
-        assert_eq!(pulls.learn(JSON, &json("7", "8", "9", "T")), Some(0));
-        assert_eq!(pulls.learn(JSON, &json("7", "x", "9", "T")), None);
+        assert_eq!(pulls.learn(ROCKETMQ, &binary(4, &fields), 0, None), Some(1));
+        assert_eq!(pulls.learn(JSON, &json("7", "8", "9", "T"), 0, None), Some(0));
+        assert_eq!(pulls.learn(JSON, &json("7", "x", "9", "T"), 0, None), None);
         let mut data = frame(JSON, &json("70", "80", "90", "T"), b"");
         let at = data.len();
         let meant = Taken { place: 0, end: at, opaque: 70, queue_offset: 80, commit_offset: 90 };
         data.extend(b"more");
-        assert_eq!(pulls.take(&data, 0), Some(meant));
+        assert_eq!(pulls.take(&data, 0, 0), Some(meant));
         let other = frame(ROCKETMQ, &binary(4, &[fields[1], fields[0]]), b"");
-        assert_eq!(pulls.take(&other, 0).unwrap().place, 1);
+        assert_eq!(pulls.take(&other, 0, 0).unwrap().place, 1);
         for wrong in [
             frame(JSON, &json("70", "-1", "90", "T"), b""),
             frame(JSON, &json("70", "80", "90", "U"), b""),
             frame(JSON, &json("70", "80", "90", "T"), b"body"),
         ] {
-            assert_eq!(pulls.take(&wrong, 0), None);
+            assert_eq!(pulls.take(&wrong, 0, 0), None);
         }
         for end in 0..at {
-            assert_eq!(pulls.take(&data[..end], 0), None);
+            assert_eq!(pulls.take(&data[..end], 0, 0), None);
         }
     }
 

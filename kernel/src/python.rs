@@ -137,6 +137,15 @@ impl Table {
         number.flatten().ok_or_else(defect)
     }
 
+    fn add_account(&mut self, key: &[u8]) -> PyResult<u32> {
+        let number = caught(|| self.table.add_account(key)).ok_or_else(defect)?;
+        number.ok_or_else(|| wrong("the secret has another length"))
+    }
+
+    fn wipe(&mut self) -> PyResult<()> {
+        caught(|| self.table.wipe()).ok_or_else(defect)
+    }
+
     #[allow(clippy::too_many_arguments)]
     fn learn(
         &mut self,
@@ -150,13 +159,15 @@ impl Table {
         reconsume: i32,
         code: i32,
         half: Option<u32>,
+        origin: u64,
+        account: Option<u32>,
     ) -> bool {
         let teaching = Teaching { queue, is_batch, oneway, flag, sys_flag, reconsume, code, half };
-        caught(|| self.table.learn(kind, header, teaching)).unwrap_or(false)
+        caught(|| self.table.learn(kind, header, teaching, origin, account)).unwrap_or(false)
     }
 
-    fn take(&mut self, data: Bound<'_, PyBytes>) -> Option<Run> {
-        let run = caught(|| self.table.take(data.as_bytes())).flatten()?;
+    fn take(&mut self, data: Bound<'_, PyBytes>, origin: u64) -> Option<Run> {
+        let run = caught(|| self.table.take(data.as_bytes(), origin)).flatten()?;
         Some(Run { run, data: data.unbind() })
     }
 }
@@ -287,12 +298,21 @@ impl Pulls {
         Pulls { pulls: pulls::Pulls::default() }
     }
 
-    fn learn(&mut self, kind: u8, header: &[u8]) -> Option<usize> {
-        caught(|| self.pulls.learn(kind, header)).flatten()
+    fn add_account(&mut self, key: &[u8]) -> PyResult<u32> {
+        let number = caught(|| self.pulls.add_account(key)).ok_or_else(defect)?;
+        number.ok_or_else(|| wrong("the secret has another length"))
     }
 
-    fn take(&mut self, data: &[u8], at: usize) -> Option<(usize, usize, i32, i64, i64)> {
-        let taken = caught(|| self.pulls.take(data, at)).flatten()?;
+    fn wipe(&mut self) -> PyResult<()> {
+        caught(|| self.pulls.wipe()).ok_or_else(defect)
+    }
+
+    fn learn(&mut self, kind: u8, header: &[u8], origin: u64, account: Option<u32>) -> Option<usize> {
+        caught(|| self.pulls.learn(kind, header, origin, account)).flatten()
+    }
+
+    fn take(&mut self, data: &[u8], at: usize, origin: u64) -> Option<(usize, usize, i32, i64, i64)> {
+        let taken = caught(|| self.pulls.take(data, at, origin)).flatten()?;
         Some((taken.place, taken.end, taken.opaque, taken.queue_offset, taken.commit_offset))
     }
 }

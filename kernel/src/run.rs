@@ -300,7 +300,7 @@ pub mod tests {
         data.extend(frame(JSON, &json("2", "17", TEXT, "U"), b"other"));
         let batch = [entry(b"one", b"KEYS\x01a  b\x02"), entry(b"", b"TAGS\x01t")].concat();
         data.extend(frame(JSON, &json("3", "17", "", "B"), &batch));
-        let mut run = table.take(&data).unwrap();
+        let mut run = table.take(&data, 0).unwrap();
         let mut rows = Rows::default();
         let mut map = vec![0; 10 + run.size_bytes as usize];
         let units =
@@ -321,7 +321,7 @@ pub mod tests {
     fn what_does_not_fit_is_refused_before_anything_is_written() {
         let mut table = table();
         let data = frame(JSON, &json("1", "17", TEXT, "T"), b"body");
-        let mut run = table.take(&data).unwrap();
+        let mut run = table.take(&data, 0).unwrap();
         let size = run.size_bytes as usize;
         let mut map = vec![7; size];
         let other = crate::table::tests::table();

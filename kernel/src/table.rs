@@ -3,10 +3,11 @@
 
 use crate::bytes::{i32_at, u16_at, u32_at};
 use crate::hash::{continued, tags_code};
-use crate::header::{JSON, Layout, ROCKETMQ, SENDS, key_and_varying, key_of};
+use crate::header::{JSON, Layout, ROCKETMQ, SENDS, Varying, key_and_varying, key_of};
 use crate::properties::{Part, PlainProperties, Values};
 use crate::record::{FIXED_BYTES, MAGIC_V1, MAGIC_V2};
 use crate::run::{Command, Message, OfQueue, Run, Text};
+use crate::signature::{Accounts, Signed};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,6 +21,8 @@ pub const MOST_PROPERTIES_BYTES: usize = 0x7fff;
 const MOST_FRAME_BYTES: usize = 16 * 1024 * 1024;
 const PREFIX_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 20;
+/// The number of no place.
+const NOWHERE: usize = usize::MAX;
 
 static TABLES: AtomicU64 = AtomicU64::new(0);
 
@@ -61,6 +64,10 @@ struct Half {
 struct Place {
     layout: Layout,
     teaching: Teaching,
+    /// From where such requests are allowed, and what is signed of them; 0 and `None` if nobody has
+    /// to sign.
+    origin: u64,
+    signed: Option<Signed>,
     /// The place of the header that came next the last time.
     next: usize,
 }
@@ -75,6 +82,9 @@ pub struct Table {
     plain_in_half: PlainProperties,
     own: Vec<u8>,
     halves: Vec<Half>,
+    accounts: Accounts,
+    /// The place of the header that came last from each origin, and from that of this run.
+    lasts: HashMap<u64, usize>,
     last: usize,
     runs: u64,
 }
@@ -96,7 +106,9 @@ impl Table {
             plain_in_half: PlainProperties::new(touched_in_half),
             own,
             halves: Vec::new(),
-            last: 0,
+            accounts: Accounts::default(),
+            lasts: HashMap::new(),
+            last: NOWHERE,
             runs: 0,
         }
     }
@@ -133,48 +145,83 @@ impl Table {
         Some(number)
     }
 
-    /// Learns where headers like this one go; returns whether they can be told from others.
-    pub fn learn(&mut self, kind: u8, header: &[u8], teaching: Teaching) -> bool {
+    /// Adds an account by its secret as HMAC uses it; returns its number.
+    pub fn add_account(&mut self, key: &[u8]) -> Option<u32> {
+        self.accounts.add(key)
+    }
+
+    /// Forgets all places and accounts. Their secrets are overwritten.
+    pub fn wipe(&mut self) {
+        self.forget();
+        self.accounts.wipe();
+    }
+
+    fn forget(&mut self) {
+        self.places.clear();
+        self.numbers.clear();
+        self.lasts.clear();
+    }
+
+    /// Learns where headers like this one go; returns whether they can be told from others. Those
+    /// of an account are taken from the same origin only, which is not 0.
+    pub fn learn(
+        &mut self,
+        kind: u8,
+        header: &[u8],
+        teaching: Teaching,
+        origin: u64,
+        account: Option<u32>,
+    ) -> bool {
         let is_half = |half: u32| (half as usize) < self.halves.len() && !teaching.is_batch;
         if teaching.queue as usize >= self.queues.len() || !teaching.half.is_none_or(is_half) {
             return false;
         }
-        let (Some(layout), Some(key)) = (Layout::of(kind, header, &SENDS), key_of(kind, header, &SENDS))
+        let (Some(layout), Some(mut key)) =
+            (Layout::of(kind, header, &SENDS), key_of(kind, header, &SENDS))
         else {
             return false;
         };
+        let Some(signed) = Signed::by(&layout, kind, header, &SENDS, &self.accounts, (origin, account))
+        else {
+            return false;
+        };
+        key.extend_from_slice(&origin.to_ne_bytes());
         if self.numbers.contains_key(&key) {
             return true;
         }
         if self.places.len() >= MOST_PLACES {
-            self.places.clear();
-            self.numbers.clear();
-            self.last = 0;
+            self.forget();
         }
         let next = self.places.len();
-        self.places.push(Place { layout, teaching, next });
+        self.places.push(Place { layout, teaching, origin, signed, next });
         self.numbers.insert(key, next);
         true
     }
 
-    /// Takes the longest beginning of whole frames that are plain sends; `None` if there is none.
-    pub fn take(&mut self, data: &[u8]) -> Option<Run> {
+    /// Takes the longest beginning of whole frames that are plain sends from an origin, and signed as
+    /// they should be; `None` if there is none.
+    pub fn take(&mut self, data: &[u8], origin: u64) -> Option<Run> {
         self.runs += 1;
+        self.last = self.lasts.get(&origin).copied().unwrap_or(NOWHERE);
         let mut run = Run::new(self.id);
         while run.commands.len() < MOST_COMMANDS && run.messages.len() < MOST_MESSAGES {
             let kept = (run.texts.len(), run.messages.len(), run.most_bytes);
-            if self.take_frame(data, &mut run).is_none() {
+            if self.take_frame(data, origin, &mut run).is_none() {
                 run.texts.truncate(kept.0);
                 run.messages.truncate(kept.1);
                 run.most_bytes = kept.2;
                 break;
             }
         }
-        (!run.commands.is_empty()).then_some(run)
+        if run.commands.is_empty() {
+            return None;
+        }
+        self.lasts.insert(origin, self.last);
+        Some(run)
     }
 
     /// Takes one frame; if it returns `None`, texts and messages may have been added in vain.
-    fn take_frame(&mut self, data: &[u8], run: &mut Run) -> Option<()> {
+    fn take_frame(&mut self, data: &[u8], origin: u64, run: &mut Run) -> Option<()> {
         let rest = data.get(run.at..)?;
         if rest.len() < PREFIX_BYTES {
             return None;
@@ -187,7 +234,7 @@ impl Table {
         }
         let header = &rest[PREFIX_BYTES..header_end];
         let text_at = run.texts.len();
-        let (number, varying) = self.find(kind, header, &mut run.texts)?;
+        let (number, varying) = self.find(kind, header, origin, &mut run.texts)?;
         let teaching = self.places[number].teaching;
         let plain = if teaching.half.is_some() { &mut self.plain_in_half } else { &mut self.plain };
         let values = plain.of(&run.texts[text_at..])?;
@@ -208,6 +255,12 @@ impl Table {
         let key = moved(values.uniq_key, text_at);
         if !key.of(&run.texts).iter().all(u8::is_ascii_alphanumeric) {
             return None;
+        }
+        if let Some(signed) = &self.places[number].signed {
+            let (text, body) = (&run.texts[text_at..], &rest[header_end..end]);
+            if !signed.is_right(&self.accounts, header, &varying, text, body) {
+                return None;
+            }
         }
         let first = run.messages.len();
         if teaching.is_batch {
@@ -269,23 +322,33 @@ impl Table {
         &mut self,
         kind: u8,
         header: &[u8],
+        origin: u64,
         texts: &mut Vec<u8>,
-    ) -> Option<(usize, crate::header::Varying)> {
+    ) -> Option<(usize, Varying)> {
         if kind != JSON && kind != ROCKETMQ {
             return None;
         }
         let text_at = texts.len();
-        let last = self.places.get(self.last)?;
-        for number in [last.next, self.last] {
-            if let Some(found) = self.places.get(number)?.layout.cut(header, texts) {
-                self.places[self.last].next = number;
-                return Some((number, found));
+        if let Some(last) = self.places.get(self.last) {
+            for number in [last.next, self.last] {
+                let place = self.places.get(number)?;
+                if place.origin == origin
+                    && let Some(found) = place.layout.cut(header, texts)
+                {
+                    self.places[self.last].next = number;
+                    return Some((number, found));
+                }
+                texts.truncate(text_at);
             }
-            texts.truncate(text_at);
+        } else if self.places.is_empty() {
+            return None;
         }
-        let (key, found) = key_and_varying(kind, header, &SENDS, texts)?;
+        let (mut key, found) = key_and_varying(kind, header, &SENDS, texts)?;
+        key.extend_from_slice(&origin.to_ne_bytes());
         let number = *self.numbers.get(&key)?;
-        self.places[self.last].next = number;
+        if let Some(last) = self.places.get_mut(self.last) {
+            last.next = number;
+        }
         Some((number, found))
     }
 
@@ -368,6 +431,7 @@ fn moved_values(values: Values, by: usize) -> Values {
 pub mod tests {
     use super::*;
     use crate::header::tests::{binary, json};
+    use crate::signature::tests::{KEY, signed_json};
 
     pub fn frame(kind: u8, header: &[u8], body: &[u8]) -> Vec<u8> {
         let mut frame = ((4 + header.len() + body.len()) as u32).to_be_bytes().to_vec();
@@ -396,9 +460,9 @@ pub mod tests {
         assert_eq!(table.add_queue(b"\x01T", MAGIC_V1, 0), Some(0));
         assert_eq!(table.add_queue(b"\x01U", MAGIC_V1, 3), Some(1));
         for (queue, topic) in [(0, "T"), (1, "U")] {
-            assert!(table.learn(JSON, &json("1", "1", "x", topic), teaching(queue, false)));
+            assert!(table.learn(JSON, &json("1", "1", "x", topic), teaching(queue, false), 0, None));
         }
-        assert!(table.learn(JSON, &json("1", "1", "x", "B"), teaching(0, true)));
+        assert!(table.learn(JSON, &json("1", "1", "x", "B"), teaching(0, true), 0, None));
         table
     }
 
@@ -415,16 +479,16 @@ pub mod tests {
             data.extend(frame(JSON, &json(opaque, "17", TEXT, topic), b"body"));
         }
         for _ in 0..3 {
-            let run = table.take(&data).unwrap();
+            let run = table.take(&data, 0).unwrap();
             assert_eq!((run.at, run.commands.len(), run.queues.len()), (data.len(), 4, 2));
             assert_eq!(run.opaques(), [1, 2, 3, 4]);
             assert!(run.waits);
         }
         let one = data.len() / 4;
-        assert_eq!(table.take(&data[..2 * one + 9]).unwrap().at, 2 * one);
-        assert!(table.take(&data[..one - 1]).is_none());
-        assert!(table.take(&data[1..]).is_none());
-        assert!(table.take(b"").is_none());
+        assert_eq!(table.take(&data[..2 * one + 9], 0).unwrap().at, 2 * one);
+        assert!(table.take(&data[..one - 1], 0).is_none());
+        assert!(table.take(&data[1..], 0).is_none());
+        assert!(table.take(b"", 0).is_none());
     }
 
     #[test]
@@ -434,18 +498,42 @@ pub mod tests {
         let other = usual.replace("\"b\":\"T\",", "").replace("\"}", "\",\"b\":\"T\"}");
         assert_ne!(usual, other);
         let frames = [&usual, &other, &other, &usual].map(|text| frame(JSON, text.as_bytes(), b"x"));
-        let run = table.take(&frames.concat()).unwrap();
+        let run = table.take(&frames.concat(), 0).unwrap();
         assert_eq!((run.commands.len(), run.queues.len(), table.places.len()), (4, 1, 3));
         let wrong = other.replace("\"b\":\"T\"", "\"b\":\"V\"");
-        assert!(table.take(&frame(JSON, wrong.as_bytes(), b"x")).is_none());
+        assert!(table.take(&frame(JSON, wrong.as_bytes(), b"x"), 0).is_none());
         let fields = [("a", &b"P"[..]), ("b", b"T"), ("g", b"17"), ("i", b"UNIQ_KEY\x01k")];
-        assert!(table.learn(ROCKETMQ, &binary(1, &fields), teaching(0, false)));
+        assert!(table.learn(ROCKETMQ, &binary(1, &fields), teaching(0, false), 0, None));
         let mut order = [0, 1, 2, 3];
         for _ in 0..4 {
             order.rotate_left(1);
             let sent = binary(1, &order.map(|number| fields[number]));
-            assert!(table.take(&frame(ROCKETMQ, &sent, b"x")).is_some());
+            assert!(table.take(&frame(ROCKETMQ, &sent, b"x"), 0).is_some());
         }
+    }
+
+    #[test]
+    fn signed_sends_are_taken_from_where_they_are_allowed() {
+        let mut table = table();
+        let account = table.add_account(&KEY);
+        assert_eq!((account, table.add_account(b"short")), (Some(0), None));
+        let header = |body| signed_json("1", "17", TEXT, "T", body);
+        let good = frame(JSON, &header(b"body"), b"body");
+        for (origin, account) in [(0, None), (0, account), (7, None), (7, Some(1))] {
+            assert!(!table.learn(JSON, &header(b""), teaching(0, false), origin, account));
+        }
+        assert!(!table.learn(JSON, &json("1", "17", TEXT, "T"), teaching(0, false), 7, account));
+        assert!(table.learn(JSON, &header(b""), teaching(0, false), 7, account));
+        let wrong = frame(JSON, &header(b"body"), b"bodY");
+        let data = [good.clone(), good.clone(), wrong, good.clone()].concat();
+        let run = table.take(&data, 7).unwrap();
+        assert_eq!((run.at, run.messages.len(), run.queues[0].messages), (2 * good.len(), 2, 2));
+        assert!(table.take(&data, 8).is_none() && table.take(&data, 0).is_none());
+        let unsigned = frame(JSON, &json("1", "17", TEXT, "T"), b"body");
+        assert!(table.take(&unsigned, 0).is_some() && table.take(&unsigned, 7).is_none());
+        table.wipe();
+        assert!(table.take(&data, 7).is_none() && table.take(&unsigned, 0).is_none());
+        assert!(!table.learn(JSON, &header(b""), teaching(0, false), 7, account));
     }
 
     #[test]
@@ -462,7 +550,7 @@ pub mod tests {
             frame(2, &json("1", "17", TEXT, "T"), b"body"),
             frame(JSON, &json("1", "17", &format!("UNIQ_KEY\\u0001{}", "k".repeat(0x7ff0)), "T"), b"b"),
         ] {
-            let run = table.take(&[good.clone(), wrong.clone(), good.clone()].concat()).unwrap();
+            let run = table.take(&[good.clone(), wrong.clone(), good.clone()].concat(), 0).unwrap();
             assert_eq!((run.at, run.messages.len()), (good.len(), 1));
             assert_eq!(run.texts.len(), b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02CLUSTER\x01c\x02".len());
         }
@@ -474,18 +562,18 @@ pub mod tests {
         assert_eq!(table.add_half(9, b"ID\x01", b"\x02TO\x01T\x02"), Some(0));
         let half = |number, is_batch| Teaching { half: Some(number), ..teaching(1, is_batch) };
         let header = json("1", "1", "x", "half");
-        assert!(!table.learn(JSON, &header, half(1, false)));
-        assert!(!table.learn(JSON, &header, half(0, true)));
-        assert!(table.learn(JSON, &header, half(0, false)));
+        assert!(!table.learn(JSON, &header, half(1, false), 0, None));
+        assert!(!table.learn(JSON, &header, half(0, true), 0, None));
+        assert!(table.learn(JSON, &header, half(0, false), 0, None));
         let of = |text, topic| frame(JSON, &json("1", "17", text, topic), b"body");
         let text = "UNIQ_KEY\\u0001K1\\u0002TRAN_MSG\\u0001true";
-        let run = table.take(&[of(text, "half"), of(TEXT, "U")].concat()).unwrap();
+        let run = table.take(&[of(text, "half"), of(TEXT, "U")].concat(), 0).unwrap();
         assert_eq!((run.commands.len(), run.queues.len(), run.halves()), (2, 1, vec![(0, 1)]));
         assert_eq!((run.commands[0].queue_id, run.commands[1].queue_id), (9, 3));
         let stored = b"UNIQ_KEY\x01K1\x02TRAN_MSG\x01true\x02ID\x01K1\x02TO\x01T\x02CLUSTER\x01c\x02";
         assert_eq!(run.messages[0].text.part().of(&run.texts), stored);
         for (text, topic) in [(text, "T"), (TEXT, "half"), (&text.replace("true", "no"), "half")] {
-            assert!(table.take(&of(text, topic)).is_none());
+            assert!(table.take(&of(text, topic), 0).is_none());
         }
     }
 
@@ -494,17 +582,17 @@ pub mod tests {
         let mut table = table();
         let body = [entry(b"one", b"TAGS\x01a\x02"), entry(b"", b"")].concat();
         let data = frame(JSON, &json("1", "17", "WAIT\\u0001true", "B"), &body);
-        let run = table.take(&data).unwrap();
+        let run = table.take(&data, 0).unwrap();
         assert_eq!((run.messages.len(), run.commands[0].count), (2, 2));
         assert!(!run.commands[0].key.is_there());
         for end in 0..body.len() {
             let cut = frame(JSON, &json("1", "17", "", "B"), &body[..end]);
-            assert_eq!(table.take(&cut).is_some(), end == entry(b"one", b"TAGS\x01a\x02").len());
+            assert_eq!(table.take(&cut, 0).is_some(), end == entry(b"one", b"TAGS\x01a\x02").len());
         }
         let long = frame(JSON, &json("1", "17", "", "B"), &entry(b"x", b"").repeat(513));
-        assert!(table.take(&long).is_none());
+        assert!(table.take(&long, 0).is_none());
         let many = frame(JSON, &json("1", "17", "", "B"), &entry(b"x", b"").repeat(512)).repeat(3);
-        assert_eq!(table.take(&many).unwrap().messages.len(), 1024);
+        assert_eq!(table.take(&many, 0).unwrap().messages.len(), 1024);
     }
 
     #[test]
@@ -513,13 +601,13 @@ pub mod tests {
         for number in 0..MOST_PLACES + 10 {
             let topic = format!("n{number}");
             let header = binary(1, &[("b", topic.as_bytes()), ("g", b"1"), ("i", b"x")]);
-            assert!(table.learn(ROCKETMQ, &header, teaching(1, false)));
+            assert!(table.learn(ROCKETMQ, &header, teaching(1, false), 0, None));
             assert!(table.places.len() <= MOST_PLACES && table.numbers.len() <= MOST_PLACES);
             let sent = binary(7, &[("b", topic.as_bytes()), ("g", b"2"), ("i", b"UNIQ_KEY\x01k")]);
-            assert_eq!(table.take(&frame(ROCKETMQ, &sent, b"x")).unwrap().opaques(), [7]);
+            assert_eq!(table.take(&frame(ROCKETMQ, &sent, b"x"), 0).unwrap().opaques(), [7]);
         }
-        assert!(!table.learn(JSON, b"{}", teaching(0, false)));
-        assert!(!table.learn(JSON, &json("1", "1", "", "T"), teaching(2, false)));
+        assert!(!table.learn(JSON, b"{}", teaching(0, false), 0, None));
+        assert!(!table.learn(JSON, &json("1", "1", "", "T"), teaching(2, false), 0, None));
         assert_eq!(table.add_queue(b"\x02T", MAGIC_V1, 0), None);
         assert_eq!(table.add_queue(b"", MAGIC_V1, 0), None);
         assert_eq!(table.add_queue(b"\x00\x01T", MAGIC_V2, 0), Some(2));

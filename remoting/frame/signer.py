@@ -58,15 +58,16 @@ def _pick_of(names: tuple[str, ...]) -> Pick:
 
 
 class Signer:
-    """Signs, and checks signatures, with one secret. Nothing shows the secret again."""
+    """Signs, and checks signatures, with one secret. No text shows the secret again."""
 
-    __slots__ = ("inner", "outer")
+    __slots__ = ("inner", "key", "outer")
 
     def __init__(self, secret: str) -> None:
         key = secret.encode("utf-8", "replace")  # as Java does with half a surrogate pair
         if len(key) > _BLOCK_BYTES:
             key = sha1(key).digest()  # noqa: S324 - the protocol has no other
-        key = key.ljust(_BLOCK_BYTES, b"\0")
+        self.key = key = key.ljust(_BLOCK_BYTES, b"\0")
+        """The secret as HMAC uses it, for whoever computes signatures by other means."""
         self.inner: Callable[[], HASH] = sha1(key.translate(_INNER)).copy  # noqa: S324
         """Returns a hash that begins with the secret: that of the values and the body."""
         self.outer: Callable[[], HASH] = sha1(key.translate(_OUTER)).copy  # noqa: S324

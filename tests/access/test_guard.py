@@ -51,3 +51,5 @@ def test_what_is_known_is_not_asked_about() -> None:
     authority.known.learn(command, "127.0.0.1", signer)
     assert guard.passed(FakePeer(), [command], 0, 1) == 1
     assert not authority.hosts
+    assert guard.known is authority.known
+    assert guard.origin(FakePeer(1)) == guard.origin(FakePeer(2)) > 0

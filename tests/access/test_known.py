@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from txrocketmq.remoting.frame.signer import Signer
 from txrocketmq.remoting.protocol.body.auth import UserInfo
 
 HOST = "127.0.0.1"
+RNG = Random(1)
 SIGNERS = {key: Signer(key) for key in ("alice-key", "other-key", "root-key")}
 
 
@@ -272,6 +274,58 @@ def test_what_recurs_never_does_not_fill_the_memory(
     ):
         known.learn(command, HOST, SIGNERS["alice-key"])
     assert not known._ways
+
+
+def test_a_request_has_a_signer_if_it_is_known_and_signed() -> None:
+    known, peer = KnownRequests(lambda _: ("b",)), FakePeer()
+    command = signed(310, b"m", b="T")
+    assert known.signer_of(peer, command) is None
+    known.learn(command, HOST, SIGNERS["alice-key"])
+    assert known.signer_of(peer, command) is SIGNERS["alice-key"]
+    assert known.signer_of(peer, signed(310, b"n", b="T")) is SIGNERS["alice-key"]
+    for wrong in (
+        signed(310, b"m", b="U"),
+        signed(10, b"m", b="T"),
+        signed(310, b"m", key="other-key", b="T"),
+        spoiled(signed(310, b"m", b="T"), "body"),
+        RemotingCommand(310),
+    ):
+        assert known.signer_of(peer, wrong) is None
+    known.clear()
+    assert known.signer_of(peer, command) is None
+
+
+@pytest.mark.parametrize(
+    "change_it", [lambda scene: change(scene, "allow"), lambda scene: change(scene, "disable")]
+)
+def test_who_remembers_what_is_known_hears_that_it_is_not(
+    change_it: Callable[[Scene], None],
+) -> None:
+    scene, heard = Scene(authorization_enabled=True), list[str]()
+    scene.authority.known.on_clear.append(lambda: heard.append("cleared"))
+    change_it(scene)
+    assert heard
+
+
+def test_each_address_has_a_number_of_its_own() -> None:
+    known = KnownRequests(lambda _: ("b",))
+    peers = [FakePeer(1), FakePeer(2), FakePeer(3)]
+    peers[2].remote_address = "[2001:db8::1%eth0]:3"
+    first, second, third = map(known.origin, peers)
+    assert first == second != third
+    known.clear()
+    assert [known.origin(each) for each in peers] == [first, second, third]
+
+
+def test_the_order_of_the_fields_does_not_count() -> None:
+    """The Go client writes them in another one each time; else each would be a new way."""
+    known, peer = KnownRequests(lambda _: ("b",)), FakePeer()
+    for number in range(100):
+        fields = dict.fromkeys(RNG.sample("acdefghijklm", 12), "x") | {"b": "T"}
+        command = signed(310, b"m", **dict(RNG.sample([*fields.items()], 13)))
+        assert known.knows(peer, command) is (number > 0)
+        known.learn(command, HOST, SIGNERS["alice-key"])
+    assert len(known._ways) == 1
 
 
 ALTERNATING = {

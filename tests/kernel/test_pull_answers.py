@@ -42,14 +42,14 @@ def _frame(header: bytes) -> bytes:
 
 
 def _taken(pulls: Any, headers: list[bytes], missing: int) -> list[Any]:
-    learned = [pulls.learn(0, header) for header in headers[:2]]
+    learned = [pulls.learn(0, header, 0, None) for header in headers[:2]]
     data = b"".join(map(_frame, headers))
     data = data[: len(data) - missing]
     at, found = 0, []
-    while (taken := pulls.take(data, at)) is not None:
+    while (taken := pulls.take(data, at, 0)) is not None:
         found.append(taken)
         at = taken[1]
-    return [learned, found, pulls.take(data, len(data) + 1)]
+    return [learned, found, pulls.take(data, len(data) + 1, 0)]
 
 
 @given(

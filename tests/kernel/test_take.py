@@ -73,8 +73,8 @@ def _results(new_table: Any, new_rows: Any, data: bytes, *, are_halves: bool = F
     table = new_table(touched, touched[:1], touched[:1], own)
     queue = table.add_queue("queue", b"\x01T", MAGIC_V1, 3)
     half = table.add_half(7, b"ID\x01", b"\x02TO\x01T\x02") if are_halves else None
-    assert table.learn(0, _header(b"", 1, 1), queue, False, False, 5, 0, 0, 310, half)
-    run = table.take(data)
+    assert table.learn(0, _header(b"", 1, 1), queue, False, False, 5, 0, 0, 310, half, 0, None)
+    run = table.take(data, 0)
     if run is None:
         return None
     rows, mapped = new_rows(), mmap(-1, 8192)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from txrocketmq.remoting.frame.signer import ACCESS_KEY, SIGNATURE, Signer
+
 _LENGTHS: Final = struct.Struct(">II")
 _KEY: Final = "FD00000000000000000000000000000200010030946E09%010X"
 TOPICS: Final = ("orders", "orders", "orders", "bills", "Großes", "%RETRY%g", "not/one", "new-%d")
@@ -29,6 +31,8 @@ class Frames:
         self._ascii = chance.choice((True, False))
         self._is_shuffled = chance.choice((False, False, True))
         """Whether the fields come in another order each time, as with the Go client."""
+        self.accounts: list[tuple[str, str]] = []
+        """Keys and secrets, by one of which each request is signed; empty for unsigned ones."""
         self._code, self._is_long = chance.choice(((310, False), (310, False), (10, True)))
 
     def some(self, count: int) -> bytes:
@@ -56,7 +60,7 @@ class Frames:
         """A send that a kernel takes once its place is known; it wants an answer."""
         fields = self._fields(f"UNIQ_KEY\x01{self._key()}\x02WAIT\x01true") | {"b": "orders"}
         self._opaque += 1
-        encoded = self._binary(310, fields | changes, 0)
+        encoded = self._binary(310, self._signed(fields | changes, b"body"), 0)
         return _LENGTHS.pack(8 + len(encoded), 1 << 24 | len(encoded)) + encoded + b"body"
 
     def half(self, **changes: str) -> bytes:
@@ -196,8 +200,19 @@ class Frames:
         odd = pick(("DELAY\x012", "INNER_NUM\x012", "a\x011\x02a\x012", "a", "KEYS\x01ä"))
         return self._entry() + self._entry(odd) + self._entry()
 
+    def _signed(self, fields: dict[str, str], body: bytes) -> dict[str, str]:
+        """The fields with those of an account, of which the key may be missing."""
+        if not self.accounts:
+            return fields
+        key, secret = self._chance.choice(self.accounts)
+        if not key:
+            return fields
+        fields = fields | {ACCESS_KEY: key}
+        return fields | {SIGNATURE: Signer(secret).signature(fields, body)}
+
     def _frame(self, code: int, fields: dict[str, str], body: bytes, flag: int) -> bytes:
         self._opaque += 1
+        fields = self._signed(fields, body)
         if self._is_shuffled:
             items = list(fields.items())
             self._chance.shuffle(items)

@@ -54,7 +54,7 @@ def test_a_usual_header_has_three_holes() -> None:
     same = holes_of(0, other)
     assert same is not None
     assert same.key == holes.key
-    assert same[1:] == (77, 18, "UNIQ_KEY\1ä\2".encode())
+    assert same[1:] == (77, 18, "UNIQ_KEY\1ä\2".encode(), None)
 
 
 def test_the_order_of_the_fields_does_not_count() -> None:
@@ -64,7 +64,7 @@ def test_the_order_of_the_fields_does_not_count() -> None:
         for order in permutations(fields):
             holes = holes_of(kind, encoded(kind, {name: fields[name] for name in order}))
             assert holes is not None
-            assert holes[1:] == (9, 17, b"UNIQ_KEY\1A\2")
+            assert holes[1:] == (9, 17, b"UNIQ_KEY\1A\2", None)
             keys.add(holes.key)
         assert len(keys) == 1
         for name in ("b", "e", "empty"):

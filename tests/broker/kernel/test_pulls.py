@@ -23,13 +23,13 @@ def test_what_is_taken_is_what_is_decoded(kernel: Kernel, seed: int) -> None:
     frames = Frames(chance)
     pulls = kernel.new_pulls()
     kind, header = header_of(frames.pull())
-    number = pulls.learn(kind, header)
+    number = pulls.learn(kind, header, 0, None)
     assert number in {None, 0}
-    assert pulls.learn(kind, header) == number
+    assert pulls.learn(kind, header, 0, None) == number
     first = decode_header(kind, header)
     for _ in range(10):
         data = frames.pull() if chance.randrange(2) else frames.mutated(frames.pull())
-        taken = pulls.take(b"xx" + data, 2)
+        taken = pulls.take(b"xx" + data, 2, 0)
         if taken is None:
             continue
         place, end, opaque, queue_offset, commit_offset = taken
@@ -46,7 +46,7 @@ def test_what_is_taken_is_what_is_decoded(kernel: Kernel, seed: int) -> None:
 @given(data=st.binary(max_size=60), at=st.integers(0, 70))
 def test_no_bytes_make_it_raise(kernel: Kernel, data: bytes, at: int) -> None:
     pulls = kernel.new_pulls()
-    pulls.take(data, at)
-    pulls.learn(0, data)
-    pulls.learn(1, data)
-    assert pulls.take(data, at) is None or len(data) > 8
+    pulls.take(data, at, 0)
+    pulls.learn(0, data, 0, None)
+    pulls.learn(1, data, 0, None)
+    assert pulls.take(data, at, 0) is None or len(data) > 8

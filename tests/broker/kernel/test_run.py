@@ -32,8 +32,10 @@ class Taken:
         queue = self.table.add_queue("queue", b"\6orders", record.MAGIC_V1, 1)
         for frame, oneway, code in zip(self.frames, (False, True), (310, 10), strict=True):
             kind, header = header_of(frame)
-            assert self.table.learn(kind, header, queue, False, oneway, 0, 0, 0, code, None)
-        self.run: Any = self.table.take(b"".join(self.frames))
+            assert self.table.learn(
+                kind, header, queue, False, oneway, 0, 0, 0, code, None, 0, None
+            )
+        self.run: Any = self.table.take(b"".join(self.frames), 0)
         self.rows = kernel.new_rows()
         self.mapped = mmap(-1, 4096)
 

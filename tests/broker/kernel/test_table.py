@@ -26,7 +26,7 @@ def learned(kernel: Kernel, *frames: bytes) -> tuple[object, int]:
     known = 0
     for frame in frames:
         kind, header = header_of(frame)
-        known += table.learn(kind, header, queue, False, False, 0, 0, 0, 310, None)
+        known += table.learn(kind, header, queue, False, False, 0, 0, 0, 310, None, 0, None)
     return table, known
 
 
@@ -37,14 +37,14 @@ def test_known_places_are_taken_up_to_what_is_not(kernel: Kernel) -> None:
     table, known = learned(kernel, one)
     assert known == 1
     more = [frames.usual(e="1") for _ in range(3)]
-    taken = table.take(b"".join((*more, two, one)))  # type: ignore[attr-defined]
+    taken = table.take(b"".join((*more, two, one)), 0)  # type: ignore[attr-defined]
     assert (taken.at, taken.commands, taken.messages) == (len(b"".join(more)), 3, 3)
     assert taken.queues(table)[0][:2] == ("queue", 3)
     assert taken.most_bytes == len(b"body") + len("UNIQ_KEY\1") + 56 + len("\2WAIT\1true\2OWN\1x\2")
-    assert table.take(two + one) is None  # type: ignore[attr-defined]
-    assert table.take(one[:-1]) is None  # type: ignore[attr-defined]
-    assert table.take(one + one[:5]).at == len(one)  # type: ignore[attr-defined]
-    assert table.take(b"") is None  # type: ignore[attr-defined]
+    assert table.take(two + one, 0) is None  # type: ignore[attr-defined]
+    assert table.take(one[:-1], 0) is None  # type: ignore[attr-defined]
+    assert table.take(one + one[:5], 0).at == len(one)  # type: ignore[attr-defined]
+    assert table.take(b"", 0) is None  # type: ignore[attr-defined]
 
 
 @with_each_kernel
@@ -52,7 +52,7 @@ def test_a_run_has_a_limit(kernel: Kernel) -> None:
     frames = Frames(random.Random(1))
     one = frames.usual(e="1")
     table, _ = learned(kernel, one)
-    assert table.take(one * 300).commands == tables.MOST_COMMANDS  # type: ignore[attr-defined]
+    assert table.take(one * 300, 0).commands == tables.MOST_COMMANDS  # type: ignore[attr-defined]
 
 
 @with_each_kernel
@@ -68,8 +68,8 @@ def test_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [frames.usual(e="1", a=f"group{at}") for at in range(3)]
     table, known = learned(REFERENCE, *some)
     assert known == 3
-    assert table.take(some[2]) is not None  # type: ignore[attr-defined]
-    assert table.take(some[0]) is None  # type: ignore[attr-defined]
+    assert table.take(some[2], 0) is not None  # type: ignore[attr-defined]
+    assert table.take(some[0], 0) is None  # type: ignore[attr-defined]
 
 
 @with_each_kernel
@@ -78,10 +78,10 @@ def test_no_bytes_make_it_raise(kernel: Kernel, data: bytes, seed: int) -> None:
     frames = Frames(random.Random(seed))
     one = frames.usual(e="1")
     table, _ = learned(kernel, one)
-    table.take(data)  # type: ignore[attr-defined]
-    table.take(frames.mutated(one * 3))  # type: ignore[attr-defined]
-    table.learn(0, data, 0, False, False, 0, 0, 0, 310, None)  # type: ignore[attr-defined]
-    table.learn(1, data, 9, False, False, 0, 0, 0, 310, None)  # type: ignore[attr-defined]
+    table.take(data, 0)  # type: ignore[attr-defined]
+    table.take(frames.mutated(one * 3), 0)  # type: ignore[attr-defined]
+    table.learn(0, data, 0, False, False, 0, 0, 0, 310, None, 0, None)  # type: ignore[attr-defined]
+    table.learn(1, data, 9, False, False, 0, 0, 0, 310, None, 0, None)  # type: ignore[attr-defined]
 
 
 _TEXTS = st.lists(

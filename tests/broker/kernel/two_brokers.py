@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
@@ -89,11 +90,11 @@ class OneBroker:
             dispatcher.times = self.times
         self.connect()
 
-    def connect(self) -> None:
-        """Opens another connection."""
+    def connect(self, host: str = "192.168.1.1") -> None:
+        """Opens another connection, from this address."""
         self.peer = self.reactor.tcpServers[0][1].buildProtocol(None)
         self.peer.turns = ENDLESS  # how long something takes must not matter
-        self.wire = Wire()  # type: ignore[no-untyped-call]
+        self.wire = Wire(peerAddress=IPv4Address("TCP", host, 54_321))  # type: ignore[no-untyped-call]
         self.peer.makeConnection(self.wire)
 
     def read(self, data: bytes, seed: int) -> tuple[bytes, bool]:

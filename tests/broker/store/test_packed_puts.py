@@ -37,8 +37,8 @@ def taken(store: MessageStore, count: int = 3) -> tuple[Any, ReferenceTable]:
     end = queue.queue
     at = table.add_queue(queue, end.record_topic, end.magic, 0)
     header = frame[8 : 8 + int.from_bytes(frame[5:8], "big")]
-    assert table.learn(0, header, at, False, False, 0, 0, 0, 310, None)
-    run = table.take(frame * count)
+    assert table.learn(0, header, at, False, False, 0, 0, 0, 310, None, 0, None)
+    run = table.take(frame * count, 0)
     assert run is not None
     return run, table
 

@@ -31,20 +31,37 @@ def frame(code: int, opaque: int) -> bytes:
     return b"".join(encode_frame(RemotingCommand(code, None, b"body", opaque=opaque)))
 
 
+class Signs:
+    """A guard whose checks handlers make, with a number for an address."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+
+    def __call__(self, _: Peer, command: RemotingCommand) -> None:
+        """Lets everybody pass."""
+
+    def origin(self, _: Peer) -> int:
+        self.looked += 1
+        return 77
+
+
 class Handler:
     """Takes requests of one code, two at most; those of another when it has learned it."""
 
     taken = 0
     request_codes = TAKEN, LATER
 
-    def __init__(self, served: list[int]) -> None:
+    def __init__(self, served: list[int], guard: Signs | None = None) -> None:
+        self.guard = guard
+        self.origins: set[int] = set()
         self._served = served
         self.codes = [TAKEN]
         self.asked = 0
         self.learned = 0
 
-    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None) -> int:
+    def serve(self, peer: Peer, data: bytes, times: RpcTimes | None, origin: int) -> int:
         self.asked += 1
+        self.origins.add(origin)
         at = 0
         for _ in range(2):
             if not begins_whole(data, at):
@@ -57,8 +74,9 @@ class Handler:
             at = end
         return at
 
-    def learn(self, peer: Peer, data: bytes) -> bool:
+    def learn(self, peer: Peer, data: bytes, origin: int) -> bool:
         self.learned += 1
+        self.origins.add(origin)
         is_known = b'"code":%d,' % LATER in data[:60]
         if is_known:
             self.codes.append(LATER)
@@ -68,13 +86,13 @@ class Handler:
 class Scene:
     """A peer whose `served` requests are numbers, below zero if they were served from bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Signs | None = None) -> None:
         time: Any = TaskClock()
         clock = Clock(time)
         self.served: list[int] = []
         self.failed: list[Exception] = []
         self.time = time
-        self.handler = Handler(self.served)
+        self.handler = Handler(self.served, guard)
         self.dispatcher = Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
         connection = RawConnection(self.dispatcher, [self.handler], 256, 1 << 18)
         self.peer = TcpPeer(clock, self._serve, connection=connection)
@@ -161,6 +179,23 @@ def test_nothing_is_taken_while_there_are_guards(scene: Scene) -> None:
     scene.dispatcher.guards.clear()
     scene.read(frame(TAKEN, 2))
     assert scene.served == [1, -2]
+
+
+def test_handlers_may_make_the_checks_of_a_guard() -> None:
+    guard, other = Signs(), Signs()
+    scene = Scene(guard)
+    scene.read(frame(TAKEN, 1) + frame(LATER, 2))
+    assert scene.handler.origins == {0}, "there is no guard yet"
+    scene.handler.origins.clear()
+    scene.dispatcher.guards.append(guard)
+    scene.read(frame(TAKEN, 3) + frame(LATER, 4))
+    scene.read(frame(LATER, 5))
+    assert (scene.handler.origins, guard.looked) == ({77}, 1)
+    scene.dispatcher.guards.append(other)
+    scene.read(frame(TAKEN, 6))
+    scene.dispatcher.guards[:] = [other]
+    scene.read(frame(TAKEN, 7))
+    assert scene.served == [-1, -2, -3, -4, -5, 6, 7], "other guards see each request"
 
 
 def test_who_sends_nothing_that_is_taken_is_asked_for_seldom(scene: Scene) -> None:

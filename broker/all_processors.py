@@ -110,7 +110,13 @@ def _reading_processors(parts: Parts, serialize_type: SerializeType) -> list[obj
     if parts.kernel is not None:
         pulls.with_kernel(parts.kernel, serialize_type)
         parts.raw_requests.append(
-            RawPulls(parts.kernel, pulls, parts.offsets, parts.steady_clock or parts.clock)
+            RawPulls(
+                parts.kernel,
+                pulls,
+                parts.offsets,
+                parts.steady_clock or parts.clock,
+                lambda: parts.dispatcher,
+            )
         )
     return [
         pulls,

@@ -33,7 +33,7 @@ from txrocketmq.broker.store.get.get_result import (
     Request,
 )
 from txrocketmq.broker.store.get.jumps import Jumps
-from txrocketmq.broker.store.get.packed_get import PackedGet, get_packed
+from txrocketmq.broker.store.get.packed_get import NOTHING_YET, PackedGet, get_packed
 from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.index.packed_index import PackedIndex
@@ -100,12 +100,13 @@ class StoredMessages:
     ) -> PackedGet | None:  # fmt: skip
         """All messages of a queue from an offset on, as an answer to a pull that a kernel makes.
 
-        None if there are none yet, or if anything about them is unusual: then `get` is to be asked.
+        NOTHING_YET if the queue ends there; None if anything is unusual: then `get` is to be asked.
         """
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         if queue is None or not queue.min_offset <= offset < queue.max_offset or queue.is_batch:
-            return None
+            is_at_end = queue is not None and queue.max_offset == offset != 0
+            return NOTHING_YET if is_at_end else None
         request = Request(offset, max_count, max_bytes, None, None)
         result = get_packed(self._records, queue, request, answer, pieces, opaque)
         if result is not None:
@@ -137,6 +138,12 @@ class StoredMessages:
         chunks = memory.missing(file, start, min(start + ahead_bytes, file.wrote_bytes))
         # Without a log offset: the bodies are examined when somebody consumes them.
         return ColdRead(self._files, memory, [Chunk(*each[:3]) for each in chunks])
+
+    def ends_at(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether a queue that has had messages ends at this offset."""
+        queues = self._queues.table.get(topic)  # in place: each pull asks
+        queue = None if queues is None else queues.get(queue_id)
+        return queue is not None and queue.max_offset == offset != 0 and self._is_open
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """The offset after the queue's last message; 0 when there is no such queue."""

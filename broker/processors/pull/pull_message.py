@@ -58,6 +58,9 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMess
 _NO_BYTE_LIMIT = 2**31 - 1
 _FOUND = GetMessageStatus.FOUND.name
 _SUCCESS = int(ResponseCode.SUCCESS)
+_NOT_FOUND = int(ResponseCode.PULL_NOT_FOUND)
+_LITE_PULL = int(RequestCode.LITE_PULL_MESSAGE)
+_READ = PermName.READ
 _SUSPEND = int(PullSysFlag.SUSPEND)
 _COMMIT_OFFSET = int(PullSysFlag.COMMIT_OFFSET)
 
@@ -111,7 +114,7 @@ class PullMessageProcessor:
         self._topics = topics
         self._subscriptions = subscriptions
         self._offsets = offsets
-        self._store = store
+        self._store, self._find_queue = store, store.find_queue
         self._stats = stats
         self._polling = polling
         self._patience = patience
@@ -153,17 +156,18 @@ class PullMessageProcessor:
         self, request: Request[PullMessageRequestHeader]
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Runs a pull; holds it if there is no message yet, and it may be held."""
-        header, at = request.header, request.header.queue_offset
+        header = request.header
         is_held = header.sys_flag & _SUSPEND
-        if is_held and self._store.ends_at(header.topic, header.queue_id, at):
+        queue = self._find_queue(header.topic, header.queue_id)
+        if is_held and queue is not None and queue.max_offset == header.queue_offset:
             pending = PendingReply()
             if self._hold_at_end(request, pending):
                 return pending
         found = self._serve(request)
-        if is_held and found.code == ResponseCode.PULL_NOT_FOUND:
+        if is_held and found.code == _NOT_FOUND:
             pending = PendingReply()
             wanted = self._subscriptions.wanted(header, self._subscriptions.group(header))
-            resume = partial(self.resume, request, pending)
+            resume, at = partial(self.resume, request, pending), header.queue_offset
             if self._hold(request.peer, header, at, request.steady_ms, resume, wanted):
                 return pending
         return found
@@ -177,7 +181,7 @@ class PullMessageProcessor:
         what these raise.
         """
         header, peer = request.header, request.peer
-        if not self._is_master or self._offsets.has_resets:
+        if not (self._is_master and header.queue_offset) or self._offsets.has_resets:
             return False
         group = self._subscriptions.group(header)
         self._topic(header, request.command.code, peer)
@@ -196,7 +200,7 @@ class PullMessageProcessor:
         """
         if not self._hold(peer, header, queue_offset, steady_ms, resume, wanted):
             return False
-        self._subscriptions.make_group(header)
+        self._subscriptions.make_group(header.consumer_group)
         self._offsets.pulled(header.consumer_group, header.topic, header.queue_id, queue_offset)
         self._store.stats.got_missed += 1
         return True
@@ -238,7 +242,7 @@ class PullMessageProcessor:
             if frame:
                 return Reply(frame=frame)
         result = self._get(header, member, wanted)
-        self._subscriptions.make_group(header)
+        self._subscriptions.make_group(header.consumer_group)
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
@@ -310,7 +314,7 @@ class PullMessageProcessor:
             return None
         if found is NOTHING_YET:
             return ()
-        self._subscriptions.make_group(header)
+        self._subscriptions.make_group(header.consumer_group)
         offsets.pulled(header.consumer_group, name, queue_id, found.next_offset)
         self._stats.got(header.consumer_group, name, found.messages, found.size_bytes)
         return found.buffers
@@ -350,7 +354,9 @@ class PullMessageProcessor:
     def _get(
         self, header: PullMessageRequestHeader, member: str | None, wanted: MessageFilter
     ) -> GetResult:
-        reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        reset, offsets = None, self._offsets
+        if offsets.has_resets:
+            reset = offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is None and member is not None:
             reset = self._broadcast_offsets.first_offset(header, member)
         if reset is not None:
@@ -374,13 +380,12 @@ class PullMessageProcessor:
     # ---------------------------------------------------------------- checks
 
     def _topic(self, header: PullMessageRequestHeader, code: int, peer: Peer) -> TopicConfig:
-        if not self._config.broker_permission & PermName.READ:
+        if not self._config.broker_permission & _READ:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
             )
-        lite = code == RequestCode.LITE_PULL_MESSAGE
-        if lite and not self._config.lite_pull_message_enable:
+        if code == _LITE_PULL and not self._config.lite_pull_message_enable:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] for lite pull consumer is forbidden",
@@ -391,7 +396,7 @@ class PullMessageProcessor:
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic[{header.topic}] not exist, apply first please! {FAQ}",
             )
-        if not topic.perm & PermName.READ:
+        if not topic.perm & _READ:
             raise forbidden(
                 TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden"
             )

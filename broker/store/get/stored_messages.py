@@ -59,6 +59,7 @@ class StoredMessages:
         self.stats = StoreStats()
         self._log = CommitLog(files, config)
         self._queues = ConsumeQueues(files, config)
+        self.find_queue = self._queues.find
         self.damaged = DamagedRecords()
         self.jumps = Jumps()
         self._records = Records(files, self._log, config, self.damaged)
@@ -88,7 +89,7 @@ class StoredMessages:
     ) -> GetResult:
         """Messages of a queue from an offset on; get_message.py explains the result."""
         started_ns = perf_counter_ns()
-        queue = self._queues.find(topic, queue_id) if self._is_open else None
+        queue = self.find_queue(topic, queue_id) if self._is_open else None
         request = Request(offset, max_count, max_bytes, tag_codes, by_properties, filter_ext)
         result = get_message(self._records, queue, request)
         self._count_get(result.count, started_ns)
@@ -138,12 +139,6 @@ class StoredMessages:
         chunks = memory.missing(file, start, min(start + ahead_bytes, file.wrote_bytes))
         # Without a log offset: the bodies are examined when somebody consumes them.
         return ColdRead(self._files, memory, [Chunk(*each[:3]) for each in chunks])
-
-    def ends_at(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether a queue that has had messages ends at this offset."""
-        queues = self._queues.table.get(topic)  # in place: each pull asks
-        queue = None if queues is None else queues.get(queue_id)
-        return queue is not None and queue.max_offset == offset != 0 and self._is_open
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """The offset after the queue's last message; 0 when there is no such queue."""

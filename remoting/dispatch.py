@@ -428,19 +428,17 @@ class Dispatcher:
     def _answer_later(
         self, peer: Peer, command: RemotingCommand, answer: PendingReply, started_ms: int
     ) -> None:
-        end: Callable[[], None] | None = None
-        if not answer.done:
-            begin = peer.begin_work if answer.is_work else peer.begin_wait
-            end = peer.end_work if answer.is_work else peer.end_wait
-            begin()
+        waits = not answer.done
+        if waits:
+            (peer.begin_work if answer.is_work else peer.begin_wait)()
 
         def answer_late(outcome: Reply[Any] | Exception) -> None:
             if peer.connected:
                 buffers = self._answer_to(peer, command, outcome, started_ms, is_late=True)
                 if buffers:
                     peer.write(buffers)
-            if end is not None:
-                end()
+            if waits:
+                (peer.end_work if answer.is_work else peer.end_wait)()
 
         answer.then(answer_late)
 

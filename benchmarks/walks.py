@@ -6,14 +6,19 @@
 The store is what benchmarks/store.py puts, with bodies of 1 KiB and its log in the page cache. The
 log is passed as when a store is opened, with CRC; it is appended to a replica, which dispatches it
 to queues and index; and the store is looked at as by `txrocketmq store check`, with all its files.
-With `TXROCKETMQ_KERNEL=off` the same is done without the compiled kernel.
+Then the whole store is opened: after its process was killed, which has left all that it wrote, and
+without the folders of queues, of the index, or of both, as after a crash of the machine that took
+more. With `TXROCKETMQ_KERNEL=off` the same is done without the compiled kernel.
 """
 
 import argparse
+import os
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from benchmarks.store_check import write_store
@@ -47,10 +52,8 @@ def passed(kind: type[LogWalk], root: str) -> float:
 
 def dispatched(root: str) -> float:
     """Appends the log to a replica, as a slave does, and dispatches it; only that is counted."""
-    kernel = chosen_kernel()
     with tempfile.TemporaryDirectory() as folder:
-        config = StoreConfig(store_path_root_dir=folder, broker_role="SLAVE")
-        store = MessageStore(config, new_rows=None if kernel is None else kernel.new_rows)
+        store = store_at(folder, broker_role="SLAVE")
         now_ms = time.time_ns() // 1_000_000
         store.load(now_ms)
         spent_s = 0.0
@@ -63,6 +66,33 @@ def dispatched(root: str) -> float:
                 spent_s += cpu_s(partial(dispatch_all, store))
         store.stop(now_ms)
     return spent_s
+
+
+def store_at(root: str, **settings: str) -> MessageStore:
+    """Returns a store as a broker makes it, which is to be opened."""
+    kernel = chosen_kernel()
+    config = StoreConfig(store_path_root_dir=root, **settings)  # type: ignore[arg-type]
+    return MessageStore(config, new_rows=None if kernel is None else kernel.new_rows)
+
+
+def opened(root: str, lost: Sequence[str] = ()) -> float:
+    """Opens the store without some of its folders, which are there again afterwards."""
+    now_ms = time.time_ns() // 1_000_000
+    for folder in lost:
+        shutil.rmtree(Path(root, folder))
+    store = store_at(root)
+    spent_s = cpu_s(lambda: store.load(now_ms))
+    store.stop(now_ms)
+    return spent_s
+
+
+def opened_after_a_kill(root: str) -> float:
+    """Opens the store after a process had it open that was killed."""
+    if not (pid := os.fork()):
+        store_at(root).load(time.time_ns() // 1_000_000)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return opened(root)
 
 
 def dispatch_all(store: MessageStore) -> None:
@@ -106,6 +136,10 @@ def main() -> None:
         "passed, as by store check": partial(passed, StretchWalk),
         "dispatched by a replica": dispatched,
         "all of store check": checked,
+        "opened after a kill": opened_after_a_kill,
+        "opened without queues": partial(opened, lost=("consumequeue",)),
+        "opened without index": partial(opened, lost=("index",)),
+        "opened without both": partial(opened, lost=("consumequeue", "index")),
     }
     with tempfile.TemporaryDirectory() as root:
         write_store(root, options.messages)

@@ -109,7 +109,13 @@ def _reading_processors(parts: Parts, serialize_type: SerializeType) -> list[obj
         pulls.on_slave(lambda: parts.acting.has_master)
     if parts.kernel is not None:
         pulls.with_kernel(parts.kernel, serialize_type)
-        raw_pulls = RawPulls(parts.kernel, pulls, parts.offsets, parts.steady_clock or parts.clock)
+        raw_pulls = RawPulls(
+            parts.kernel,
+            pulls,
+            parts.offsets,
+            parts.steady_clock or parts.clock,
+            lambda: parts.dispatcher,
+        )
         if parts.access.guard is not None:
             raw_pulls.with_guard(parts.access.guard)
         parts.raw_requests.append(raw_pulls)

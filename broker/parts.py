@@ -64,6 +64,7 @@ from txrocketmq.broker.work.in_thread import InThread, at_once
 from txrocketmq.broker.work.json_file import JsonFile
 from txrocketmq.broker.work.patience import Patience
 from txrocketmq.broker.work.walks import Walks
+from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.settings.config_file import Configuration
 from txrocketmq.remoting.transport.raw.raw_connection import RawHandler
@@ -112,6 +113,8 @@ class Parts:
     """What reads sends and pulls from bytes; None: they are read as all requests are."""
     raw_requests: list[RawHandler] = field(init=False, default_factory=list)
     """Serve what that reads; the processors make them."""
+    dispatcher: Dispatcher = field(init=False)
+    """Serves all requests that come to the usual port."""
 
     config: BrokerConfig = field(init=False)
     access: Access = field(init=False)

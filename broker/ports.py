@@ -118,6 +118,7 @@ class Ports:
         self.server.raw_requests = self._parts.raw_requests
         registry = near(registry, Networks(self._parts.config.admin_addresses))
         dispatcher, vip = self.dispatchers
+        self._parts.dispatcher = dispatcher
         dispatcher.use(registry)
         vip.use(registry.vip())
 

@@ -413,29 +413,34 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            end: Callable[[], None] | None = None
-            if not answer.done:
-                begin = peer.begin_work if answer.is_work else peer.begin_wait
-                end = peer.end_work if answer.is_work else peer.end_wait
-                begin()
-
-            def answer_late(outcome: Reply[Any] | Exception) -> None:
-                self._answer_late(peer, command, outcome, started_ms)
-                if end is not None:
-                    end()
-
-            answer.then(answer_late)
+            self._answer_later(peer, command, answer, started_ms)
             return ()
         return self._answer_to(peer, command, answer, started_ms) if answer is not None else ()
 
-    def _answer_late(
-        self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception, started_ms: int
+    def belated(
+        self, peer: Peer, command: RemotingCommand, header: Header, started_ms: int
+    ) -> tuple[Request[Any], PendingReply]:
+        """Returns a request that waited before it became one, and what takes its late answer."""
+        pending = PendingReply()
+        self._answer_later(peer, command, pending, started_ms)
+        return Request(header, command, peer, self._now_ms(), started_ms), pending
+
+    def _answer_later(
+        self, peer: Peer, command: RemotingCommand, answer: PendingReply, started_ms: int
     ) -> None:
-        if not peer.connected:
-            return
-        buffers = self._answer_to(peer, command, outcome, started_ms, is_late=True)
-        if buffers:
-            peer.write(buffers)
+        waits = not answer.done
+        if waits:
+            (peer.begin_work if answer.is_work else peer.begin_wait)()
+
+        def answer_late(outcome: Reply[Any] | Exception) -> None:
+            if peer.connected:
+                buffers = self._answer_to(peer, command, outcome, started_ms, is_late=True)
+                if buffers:
+                    peer.write(buffers)
+            if waits:
+                (peer.end_work if answer.is_work else peer.end_wait)()
+
+        answer.then(answer_late)
 
     def _answer_to(
         self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception,

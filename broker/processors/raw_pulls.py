@@ -5,9 +5,11 @@ The kernel has places: headers that were decoded here, and which it finds again 
 rules for topics, groups, permissions and subscriptions are asked for each pull, as ever
 (pull_message.py), so nothing of them is remembered. With accounts, only signed pulls are learned,
 the kernel computes the signature of each, and all that was learned is forgotten when accounts
-change. A pull that finds messages is answered by the kernel; whatever else goes the way of all
-requests, which holds it or says what is wrong: filters, messages that are not recent, resets of
-offsets, members of broadcasting groups.
+change. A pull that finds messages is answered by the kernel. One that begins where its queue ends
+waits without becoming a request, and is answered in the same way when messages come; only if none
+do, or anything has become unusual, is it made one then. Whatever else goes the way of all requests,
+which serves it or says what is wrong: filters, messages that are not recent, resets of offsets,
+members of broadcasting groups.
 
 Java has no counterpart.
 """
@@ -16,6 +18,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from txrocketmq.access.guard import AccessGuard
@@ -26,7 +30,8 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
-from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.frame.frame import decode_header
 from txrocketmq.remoting.message.flags import PullSysFlag
@@ -55,11 +60,13 @@ class RawPulls:
         pulls: PullMessageProcessor,
         offsets: ConsumerOffsets,
         steady_clock: Callable[[], int],
+        dispatcher: Callable[[], Dispatcher],
     ) -> None:
         self._kernel = kernel
         self._pulls = pulls
         self._offsets = offsets
         self._steady_clock = steady_clock
+        self._dispatcher = dispatcher
         self.taken = 0
         """How many requests were taken since the start."""
         self._table: Any = None
@@ -95,13 +102,13 @@ class RawPulls:
                 found = self._pulls.found(peer, header, code, queue_offset, opaque)
             except Exception:  # noqa: BLE001 - the way of all requests says what is wrong
                 break
-            if found is None:
+            if found is None or not (found or self._hold(peer, taken)):
                 break
             if header.sys_flag & _COMMIT_OFFSET:
                 self._offsets.commit(
                     header.consumer_group, header.topic, header.queue_id, commit_offset
                 )
-            if times is not None:
+            if found and times is not None:
                 times.add((code, _SUCCESS, False, False), self._steady_clock() - started_ms)
             at, count = end, count + 1
             if at == size and count == 1:  # as mostly
@@ -111,10 +118,43 @@ class RawPulls:
             out_bytes += sum(map(len, found))
             if count >= _MOST or out_bytes > _MOST_BYTES:
                 break
+        self.taken += count
         if out:
-            self.taken += count
             peer.write(out)
         return at
+
+    def _hold(self, peer: Peer, taken: tuple[int, int, int, int, int]) -> bool:
+        """Lets a pull wait that begins where its queue ends; returns False if too many wait."""
+        place, _, opaque, queue_offset, _ = taken
+        header, code = self._places[place]
+        started_ms = self._steady_clock()
+        resume = partial(self._resume, peer, header, code, queue_offset, opaque, started_ms)
+        if not self._pulls.wait(peer, header, queue_offset, started_ms, resume):
+            return False
+        peer.begin_wait()
+        return True
+
+    def _resume(
+        self, peer: Peer, header: PullMessageRequestHeader, code: int, queue_offset: int,
+        opaque: int, started_ms: int,
+    ) -> None:  # fmt: skip
+        """Answers a pull that has waited, as others that a kernel answers if there are messages."""
+        dispatcher = self._dispatcher()
+        try:
+            found = self._pulls.found(peer, header, code, queue_offset, opaque)
+        except Exception:  # noqa: BLE001 - it is served once more, which says what is wrong
+            found = None
+        if found:
+            if dispatcher.times is not None:
+                elapsed_ms = self._steady_clock() - started_ms
+                dispatcher.times.add((code, _SUCCESS, True, False), elapsed_ms)
+            peer.write(found)
+            peer.end_wait()
+            return
+        peer.end_wait()
+        command = RemotingCommand(code, opaque=opaque)
+        whole = replace(header, queue_offset=queue_offset)
+        self._pulls.resume(*dispatcher.belated(peer, command, whole, started_ms))
 
     def learn(self, peer: Peer, data: bytes, origin: int) -> bool:
         """Learns the place of the first request; returns whether it may be taken now."""

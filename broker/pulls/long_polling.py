@@ -138,11 +138,14 @@ class LongPolling:
         of_queue = self._held.get(key)
         if of_queue is None:
             of_queue = self._held[key] = _HeldOfQueue(request.offset)
-        of_queue.top = min(of_queue.top, request.offset)
+        elif request.offset < of_queue.top:
+            of_queue.top = request.offset
         of_queue.requests[request] = None
         self._by_peer.setdefault(request.peer, {})[request] = None
-        self._by_second.setdefault(request.deadline_ms // _SECOND_MS, {})[request] = None
-        self._next_second = min(self._next_second, request.deadline_ms // _SECOND_MS)
+        second = request.deadline_ms // _SECOND_MS
+        self._by_second.setdefault(second, {})[request] = None
+        if second < self._next_second:  # noqa: PLR1730 - for each pull that waits
+            self._next_second = second
         self._count += 1
         return True
 

@@ -200,6 +200,8 @@ class SubscriptionGroups(NamedTable[HeldGroups]):
 
     def is_read_forbidden(self, group: str, topic: str) -> bool:
         """Whether a group may not read a topic (UPDATE_AND_GET_GROUP_FORBIDDEN)."""
+        if not self._forbidden:  # as mostly
+            return False
         return bool(self._forbidden.get(group, {}).get(topic, 0) & _READ_BIT)
 
     def set_readable(self, group: str, topic: str, *, readable: bool) -> None:

@@ -48,7 +48,7 @@ LIMITS: Final = {
     "pull of 32": (4736, 69.9),
     "pull of 32 by tag": (7738, 75.5),
     "pull of 1": (2870, 69.7),
-    "pull that waits": (2046, 58.2),
+    "pull that waits": (1548, 39.4),
     "send that wakes a pull": (4840, 119),
     "pop of 32": (35773, 908),
     "other invisible time": (4615, 132),

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tests.crash.judge import Excuse, Findings, judge
 from tests.crash.ledger import Ledger
+from txrocketmq.broker.kernel.chosen import chosen_kernel
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.steps import finished
 from txrocketmq.broker.store.formats.config import StoreConfig
@@ -55,7 +56,9 @@ class Life:
         self.now_ms = now_ms
         self.steady_ms = 1_000
         self.files = files
-        self.store = MessageStore(config, files=files)
+        kernel = chosen_kernel()  # as a broker has it
+        new_rows = None if kernel is None else kernel.new_rows
+        self.store = MessageStore(config, files=files, new_rows=new_rows)
         self.store.damaged.listeners.append(self._hear_of_damage)
         self.recovered: Recovered | None = None
         self.said: list[str] = []

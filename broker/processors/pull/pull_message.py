@@ -33,6 +33,7 @@ from txrocketmq.broker.pulls.message_filter import ALL, MessageFilter
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.packed import PullAnswer
 from txrocketmq.broker.store.get.jumps import GROUP, Jump
+from txrocketmq.broker.store.get.packed_get import NOTHING_YET
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     GetResult,
@@ -57,6 +58,11 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMess
 _NO_BYTE_LIMIT = 2**31 - 1
 _FOUND = GetMessageStatus.FOUND.name
 _SUCCESS = int(ResponseCode.SUCCESS)
+_NOT_FOUND = int(ResponseCode.PULL_NOT_FOUND)
+_LITE_PULL = int(RequestCode.LITE_PULL_MESSAGE)
+_READ = PermName.READ
+_SUSPEND = int(PullSysFlag.SUSPEND)
+_COMMIT_OFFSET = int(PullSysFlag.COMMIT_OFFSET)
 
 MASTER_ID = 0
 BROKER_FORBIDDEN = 1
@@ -108,12 +114,13 @@ class PullMessageProcessor:
         self._topics = topics
         self._subscriptions = subscriptions
         self._offsets = offsets
-        self._store = store
+        self._store, self._find_queue = store, store.find_queue
         self._stats = stats
         self._polling = polling
         self._patience = patience
         self._broadcast_offsets = broadcast_offsets
         self._serve = self._run
+        self._is_master = True
         self._suggested_broker = _suggested_broker
         self._answer: PullAnswer | None = None
         self._answers = PullAnswers()
@@ -124,7 +131,7 @@ class PullMessageProcessor:
 
     def on_slave(self, has_master: Callable[[], bool]) -> None:
         """Serves pulls as a slave from now on; `has_master` tells whether its master is there."""
-        self._serve = partial(self._run_on_slave, has_master)
+        self._serve, self._is_master = partial(self._run_on_slave, has_master), False
         self._suggested_broker = partial(_suggested_by_slave, has_master)
 
     @serves(pull.PULL_MESSAGE, pull.LITE_PULL_MESSAGE, vip=False)
@@ -136,7 +143,7 @@ class PullMessageProcessor:
         if header.lite_topic:
             raise refusal_of_lite_topic(header.lite_topic)
         found = self._patience.answer(request.peer, partial(self._found_or_held, request))
-        if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
+        if header.sys_flag & _COMMIT_OFFSET:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -149,16 +156,56 @@ class PullMessageProcessor:
         self, request: Request[PullMessageRequestHeader]
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Runs a pull; holds it if there is no message yet, and it may be held."""
-        found = self._serve(request)
-        if found.code == ResponseCode.PULL_NOT_FOUND and (
-            request.header.sys_flag & PullSysFlag.SUSPEND
-        ):
+        header = request.header
+        is_held = header.sys_flag & _SUSPEND
+        queue = self._find_queue(header.topic, header.queue_id)
+        if is_held and queue is not None and queue.max_offset == header.queue_offset:
             pending = PendingReply()
-            if self._hold(request, partial(self._resume, request, pending)):
+            if self._hold_at_end(request, pending):
+                return pending
+        found = self._serve(request)
+        if is_held and found.code == _NOT_FOUND:
+            pending = PendingReply()
+            wanted = self._subscriptions.wanted(header, self._subscriptions.group(header))
+            resume, at = partial(self.resume, request, pending), header.queue_offset
+            if self._hold(request.peer, header, at, request.steady_ms, resume, wanted):
                 return pending
         return found
 
-    def _resume(self, request: Request[PullMessageRequestHeader], pending: PendingReply) -> None:
+    def _hold_at_end(
+        self, request: Request[PullMessageRequestHeader], pending: PendingReply
+    ) -> bool:
+        """Holds a pull that begins where its queue ends, which needs no answer from the store.
+
+        It is no slave's, and no reset is waiting. Rules are asked in the order of `_run`; may raise
+        what these raise.
+        """
+        header, peer = request.header, request.peer
+        if not (self._is_master and header.queue_offset) or self._offsets.has_resets:
+            return False
+        group = self._subscriptions.group(header)
+        self._topic(header, request.command.code, peer)
+        wanted = self._subscriptions.wanted(header, group)
+        if self._broadcast_offsets.client_of(header, peer) is not None:
+            return False
+        resume = partial(self.resume, request, pending)
+        return self.wait(peer, header, header.queue_offset, request.steady_ms, resume, wanted)
+
+    def wait(
+        self, peer: Peer, header: PullMessageRequestHeader, queue_offset: int, steady_ms: int,
+        resume: Callable[[], None], wanted: MessageFilter = ALL,
+    ) -> bool:  # fmt: skip
+        """Holds a pull that begins at another offset than its header says, where its queue ends,
+        until `resume` is called; False if too many are held.
+        """
+        if not self._hold(peer, header, queue_offset, steady_ms, resume, wanted):
+            return False
+        self._subscriptions.make_group(header.consumer_group)
+        self._offsets.pulled(header.consumer_group, header.topic, header.queue_id, queue_offset)
+        self._store.stats.got_missed += 1
+        return True
+
+    def resume(self, request: Request[PullMessageRequestHeader], pending: PendingReply) -> None:
         """Runs a pull that was held once more."""
         try:
             found = self._patience.answer(request.peer, partial(self._serve, request))
@@ -170,22 +217,17 @@ class PullMessageProcessor:
         else:
             pending.resolve(found)
 
-    def _hold(self, request: Request[PullMessageRequestHeader], resume: Callable[[], None]) -> bool:
-        header = request.header
+    def _hold(
+        self, peer: Peer, header: PullMessageRequestHeader, queue_offset: int, steady_ms: int,
+        resume: Callable[[], None], wanted: MessageFilter,
+    ) -> bool:  # fmt: skip
         hold_ms = header.suspend_timeout_millis
         if not self._config.long_polling_enable:
             hold_ms = self._config.short_polling_time_mills
-        return self._polling.hold(
-            HeldRequest(
-                peer=request.peer,
-                topic=header.topic,
-                queue_id=header.queue_id,
-                offset=header.queue_offset,
-                deadline_ms=request.steady_ms + hold_ms,
-                resume=resume,
-                filter=self._subscriptions.wanted(header, self._subscriptions.group(header)),
-            )
+        held = HeldRequest(
+            peer, header.topic, header.queue_id, queue_offset, steady_ms + hold_ms, resume, wanted
         )
+        return self._polling.hold(held)
 
     def _run(self, request: Request[PullMessageRequestHeader]) -> Reply[PullMessageResponseHeader]:
         """Serves a pull by what there is now; raises NotYet."""
@@ -197,10 +239,10 @@ class PullMessageProcessor:
         if self._answer is not None and wanted == ALL and member is None:
             at, opaque = header.queue_offset, command.opaque
             frame = self._found(self._answer, header, at, opaque, group, topic)
-            if frame is not None:
+            if frame:
                 return Reply(frame=frame)
         result = self._get(header, member, wanted)
-        self._subscriptions.make_group(header)
+        self._subscriptions.make_group(header.consumer_group)
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
         )
@@ -235,7 +277,8 @@ class PullMessageProcessor:
         opaque: int,
     ) -> Sequence[Buffer] | None:  # fmt: skip
         """Returns the answer to a pull with this header that begins at another offset, if a kernel
-        makes it; None if the pull has to be served as a request. May raise what that raises.
+        makes it. An empty one means that it is to `wait`, None that it has to be served as a
+        request. May raise what that raises.
         """
         answer, header_group = self._answer, self._subscriptions.group(header)
         topic = self._topic(header, code, peer)
@@ -245,13 +288,16 @@ class PullMessageProcessor:
             or self._broadcast_offsets.client_of(header, peer) is not None
         ):
             return None
-        return self._found(answer, header, queue_offset, opaque, header_group, topic)
+        found = self._found(answer, header, queue_offset, opaque, header_group, topic)
+        may_wait = header.sys_flag & _SUSPEND and self._is_master
+        return found if found or may_wait else None
 
     def _found(
         self, answer: PullAnswer, header: PullMessageRequestHeader, queue_offset: int, opaque: int,
         group: SubscriptionGroupConfig, topic: TopicConfig,
     ) -> Sequence[Buffer] | None:  # fmt: skip
-        """Returns the answer with messages that a kernel finds; None if it finds none.
+        """Returns the answer with messages that a kernel finds, an empty one at the queue's end, or
+        None if it finds none.
 
         It does to offsets and counts what `_run` does.
         """
@@ -266,7 +312,9 @@ class PullMessageProcessor:
         )  # fmt: skip
         if found is None:
             return None
-        self._subscriptions.make_group(header)
+        if found is NOTHING_YET:
+            return ()
+        self._subscriptions.make_group(header.consumer_group)
         offsets.pulled(header.consumer_group, name, queue_id, found.next_offset)
         self._stats.got(header.consumer_group, name, found.messages, found.size_bytes)
         return found.buffers
@@ -306,7 +354,9 @@ class PullMessageProcessor:
     def _get(
         self, header: PullMessageRequestHeader, member: str | None, wanted: MessageFilter
     ) -> GetResult:
-        reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        reset, offsets = None, self._offsets
+        if offsets.has_resets:
+            reset = offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is None and member is not None:
             reset = self._broadcast_offsets.first_offset(header, member)
         if reset is not None:
@@ -330,13 +380,12 @@ class PullMessageProcessor:
     # ---------------------------------------------------------------- checks
 
     def _topic(self, header: PullMessageRequestHeader, code: int, peer: Peer) -> TopicConfig:
-        if not self._config.broker_permission & PermName.READ:
+        if not self._config.broker_permission & _READ:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
             )
-        lite = code == RequestCode.LITE_PULL_MESSAGE
-        if lite and not self._config.lite_pull_message_enable:
+        if code == _LITE_PULL and not self._config.lite_pull_message_enable:
             raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] for lite pull consumer is forbidden",
@@ -347,7 +396,7 @@ class PullMessageProcessor:
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic[{header.topic}] not exist, apply first please! {FAQ}",
             )
-        if not topic.perm & PermName.READ:
+        if not topic.perm & _READ:
             raise forbidden(
                 TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden"
             )

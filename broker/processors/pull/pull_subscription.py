@@ -9,6 +9,8 @@ Java: PullMessageProcessor, the middle of processRequest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError
 from txrocketmq.broker.pulls.message_filter import (
@@ -35,6 +37,8 @@ from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+_BY_TAG = (TAG, "")
+_SUBSCRIPTION = PullSysFlag.SUBSCRIPTION
 GROUP_FORBIDDEN = 2
 BROADCASTING_FORBIDDEN = 4
 SUBSCRIPTION_FORBIDDEN = 5
@@ -52,6 +56,8 @@ class PullSubscriptions:
     ) -> None:
         self._config = config
         self._groups = groups
+        self.make_group: Callable[[str], object] = groups.find
+        """Creates the group of a pull if there is none."""
         self._consumers = consumers
         self._filters = filters
 
@@ -73,15 +79,11 @@ class PullSubscriptions:
             )
         return group
 
-    def make_group(self, header: PullMessageRequestHeader) -> None:
-        """Creates the group of a pull if there is none."""
-        self._groups.find(header.consumer_group)
-
     def wanted(
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> MessageFilter:
         """Returns the filter for the messages of a pull; or raises ResponseError."""
-        is_registered = not header.sys_flag & PullSysFlag.SUBSCRIPTION
+        is_registered = not header.sys_flag & _SUBSCRIPTION
         if is_registered:
             subscription = self._registered_subscription(header, group)
         else:
@@ -91,7 +93,7 @@ class PullSubscriptions:
                 )
             except SubscriptionError:
                 raise _not_parsed() from None
-        if subscription.expression_type in (TAG, ""):
+        if subscription.expression_type in _BY_TAG:
             return filter_of(subscription)
         return self._wanted_by_expression(header, subscription, is_registered=is_registered)
 

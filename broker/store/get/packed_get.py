@@ -29,6 +29,10 @@ class PackedGet(NamedTuple):
     buffers: Sequence[bytes | memoryview]
 
 
+NOTHING_YET: Final = PackedGet(0, 0, 0, ())
+"""For a pull that begins where its queue ends."""
+
+
 # For each pull, so no call is made that can be avoided.
 def get_packed(
     records: Records, queue: ConsumeQueue, request: Request, answer: PullAnswer,

@@ -33,7 +33,7 @@ from txrocketmq.broker.store.get.get_result import (
     Request,
 )
 from txrocketmq.broker.store.get.jumps import Jumps
-from txrocketmq.broker.store.get.packed_get import PackedGet, get_packed
+from txrocketmq.broker.store.get.packed_get import NOTHING_YET, PackedGet, get_packed
 from txrocketmq.broker.store.get.records import Records
 from txrocketmq.broker.store.index.index_file import Index
 from txrocketmq.broker.store.index.packed_index import PackedIndex
@@ -59,6 +59,7 @@ class StoredMessages:
         self.stats = StoreStats()
         self._log = CommitLog(files, config)
         self._queues = ConsumeQueues(files, config)
+        self.find_queue = self._queues.find
         self.damaged = DamagedRecords()
         self.jumps = Jumps()
         self._records = Records(files, self._log, config, self.damaged)
@@ -88,7 +89,7 @@ class StoredMessages:
     ) -> GetResult:
         """Messages of a queue from an offset on; get_message.py explains the result."""
         started_ns = perf_counter_ns()
-        queue = self._queues.find(topic, queue_id) if self._is_open else None
+        queue = self.find_queue(topic, queue_id) if self._is_open else None
         request = Request(offset, max_count, max_bytes, tag_codes, by_properties, filter_ext)
         result = get_message(self._records, queue, request)
         self._count_get(result.count, started_ns)
@@ -100,12 +101,13 @@ class StoredMessages:
     ) -> PackedGet | None:  # fmt: skip
         """All messages of a queue from an offset on, as an answer to a pull that a kernel makes.
 
-        None if there are none yet, or if anything about them is unusual: then `get` is to be asked.
+        NOTHING_YET if the queue ends there; None if anything is unusual: then `get` is to be asked.
         """
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         if queue is None or not queue.min_offset <= offset < queue.max_offset or queue.is_batch:
-            return None
+            is_at_end = queue is not None and queue.max_offset == offset != 0
+            return NOTHING_YET if is_at_end else None
         request = Request(offset, max_count, max_bytes, None, None)
         result = get_packed(self._records, queue, request, answer, pieces, opaque)
         if result is not None:

@@ -32,9 +32,9 @@ from txrocketmq.broker.store.opening.coverage import Range
 from txrocketmq.broker.store.opening.cut import Cut
 from txrocketmq.broker.store.opening.index_recovery import IndexRecovery
 from txrocketmq.broker.store.opening.inventory import Inventory, InventoryFile
-from txrocketmq.broker.store.opening.known_units import KnownUnits
 from txrocketmq.broker.store.opening.loss import Loss, is_written, written_length
 from txrocketmq.broker.store.opening.unfinished import drop_unfinished
+from txrocketmq.broker.store.opening.usual_records import UsualRecords
 from txrocketmq.broker.store.queues.consume_queue import UNIT_BYTES
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import is_light, is_served, parts_with_places
@@ -415,13 +415,15 @@ class Recovery:
         damages: list[UnreadableStretch] = []
         # Also after an orderly stop: what an earlier start found to be damaged must stay out.
         check_crc = self._config.check_crc_on_recover
-        known = KnownUnits(self._log.files, self._queues, repair, index_from, check_crc)
+        usual = UsualRecords(self._log.files, self._queues, repair, reput, check_crc)
         for start, end in self._parts(lacking, done.max_offset):
             walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
-            for record in known.others(walk, start, end):
+            for record in usual.others(walk, start, end):
                 done.indexed_messages += record.physical_offset >= index_from
                 done.dispatched_messages += reput.dispatch(record) is not None
             damages += walk.damages
+        done.indexed_messages += usual.indexed_messages
+        done.dispatched_messages += usual.dispatched_messages
         reput.repair = reput.is_known = None
         self._index.write_pending(done.last_store_timestamp_ms)
         self._tell_dispatched(done, damages)

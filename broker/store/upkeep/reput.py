@@ -127,6 +127,14 @@ class Reput:
             found = queue if is_put and found is None else found
         return found
 
+    def dispatch_packed(self, following: Following) -> None:
+        """Gives queues and index what a kernel has found, of which they have nothing yet.
+
+        Raises OSError when the disk has no room.
+        """
+        self.dispatchers(following)
+        self._write_index(following.stored_ms)
+
     def _has(self, queue: ConsumeQueue, record: Record) -> bool:
         """Whether the queue certainly has the message, or cannot take it any more."""
         if self.repair is None:

@@ -110,6 +110,8 @@ class RawConnection(Connection):
             return []
         at = self._serve_on(peer, data, at, origin)
         if at:
+            if at == len(data):
+                return []
             data = data[at:]
             if peer.state is not OPEN or not peer.turns.goes_on():
                 decoder.keep(data)
@@ -135,7 +137,8 @@ class RawConnection(Connection):
         what is not known; returns up to where.
         """
         times = self._dispatcher.times
-        while begins_whole(data, at):
+        size = len(data)
+        while at < size and begins_whole(data, at):
             if at and (peer.state is not OPEN or not peer.turns.goes_on()):
                 break
             rest = data[at:] if at else data

@@ -203,3 +203,83 @@ def test_places_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert handler is not None
     assert len(handler._places) <= 3
     assert handler.taken > 0
+
+
+def _kinds(one: OneBroker) -> dict[str, object]:
+    """By kind of pull how many were answered, how many wait, and what is held for them."""
+    found = {
+        str(kind): histogram.buckets()[-1][1]
+        for kind, histogram in one.times.items()
+        if kind.code in RawPulls.request_codes
+    }
+    return {**found, "held": len(one.broker.parts.polling), "parked": one.peer._parked_bytes}
+
+
+def _arrives(one: OneBroker, frames: Frames) -> object:
+    return one.read(frames.send(b="orders", e="1", j="0"), 5)
+
+
+def _is_deleted(one: OneBroker, _: Frames) -> object:
+    one.broker.parts.topics.delete("orders")
+    one.broker.parts.polling.resume_all("orders", 1)
+    return None
+
+
+def _is_reset(one: OneBroker, _: Frames) -> object:
+    one.broker.parts.offsets.reset("readers", "orders", 1, 1)
+    one.broker.parts.polling.resume_all("orders", 1)
+    return None
+
+
+def _is_forbidden(one: OneBroker, frames: Frames) -> object:
+    one.broker.parts.configuration.update({"brokerPermission": "2"})
+    return _arrives(one, frames)
+
+
+def _is_resumed(one: OneBroker, _: Frames) -> object:
+    one.broker.parts.polling.resume_held()
+    return None
+
+
+def _goes(one: OneBroker, _: Frames) -> object:
+    one.peer.connectionLost()
+    one.connect()
+    return None
+
+
+@with_each_kernel
+@pytest.mark.parametrize(
+    "ends", [_arrives, _is_deleted, _is_reset, _is_forbidden, _is_resumed, _goes, None]
+)
+def test_a_pull_that_waits_is_taken_and_ends_as_any_other(
+    kernel: Kernel, ends: Any, tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path, kernel)
+    end = str(scene.two.plain.broker.parts.store.max_offset("orders", 1))
+    assert end != "0"
+    waiting = {"queueOffset": end, "commitOffset": "2"}
+    assert sum(scene.pull(**waiting) for _ in range(8)) > 2
+    scene.two.both(_kinds)
+    held = len(scene.two.other.broker.parts.polling)
+    assert held == 8
+    if ends is not None:
+        both = [Frames(random.Random(4)) for _ in range(2)]
+        scene.two.both(lambda one: ends(one, both.pop()))
+    for passing_ms in (4, 400, 3_000):
+        scene.two.both(lambda one: one.pass_ms(passing_ms))  # noqa: B023 - at once
+        scene.two.both(effects)
+        scene.two.both(_kinds)
+    assert not len(scene.two.other.broker.parts.polling)
+    scene.two.compare()
+    scene.two.stop()
+
+
+def test_too_many_pulls_that_wait_are_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path)
+    end = str(scene.two.plain.broker.parts.store.max_offset("orders", 1))
+    assert [scene.pull(queueOffset=end) for _ in range(8)][-1] == 1
+    monkeypatch.setattr("txrocketmq.broker.pulls.long_polling.MAX_HELD", 8)
+    assert scene.pull(queueOffset=end) == 0
+    scene.two.both(_kinds)

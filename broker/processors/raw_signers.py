@@ -43,7 +43,7 @@ def signed_by(
 
 
 class TableAccounts:
-    """The accounts that a table knows, by the numbers that it has given them."""
+    """The accounts of a table, by the numbers that it has given them."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

@@ -31,7 +31,7 @@ LIMITS: Final = {
 
 @pytest.mark.timeout(900)
 def test_a_signed_request_needs_few_instructions_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The kernel would take the unsigned sends only, so that other ways were compared.
+    # The kernel has limits of its own: tests/kernel/test_instructions.py.
     monkeypatch.setenv(VARIABLE, "off")
     kinds = signed.PLAIN, signed.ACL_2
     try:

@@ -95,7 +95,7 @@ def test_what_an_account_costs(
 ) -> None:
     # With those that other tests have left open, the store would give up mappings all the time.
     monkeypatch.setattr(mappings, "count", 0)
-    # The kernel would take the plain sends only, so that other ways were compared.
+    # With the kernel there is hardly an operation of Python for a signature.
     monkeypatch.setenv(VARIABLE, "off")
     of_plain, of_signed = Counter[str](), Counter[str]()
     plain = Scene(tmp_path / "plain").start()

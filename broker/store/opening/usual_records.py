@@ -72,14 +72,15 @@ class UsualRecords:
         at, most = start, 1
         while True:
             done = self._done(kernel, walk, at, end)
-            most = 1 if done > at else min(2 * most, _MOST_ONE_BY_ONE)
+            if done > at:
+                most = 1
             count = 0
             for record in islice(walk.records(done, end), most):
                 count += 1
                 yield record
             if count < most:
                 return
-            at = walk.position
+            at, most = walk.position, min(2 * most, _MOST_ONE_BY_ONE)
 
     def _done(self, kernel: Any, walk: LogWalk, at: int, end: int) -> int:
         """Does what it can with many records from this log offset on; returns where it ends."""

@@ -258,6 +258,7 @@ def test_a_pull_that_waits_is_taken_and_ends_as_any_other(
     end = str(scene.two.plain.broker.parts.store.max_offset("orders", 1))
     assert end != "0"
     waiting = {"queueOffset": end, "commitOffset": "2"}
+    assert sum(scene.pull() for _ in range(4)) > 0  # so the place is that of another offset
     assert sum(scene.pull(**waiting) for _ in range(8)) > 2
     scene.two.both(_kinds)
     held = len(scene.two.other.broker.parts.polling)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -44,10 +45,12 @@ def _left(
     *,
     deleted_at: int = -1,
     unusual: int = 0,
-    is_closed: bool = False,
+    end: str = "killed",
     **sizes: Any,
 ) -> MemoryFiles:
-    """The files of a store that was killed, or closed. Every `unusual`-th message is a half one."""
+    """The files of a store that was killed, or closed, or whose machine went down. Every
+    `unusual`-th message is a half one.
+    """
     files = MemoryFiles()
     store = _opened(files, **sizes)
     store.load(NOW_MS)
@@ -63,10 +66,10 @@ def _left(
         if number == count * 2 // 3:
             store._index.write_pending(NOW_MS)
             store.tick(NOW_MS + number)
-    if is_closed:
+    if end == "closed":
         store.stop(NOW_MS + count)
         return files
-    return files.after_kill()
+    return files.after_kill() if end == "killed" else files.after_power_cut(Random(count))
 
 
 def _recovered(
@@ -99,9 +102,11 @@ def _with_and_without(
 def _lose(files: MemoryFiles, losses: list[tuple[str, int, int]]) -> None:
     """Takes away what a crash of the machine takes, or a person."""
     for what, number, at in losses:
+        for each in [path for path in files.small if "/deleted/" in path and what == "mark"]:
+            files.remove(each)
         paths = sorted(path for path in files.maps if "/consumequeue/" in path)
         if not paths:
-            return
+            continue
         path = paths[number % len(paths)]
         if what == "end":  # of a queue file, which was not durable yet
             data = files.maps[path]
@@ -112,6 +117,7 @@ def _lose(files: MemoryFiles, losses: list[tuple[str, int, int]]) -> None:
         elif what == "queues":
             for each in paths:
                 files.remove(each)
+            files.directories -= {each for each in files.directories if "/consumequeue" in each}
         elif what == "index":
             for each in [path for path in files.maps if "/index/" in path]:
                 files.remove(each)
@@ -122,7 +128,7 @@ def _lose(files: MemoryFiles, losses: list[tuple[str, int, int]]) -> None:
 
 LOSSES = st.lists(
     st.tuples(
-        st.sampled_from(["end", "end", "file", "queues", "index", "byte"]),
+        st.sampled_from(["end", "end", "file", "queues", "index", "byte", "mark"]),
         st.integers(0, 50),
         st.integers(0, 8191),
     ),
@@ -158,7 +164,7 @@ def test_a_damaged_store_is_opened_as_without_it(
     losses=LOSSES,
     deleted_at=st.integers(-1, 120),
     unusual=st.sampled_from([0, 0, 2, 7, 40]),
-    is_closed=st.booleans(),
+    end=st.sampled_from(["closed", "killed", "down"]),
     topics=st.sampled_from([None, {"A", "B"}, {"A"}, set[str]()]),
     sizes=st.sampled_from([{}, LARGE]),
 )
@@ -168,19 +174,51 @@ def test_what_a_store_has_lost_comes_back_as_without_it(
     losses: list[tuple[str, int, int]],
     deleted_at: int,
     unusual: int,
-    is_closed: bool,
+    end: str,
     topics: set[str] | None,
     sizes: dict[str, Any],
 ) -> None:
     def left() -> MemoryFiles:
-        files = _left(
-            message, count, deleted_at=deleted_at, unusual=unusual, is_closed=is_closed, **sizes
-        )
+        files = _left(message, count, deleted_at=deleted_at, unusual=unusual, end=end, **sizes)
         _lose(files, losses)
         return files
 
     without, found = _with_and_without(left, topics, **sizes)
     assert without == found
+
+
+@needs_kernel
+def test_topics_that_are_not_known_get_no_queues(message: Build) -> None:
+    def left() -> MemoryFiles:
+        files = _left(message, 60, end="closed", **LARGE)
+        _lose(files, [("queues", 0, 0)])
+        return files
+
+    without, found = _with_and_without(left, {"A"}, **LARGE)
+    assert without == found
+    assert found[0].unknown_messages == 30
+    assert not any("/consumequeue/B/" in path for path in found[1])
+
+
+@needs_kernel
+def test_messages_from_before_a_topic_was_made_anew_stay_out(message: Build) -> None:
+    def left() -> MemoryFiles:
+        files = MemoryFiles()
+        store = _opened(files)
+        store.load(NOW_MS)
+        store.put([message("A", 0, bytes(400), keys="k") for _ in range(15)], NOW_MS)
+        store.delete_topic("A")
+        # These are in the next file. One of the old messages would be the next of the queue, when
+        # many are tried again for the third time.
+        store.put([message("B", 0, bytes(900), keys="k")], NOW_MS)
+        store.put([message("A", 0, b"new", keys="k") for _ in range(7)], NOW_MS)
+        files = files.after_kill()
+        _lose(files, [("mark", 0, 0)])
+        return files
+
+    without, found = _with_and_without(left)
+    assert without == found
+    assert not isinstance(found, str)
 
 
 def _one_by_one(files: MemoryFiles, patch: pytest.MonkeyPatch, **sizes: Any) -> int:

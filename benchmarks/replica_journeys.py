@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from twisted.internet.address import IPv4Address
+
 from benchmarks.asked_broker import AskedBroker
 from benchmarks.operations import Call
 from benchmarks.sends import Bench, Sink
@@ -66,7 +68,7 @@ class MasterJourneys(AskedBroker):
         super().__init__(folder, store_settings={"broker_role": "SYNC_MASTER"})
         self.link = ReplicaSink()
         (port,) = (each for each in self.reactor.tcpServers if each[0] == _HA_PORT)
-        self._slave = port[1].buildProtocol(None)
+        self._slave = port[1].buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         self._slave.makeConnection(self.link)
         self.report(0)
         self.first = self.link.socket.taken()

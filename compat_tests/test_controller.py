@@ -15,6 +15,7 @@ from threading import Event, Thread
 import pytest
 
 from compat_tests import probe
+from compat_tests.certificates import client_context
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
@@ -30,6 +31,7 @@ CONTROLLED = {
 }
 FIRST, LATER = 60, 40
 SENDERS, ROUNDS = 3, 5
+GET_METADATA_INFO = 1005
 
 
 class Group:
@@ -37,7 +39,7 @@ class Group:
 
     def __init__(self, folder: Path, engine: Engine, origins: tuple[Origin, Origin]) -> None:
         self.names = NameServer(Original(RELEASE, engine), folder / "names")
-        port = probe.free_ports([0])
+        port = self.controller_port = probe.free_ports([0])
         self.names.settings |= {
             "enableControllerInNamesrv": "true",
             "controllerDLegerGroup": "group",
@@ -207,7 +209,7 @@ def test_a_master_that_is_stopped_is_replaced_as_well(group: Group) -> None:
 def test_what_a_power_cut_has_taken_comes_back_from_the_other_broker(
     group: Group, is_master: bool, test_folder: Path
 ) -> None:
-    """One broker loses all that was confirmed since its disk had it, and its last term's records."""
+    """One broker loses all that was confirmed since its disk had something last."""
     old, new = group.brokers
     old.start()
     wait_until(lambda: stores(old), "a master is chosen")
@@ -242,3 +244,25 @@ def lose_all_but(broker: Broker, on_disk: Path) -> None:
     """Gives a broker that was killed the store that its disk had."""
     shutil.rmtree(broker.store)
     shutil.copytree(on_disk, broker.store)
+
+
+def test_a_controller_may_demand_encryption(engine: Engine, test_folder: Path) -> None:
+    """The connections of brokers to it are encrypted then, as those to name servers are."""
+    group = Group(test_folder, engine, (Ours({"tls.enable": "true"}),) * 2)
+    group.names.origin = Original(RELEASE, engine, {"tls.server.mode": "enforcing"})
+    group.names.tls = client_context()
+    old, new = group.brokers
+    try:
+        group.names.start()
+        with pytest.raises((OSError, ValueError)):
+            probe.request(group.controller_port, GET_METADATA_INFO)
+        old.start()
+        wait_until(lambda: stores(old), "a master is chosen")
+        new.start()
+        wait_slaves_in_sync(old, 1)
+        found = kill_under_load(old, 10_000)
+        wait_until(lambda: stores(new), "the slave has taken over")
+        assert lost(new, found) == []
+    finally:
+        for each in (*group.brokers, group.names):
+            each.close()

@@ -19,18 +19,19 @@ from compat_tests.peers import Broker, NameServer, Original, Ours, Server
 from compat_tests.test_controller import (
     CONTROLLED,
     FIRST,
+    GET_METADATA_INFO,
     LATER,
-    all_pulled,
     kill_under_load,
     lost,
     same,
     stores,
     wait_slaves_in_sync,
 )
+from compat_tests.test_our_slave import all_pulled
 from compat_tests.test_replication import STORED, send, wait_until
 
 RELEASE = RELEASES[-1]
-GET_REPLICA_INFO, GET_METADATA_INFO = 1004, 1005
+GET_REPLICA_INFO = 1004
 NOT_LEADER = 2007
 COUNT = 3
 

@@ -323,6 +323,7 @@ class Pair:
 
     def _cut(self, at: int) -> None:
         """Cuts the slave, whose machine may go down once or twice meanwhile."""
+        self.pass_ms(1)  # since the last cut, whose folder in lost/ has the name of its time
         slave, only_here, ordered_ms = self.slave, self.slave.log(at), self.now_ms
         slave.store.order_cut(at, ordered_ms)
         if self.random.random() < 0.5:

@@ -191,13 +191,6 @@ def test_names_that_are_none(sending: Sending, topic: str, remark: str) -> None:
         send(sending, header(topic))
 
 
-def test_check_points_of_other_brokers_are_refused(sending: Sending) -> None:
-    topic = sending.parts.pop.revive_topic.name
-    with refused(ResponseCode.NO_PERMISSION, "check points of other brokers are not taken here"):
-        send(sending, header(topic))
-    assert sending.parts.store.max_offset(topic, 0) == 0
-
-
 @pytest.mark.parametrize("topic", sorted(FORBIDDEN_TO_SEND))
 def test_topics_nobody_may_send_to(sending: Sending, topic: str) -> None:
     with refused(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden."):

@@ -15,14 +15,19 @@ from benchmarks.client_journeys import ClientJourneys
 from benchmarks.namesrv_journeys import NamesrvJourneys
 from benchmarks.operations import Cost, Counting, Journey, Server, cost_of, reproducible
 from benchmarks.proxy_journeys import ProxyJourneys
+from benchmarks.replica_journeys import MasterJourneys, SlaveJourneys
 from benchmarks.sends import BATCH, USER, batch_send, binary_send, json_send, plain
 
 Count = Callable[[Path], tuple[Cost, Counting]]
 
 
+def _plain_send(n: int) -> bytes:
+    return json_send(n, plain(n))
+
+
 def _sends() -> dict[str, tuple[Journey[BrokerJourneys], int]]:
     made = {
-        "send, JSON": lambda n: json_send(n, plain(n)),
+        "send, JSON": _plain_send,
         "send, JSON, 3 properties": lambda n: json_send(n, plain(n, USER)),
         "send, binary": lambda n: binary_send(n, plain(n)),
         "send, one-way": lambda n: json_send(n, plain(n), oneway=True),
@@ -69,6 +74,14 @@ _OF_BROKERS: Final[dict[str, tuple[Journey[BrokerJourneys], int]]] = {
     "progress of a consumer": (BrokerJourneys.commit_offset, 1),
     "question for progress": (BrokerJourneys.query_offset, 1),
 }
+_OF_MASTERS: Final[dict[str, tuple[Journey[MasterJourneys], int]]] = {
+    "confirmed send": (partial(MasterJourneys.sends, make=_plain_send, count=1), 1),
+    "confirmed send, of 32": (partial(MasterJourneys.sends, make=_plain_send, count=BATCH), BATCH),
+}
+_OF_SLAVES: Final[dict[str, tuple[Journey[SlaveJourneys], int]]] = {
+    "slave: message": (partial(SlaveJourneys.follows, make=_plain_send, count=1), 1),
+    "slave: message, of 32": (partial(SlaveJourneys.follows, make=_plain_send, count=BATCH), BATCH),
+}
 _OF_NAME_SERVERS: Final[dict[str, tuple[Journey[NamesrvJourneys], int]]] = {
     "name server: route": (NamesrvJourneys.route, 1),
     "name server: registration": (NamesrvJourneys.register, 1),
@@ -107,6 +120,8 @@ def _made(
 
 JOURNEYS: Final[dict[str, Count]] = {
     **_made(BrokerJourneys, _OF_BROKERS),
+    **_made(MasterJourneys, _OF_MASTERS),
+    **_made(SlaveJourneys, _OF_SLAVES),
     **_made(NamesrvJourneys, _OF_NAME_SERVERS),
     **_made(ClientJourneys, _OF_CLIENTS),
     **_made(ProxyJourneys, _OF_PROXIES),

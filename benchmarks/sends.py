@@ -19,7 +19,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -146,11 +146,14 @@ class Sink(StringTransport):
 class Bench:
     """A broker and a connection to it."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, store_settings: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
         reactor: Any = MemoryReactorClock()
         reactor.advance(1_700_000_000)
         store = StoreConfig(
             store_path_root_dir=str(folder), disk_space_warning_level_ratio=90,
+            **(store_settings or {}),
         )  # fmt: skip
         self.broker = Broker(
             BrokerConfig(broker_ip1="127.0.0.1", **settings), store, Clock(reactor)

@@ -246,6 +246,9 @@ def run(options: argparse.Namespace) -> int:
         )
     leave_out_pyopenssl()
     # Here, since --help need not wait for it:
+    from txrocketmq.remoting.host.reactor.own_reactor import install_reactor
+
+    install_reactor()
     from txrocketmq.broker.process import BrokerProcess, ControlledProcess
     from txrocketmq.broker.service import Broker
     from txrocketmq.remoting.host.run import reactor, run_service, stop_running

@@ -90,7 +90,8 @@ class Parts:
 
     `clock` returns the time in milliseconds since the epoch, `steady_clock` the time by which
     durations are measured; without the latter, the former is used for both. The service provides
-    the rest: `call_soon` calls a function in a later turn of the reactor, `later` after some ms.
+    the rest: `call_soon` calls a function in a later turn of the reactor, `at_end_of_turn` before
+    the reactor waits again, `later` after some ms.
     `in_thread` runs what reads files, and `write_in_thread` what writes them, which is waited for
     at the end. `walks` is the service's too; without a service a walk runs to its end at once, as
     does all else.
@@ -102,6 +103,7 @@ class Parts:
     steady_clock: Callable[[], int] | None = None
     wake_soon: Callable[[], None] = lambda: None
     call_soon: Callable[[Callable[[], None]], object] = lambda call: call()
+    at_end_of_turn: Callable[[Callable[[], None]], object] = lambda call: call()
     later: Callable[[float, Callable[[], None]], object] = lambda _, call: call()
     controlled: Controlled | None = None
     """What a controller has decided for this broker; None without one."""
@@ -231,16 +233,21 @@ class Parts:
         )
         self.store_services = StoreServices(self.store, self.write_in_thread)
         brokers = None if controlled is None else controlled.serve(self.store, files)
-        self.master = Master(self.store, self.patience, steady_clock, self.later, brokers)
+        self.master = Master(self.store, self.patience, steady_clock, self._soon_or_later, brokers)
         if store_config.is_slave:
             self.slave = Slave(
                 self.store,
                 self.store_services.sync,
                 steady_clock,
                 self.call_soon,
+                self.at_end_of_turn,
                 new_follower=None if controlled is None else controlled.new_follower,
                 chosen_master=None if controlled is None else controlled.master_address,
             )
+
+    def _soon_or_later(self, delay_ms: float, call: Callable[[], None]) -> object:
+        """Calls a function after some ms, or at the end of the turn."""
+        return self.later(delay_ms, call) if delay_ms else self.at_end_of_turn(call)
 
     def _join_group(self) -> None:
         """Makes what this broker needs among others of its name."""

@@ -82,6 +82,7 @@ class Broker:
             steady_clock=self.clock.steady_ms,
             wake_soon=self._wake_soon,
             call_soon=lambda call: self.clock.later(0, call),
+            at_end_of_turn=self.clock.at_end_of_turn,
             later=self.clock.later,
             in_thread=self._read_ahead,
             write_in_thread=self._threads.run,

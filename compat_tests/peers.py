@@ -136,13 +136,14 @@ class Original:
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-        return self._java("namesrv", folder, [main, "-c", str(configuration)])
+        return self.java("namesrv", folder, [main, "-c", str(configuration)])
 
     def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
         main = "org.apache.rocketmq.broker.BrokerStartup"
-        return self._java("broker", folder, [main, "-n", name_servers, "-c", str(configuration)])
+        return self.java("broker", folder, [main, "-n", name_servers, "-c", str(configuration)])
 
-    def _java(self, name: str, folder: Path, arguments: list[str]) -> JavaProcess:
+    def java(self, name: str, folder: Path, arguments: list[str]) -> JavaProcess:
+        """Runs a class of the servers' jars, whose name is the first of the arguments."""
         conf = logging_configuration(folder)
         jars = resolve(self.release, "server")
         options = [*_JAVA_OPTIONS, *self._options, f"-Duser.home={folder}"]

@@ -5,6 +5,7 @@ The master is killed, a slave takes over, and the old master comes back and foll
 was confirmed is lost, and the logs are the same, byte for byte.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,6 +15,7 @@ from threading import Event, Thread
 import pytest
 
 from compat_tests import probe
+from compat_tests.certificates import client_context
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
@@ -29,6 +31,7 @@ CONTROLLED = {
 }
 FIRST, LATER = 60, 40
 SENDERS, ROUNDS = 3, 5
+GET_METADATA_INFO = 1005
 
 
 class Group:
@@ -36,7 +39,7 @@ class Group:
 
     def __init__(self, folder: Path, engine: Engine, origins: tuple[Origin, Origin]) -> None:
         self.names = NameServer(Original(RELEASE, engine), folder / "names")
-        port = probe.free_ports([0])
+        port = self.controller_port = probe.free_ports([0])
         self.names.settings |= {
             "enableControllerInNamesrv": "true",
             "controllerDLegerGroup": "group",
@@ -57,18 +60,19 @@ class Group:
             "storePathBrokerIdentity": str(store / "brokerIdentity"),
         }
 
-    def wait_in_sync(self, master: Broker, count: int) -> None:
-        """Waits until so many slaves have all of the log, and are in sync."""
 
-        def are_in_sync() -> bool:
-            shown = status(master)
-            slaves, end = shown["haConnectionInfo"], shown["masterCommitLogMaxOffset"]
-            assert isinstance(slaves, list)
-            return len(slaves) == count and all(
-                each["slaveAckOffset"] == end and each["inSync"] for each in slaves
-            )
+def wait_slaves_in_sync(master: Broker, count: int) -> None:
+    """Waits until so many slaves have all of the log, and are in sync."""
 
-        wait_until(are_in_sync, f"{count} slaves have all of the log")
+    def are_in_sync() -> bool:
+        shown = status(master)
+        slaves, end = shown["haConnectionInfo"], shown["masterCommitLogMaxOffset"]
+        assert isinstance(slaves, list)
+        return len(slaves) == count and all(
+            each["slaveAckOffset"] == end and each["inSync"] for each in slaves
+        )
+
+    wait_until(are_in_sync, f"{count} slaves have all of the log")
 
 
 ORIGINS = ("ours-ours", f"ours-{RELEASE}", f"{RELEASE}-ours")
@@ -151,7 +155,7 @@ def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
     old.start()
     wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
     new.start()
-    group.wait_in_sync(old, 1)
+    wait_slaves_in_sync(old, 1)
     assert {send(old, number) for number in range(FIRST)} == {STORED}
 
     found = kill_under_load(old, 10_000)
@@ -159,7 +163,7 @@ def test_a_slave_takes_over_and_the_old_master_comes_back(group: Group) -> None:
     assert {send(new, 600 + number) for number in range(LATER)} == {STORED}
 
     old.start()
-    group.wait_in_sync(new, 1)
+    wait_slaves_in_sync(new, 1)
     assert {send(new, 700 + number) for number in range(LATER)} == {STORED}
     wait_until(lambda: same(old, new), "both logs are the same")
     assert lost(new, found) == []
@@ -172,13 +176,13 @@ def test_masters_are_killed_in_turn(group: Group) -> None:
     old.start()
     wait_until(lambda: send(old, 0) == STORED, "a master is chosen")
     new.start()
-    group.wait_in_sync(old, 1)
+    wait_slaves_in_sync(old, 1)
     found: list[int] = []
     for number in range(1, ROUNDS + 1):
         found += kill_under_load(old, number * 100_000)
         wait_until(partial(stores, new), "the slave has taken over")
         old.start()
-        group.wait_in_sync(new, 1)
+        wait_slaves_in_sync(new, 1)
         old, new = new, old
     wait_until(lambda: same(old, new), "both logs are the same")
     assert lost(old, found) == []
@@ -191,10 +195,74 @@ def test_a_master_that_is_stopped_is_replaced_as_well(group: Group) -> None:
     old.start()
     wait_until(lambda: stores(old), "a master is chosen")
     new.start()
-    group.wait_in_sync(old, 1)
+    wait_slaves_in_sync(old, 1)
     assert {send(old, number) for number in range(FIRST)} == {STORED}
     old.stop()
     wait_until(lambda: stores(new), "the slave has taken over")
     old.start()
-    group.wait_in_sync(new, 1)
+    wait_slaves_in_sync(new, 1)
     wait_until(lambda: same(old, new), "both logs are the same")
+
+
+@pytest.mark.parametrize("group", ["ours-ours"], indirect=True)
+@pytest.mark.parametrize("is_master", [True, False], ids=["master", "slave"])
+def test_what_a_power_cut_has_taken_comes_back_from_the_other_broker(
+    group: Group, is_master: bool, test_folder: Path
+) -> None:
+    """One broker loses all that was confirmed since its disk had something last."""
+    old, new = group.brokers
+    old.start()
+    wait_until(lambda: stores(old), "a master is chosen")
+    new.start()
+    wait_slaves_in_sync(old, 1)
+    assert {send(old, number) for number in range(FIRST)} == {STORED}
+    wait_slaves_in_sync(old, 1)
+    struck = old if is_master else new
+    on_disk = test_folder / "on_disk"
+    shutil.copytree(struck.store, on_disk)  # nothing is sent meanwhile
+    found = list(range(100, 100 + LATER))
+    assert {send(old, number) for number in found} == {STORED}
+
+    if is_master:
+        found += kill_under_load(old, 10_000)
+        wait_until(lambda: stores(new), "the slave has taken over")
+        old, new = new, old
+    else:
+        struck.kill()
+    lose_all_but(struck, on_disk)
+    struck.start()
+    wait_slaves_in_sync(old, 1)
+    found += kill_under_load(old, 20_000)
+    wait_until(lambda: stores(new), "the one that was struck takes over")
+    old.start()
+    wait_slaves_in_sync(new, 1)
+    wait_until(lambda: same(old, new), "both logs are the same")
+    assert lost(new, found) == []
+
+
+def lose_all_but(broker: Broker, on_disk: Path) -> None:
+    """Gives a broker that was killed the store that its disk had."""
+    shutil.rmtree(broker.store)
+    shutil.copytree(on_disk, broker.store)
+
+
+def test_a_controller_may_demand_encryption(engine: Engine, test_folder: Path) -> None:
+    """The connections of brokers to it are encrypted then, as those to name servers are."""
+    group = Group(test_folder, engine, (Ours({"tls.enable": "true"}),) * 2)
+    group.names.origin = Original(RELEASE, engine, {"tls.server.mode": "enforcing"})
+    group.names.tls = client_context()
+    old, new = group.brokers
+    try:
+        group.names.start()
+        with pytest.raises((OSError, ValueError)):
+            probe.request(group.controller_port, GET_METADATA_INFO)
+        old.start()
+        wait_until(lambda: stores(old), "a master is chosen")
+        new.start()
+        wait_slaves_in_sync(old, 1)
+        found = kill_under_load(old, 10_000)
+        wait_until(lambda: stores(new), "the slave has taken over")
+        assert lost(new, found) == []
+    finally:
+        for each in (*group.brokers, group.names):
+            each.close()

@@ -161,6 +161,38 @@ def test_popped_messages_come_back_at_another_master(brokers: Brokers) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("brokers", [(RELEASE, OURS, RELEASE)], ids="-".join, indirect=True)
+def test_check_points_of_an_original_slave_are_refused(brokers: Brokers) -> None:
+    """They name messages of other brokers, of which our master has others at the same place."""
+    group, elsewhere = brokers.group, brokers.elsewhere
+    settings = {**POP_SETTINGS, "reviveQueueNum": "1"}
+    for broker in (group.master, group.slave, elsewhere):
+        broker.settings |= settings
+    group.start()
+    elsewhere.start()
+    send(group.master, "taken")
+    send(elsewhere, "another")
+    popped = Popped(group.master, TOPIC, "poppers")
+    assert [each.text for each in popped.take(invisibleTime=INVISIBLE_MS)] == ["taken"]
+    assert [each.text for each in Popped(elsewhere, TOPIC, "poppers").take()] == ["another"]
+    poll(lambda: timers_read(group.slave) > 0, "the slave knows what was popped", WAIT_S)
+    before = revived(elsewhere)
+    brokers.master_is_lost()
+    said = f"topic[{REVIVE}] is forbidden: check points of other brokers"
+    process = elsewhere.process
+    assert process is not None
+    poll(lambda: said in process.log(), "it is refused with a sentence", 2 * WAIT_S)
+    assert revived(elsewhere) == before, "nothing of it is stored"
+
+
+def revived(broker: Broker) -> str:
+    """Where the queue of the revive topic ends."""
+    asked = {"topic": REVIVE, "queueId": "0"}
+    answer, _ = probe.request(broker.port, GET_MAX_OFFSET, asked)
+    return str((answer.get("extFields") or {}).get("offset"))
+
+
+@pytest.mark.timeout(600)
 def test_timer_messages_come_by_way_of_another_master(brokers: Brokers) -> None:
     group, elsewhere = brokers.group, brokers.elsewhere
     group.start()

@@ -90,6 +90,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"{key}={value}")
         return 0
     leave_out_pyopenssl()
+    from txrocketmq.remoting.host.reactor.own_reactor import install_reactor
+
+    install_reactor()
     from txrocketmq.namesrv.service import NameServer
     from txrocketmq.remoting.host.run import run_service
     from txrocketmq.remoting.transport.address import address_here, address_text

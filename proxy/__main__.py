@@ -130,16 +130,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(options)
 
 
-def install_reactor() -> None:
-    """Installs the reactor whose turns are short, unless there is one already."""
-    if "twisted.internet.reactor" not in sys.modules:
-        from twisted.internet.main import installReactor
-
-        from txrocketmq.client.thread.own_reactor import new_reactor
-
-        installReactor(new_reactor())
-
-
 def run(options: argparse.Namespace) -> int:
     """Does what `main` does, with options that are parsed already."""
     try:
@@ -155,6 +145,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{PROG}: {why}", file=sys.stderr)
         return 1
     leave_out_pyopenssl()
+    from txrocketmq.remoting.host.reactor.own_reactor import install_reactor
+
     install_reactor()
     from txrocketmq.proxy.service import Proxy
     from txrocketmq.remoting.host.run import run_service

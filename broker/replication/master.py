@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The master of some slaves: sends them the log, hears how far they have it, and lets them go.
 
-When something was written, slaves are woken once: at the end of the turn of the reactor if senders
-wait for them, and else some milliseconds later, as one write for each turn would cost the sends
-more. They are also woken every 100 ms, for heartbeats and for what had to wait. As long as there
-are none, a put costs nothing more than without replication. What is sent is not always in memory,
-when a slave has much to catch up: then a thread reads ahead. Files of the log that a slave still
-needs are kept, unless room gets scarce.
+If senders wait for slaves, these are sent at once what is written first in a turn of the reactor,
+and do their part while the master does the rest of its own. What is written later in the turn
+leaves at its end, all together. Otherwise slaves are woken some milliseconds later, as one write
+for each turn would cost the sends more. They are also woken every 100 ms, for heartbeats and for
+what had to wait. As long as there are none, a put costs nothing more than without replication. What
+is sent is not always in memory, when a slave has much to catch up: then a thread reads ahead. Files
+of the log that a slave still needs are kept, unless room gets scarce.
 
 Java: HAService, DefaultHAService, HAConnection.
 """
@@ -142,7 +143,7 @@ class Master:
         self.start_offset = 0
         """Where the log ended when the broker started."""
         self._slaves: dict[Replica, None] = {}
-        self._is_called = False
+        self._is_called = self._has_more = False
         store.keep(lambda: self.replicas.needed_from)
 
     def life(self) -> Life:
@@ -208,12 +209,21 @@ class Master:
             self._slaves_moved()
 
     def _wrote(self) -> None:
-        if not self._is_called:
-            self._is_called = True
-            self._later(self._gather_ms, self._wake)
+        if self._is_called:
+            self._has_more = True
+            return
+        self._is_called, self._has_more = True, self._gather_ms > 0
+        self._later(self._gather_ms, self._gathered)
+        if not self._gather_ms:
+            self._wake()
+
+    def _gathered(self) -> None:
+        self._is_called = False
+        if self._has_more:
+            self._has_more = False
+            self._wake()
 
     def _wake(self) -> None:
-        self._is_called = False
         for slave in tuple(self._slaves):
             slave.connection.wake()
 

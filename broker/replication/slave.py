@@ -124,8 +124,8 @@ class Slave:
     """Follows a master.
 
     `sync` makes the log durable, `call_soon` calls a function in a later turn of the reactor, and
-    `rejoin` looks before each connection whether this log is the beginning of the master's: it
-    fails with a sentence if not.
+    `at_end_of_turn` before the reactor waits again. `rejoin` looks before each connection whether
+    this log is the beginning of the master's: it fails with a sentence if not.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class Slave:
         sync: Callable[[], None],
         steady_clock: Callable[[], int],
         call_soon: Callable[[Callable[[], None]], object],
+        at_end_of_turn: Callable[[Callable[[], None]], object] | None = None,
         rejoin: Callable[[], Awaited] | None = None,
         new_follower: Callable[[int], Follower] | None = None,
         chosen_master: str | None = None,
@@ -153,6 +154,7 @@ class Slave:
         """How much of the master's log was missing when it was last asked where its log ends."""
         self._sync = sync
         self._call_soon = call_soon
+        self._at_end_of_turn = at_end_of_turn or call_soon
         self._connect: Callable[[str, Link], None] | None = None
         self._ask_end: Callable[[str, Callable[[int], None]], None] | None = None
         self._link: Link | None = None
@@ -371,13 +373,14 @@ class Slave:
     def _dispatch_soon(self) -> None:
         if not self._is_called:
             self._is_called = True
-            self._call_soon(self._dispatch)
+            self._at_end_of_turn(self._dispatch)
 
     def _dispatch(self) -> None:
         """Dispatches some of what was appended, and the rest in the next turns."""
         self._is_called = False
         if self.store.dispatch():
-            self._dispatch_soon()
+            self._is_called = True
+            self._call_soon(self._dispatch)
         elif self._link is not None and self.store.is_dispatch_stuck:
             self._link.leave(Failed.LOG, self._why_stuck())
 

@@ -293,7 +293,7 @@ class MessageStore(PackedPuts):
         return self.flush.flushed_offset
 
     def tell_writes(self, listener: Callable[[], None] | None) -> None:
-        """Has a function called after each `append`; without one, nothing is paid for that."""
+        """Has a function called when an `append` has written; without one, nothing is paid."""
         self._confirmed.tell(listener)
 
     def keep(self, needed_from: Callable[[], int | None]) -> None:

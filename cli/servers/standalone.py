@@ -436,6 +436,9 @@ def options_of(arguments: argparse.Namespace, account: FirstAccount | None = Non
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal stops it; returns the exit code."""
     # Not at the top: it takes the global reactor, which tests leave to their programs.
+    from txrocketmq.remoting.host.reactor.own_reactor import install_reactor
+
+    install_reactor()
     from txrocketmq.remoting.host.run import run_service
 
     flags = parse_arguments(arguments)

@@ -27,10 +27,10 @@ from txrocketmq.client.thread.executor import Ended, Ending, Outbox, ThreadCrew
 from txrocketmq.client.thread.function_threads import FunctionThreads
 from txrocketmq.client.thread.handover import Handover
 from txrocketmq.client.thread.instances import ClientInstances
-from txrocketmq.client.thread.own_reactor import new_reactor
 from txrocketmq.client.thread.pending_calls import Begin, Cancellable
 from txrocketmq.client.thread.thread_call import ThreadCall
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.reactor.own_reactor import new_reactor
 
 MAX_THREADS: Final = 128
 """How many functions of the program run at the same time, for all its clients together."""

@@ -53,8 +53,12 @@ class Node:
             ha_report_durable=pair.is_strict,
             **TINY,
         )
+        self.open(config)
+
+    def open(self, config: StoreConfig) -> None:
+        """Opens the store."""
         self.store = MessageStore(config, files=self.disk)
-        self.said = self.store.load(pair.now_ms, pair.steady_ms).warnings
+        self.said = self.store.load(self._pair.now_ms, self._pair.steady_ms).warnings
         self.replicas = Replicas(self.store, config, self.store.commit)
 
     def stop(self) -> None:
@@ -146,7 +150,7 @@ class Pair:
         self.now_ms, self.steady_ms = now_ms, 1_000
         self.is_strict = is_strict
         self.flush = SYNC_FLUSH if is_strict or random.random() < 0.3 else "ASYNC_FLUSH"
-        self.master, self.slave = Node(self), Node(self)
+        self.master, self.slave = self.new_nodes()
         self.link: Link | None = None
         self.is_partitioned = False
         self.most_bytes = 1 << 16
@@ -155,6 +159,10 @@ class Pair:
         """How often a slave had other messages than its master, and how often it was cut."""
         self.master.start(SYNC_MASTER)
         self.slave.start(SLAVE)
+
+    def new_nodes(self) -> tuple[Node, Node]:
+        """Makes both machines."""
+        return Node(self), Node(self)
 
     # --- what goes on ---
 
@@ -215,8 +223,12 @@ class Pair:
         if self.compare() is None:
             feed = self.master.replicas.begin("10.0.0.2", 1, self.steady_ms)
             store = self.slave.store
-            follower = Follower(store, store.config, self.steady_ms)
+            follower = self.new_follower(store)
             self.link = Link(self, feed, follower)
+
+    def new_follower(self, store: MessageStore) -> Follower:
+        """What follows the master on one connection."""
+        return Follower(store, store.config, self.steady_ms)
 
     def compare(
         self, cuts: list[int] | None = None, *, with_java: bool | None = None
@@ -311,6 +323,7 @@ class Pair:
 
     def _cut(self, at: int) -> None:
         """Cuts the slave, whose machine may go down once or twice meanwhile."""
+        self.pass_ms(1)  # since the last cut, whose folder in lost/ has the name of its time
         slave, only_here, ordered_ms = self.slave, self.slave.log(at), self.now_ms
         slave.store.order_cut(at, ordered_ms)
         if self.random.random() < 0.5:

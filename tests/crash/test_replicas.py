@@ -16,6 +16,7 @@ import pytest
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.replicas import Node, Pair
 from tests.crash.rounds import Round
+from tests.crash.terms import TermPair
 from tests.disk import NOW_MS
 from txrocketmq.broker.store.disk.steps import finished
 
@@ -146,3 +147,29 @@ def expire(node: Node, pair: Pair) -> None:
     steps = store.follow_log()
     if steps is not None:
         finished(steps)
+
+
+@pytest.mark.share(0.3)
+@pytest.mark.parametrize("is_strict", [False, True], ids=["memory", "disk"])
+def test_what_was_confirmed_is_on_the_one_that_a_controller_chooses(
+    crash_round: Round, is_strict: bool
+) -> None:
+    random = crash_round.random
+    ledger = Ledger(Shape(crash_round.seed))
+    pair = TermPair(ledger, random, NOW_MS, is_strict=is_strict)
+    for _ in range(PARTS):
+        live(pair, random)
+        fail(pair, random)
+        crash_round.judge(lambda: pair.judge(pair.master), pair.master.said)
+        if pair.master.store.damaged_from is not None:
+            assert pair.master.said
+            crash_round.acknowledged(ledger)
+            return
+        if is_strict:
+            pair.master.flush()
+        pair.rejoin()
+    catch_up(pair)
+    crash_round.judge(lambda: pair.judge(pair.slave), pair.slave.said)
+    start = max(each.store.min_physical_offset for each in (pair.master, pair.slave))
+    assert pair.master.log(start) == pair.slave.log(start)
+    crash_round.acknowledged(ledger)

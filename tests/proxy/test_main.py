@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from pathlib import Path
 
 import pytest
-import twisted.internet
-import twisted.internet.reactor
 
-from txrocketmq.client.thread.own_reactor import OwnReactor
 from txrocketmq.proxy import __main__ as proxy
 from txrocketmq.proxy.config import MessagingConfig, ProxyConfig
 from txrocketmq.remoting.settings.config_file import ConfigError
@@ -105,16 +101,3 @@ def test_a_missing_package_is_one_sentence(
     monkeypatch.setattr(proxy, "missing", lambda: "the proxy needs h2")
     assert proxy.main(["-n", "a:1"]) == 1
     assert capsys.readouterr().err == "txrocketmq proxy: the proxy needs h2\n"
-
-
-def test_the_process_runs_a_reactor_of_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = sys.modules["twisted.internet.reactor"]
-    proxy.install_reactor()
-    assert sys.modules["twisted.internet.reactor"] is installed  # a program has its own
-    monkeypatch.setattr(twisted.internet, "reactor", installed, raising=False)
-    monkeypatch.delitem(sys.modules, "twisted.internet.reactor")
-    proxy.install_reactor()
-    reactor = twisted.internet.reactor
-    assert isinstance(reactor, OwnReactor)
-    assert sys.modules["twisted.internet.reactor"] is reactor
-    reactor.close()

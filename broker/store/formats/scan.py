@@ -30,6 +30,8 @@ _NEEDED: Final = (
 )  # fmt: skip
 """The fields before the body that a walk reads."""
 _FIXED: Final = picked(record.RECORD_FIXED, *_NEEDED)
+USUAL_FIXED: Final = _FIXED
+"""These fields of a record whose hosts have IPv4 addresses, in this order."""
 _FIXED_BY_IPV6_HOSTS: Final = {
     0: _FIXED,
     MessageSysFlag.BORN_HOST_V6: picked(record.RECORD_FIXED_BORN_IPV6, *_NEEDED),

@@ -342,20 +342,22 @@ class CommitLog:
         older files of the other log have perhaps expired. Raises ValueError when the bytes do not
         begin there, or at the end of the log, or cross files; OSError when the disk has no room.
         """
-        file = self.files.last
+        last = file = self.files.last
         if file is None and offset % self.files.file_bytes:
             raise ValueError(
                 f"the log is empty: its first bytes must be those of a file of"
                 f" {self.files.file_bytes} bytes, and at {offset} none begins"
             )
-        if file is not None and offset != self.max_offset:
+        if file is not None and offset != file.from_offset + file.wrote_bytes:
             raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
-        if file is None or file.is_full:
+        if file is None or file.wrote_bytes >= file.size_bytes:
             file = self._prepare_first(len(data), offset)
-        if offset - file.from_offset + len(data) > file.size_bytes:
+        end = offset - file.from_offset + len(data)
+        if end > file.size_bytes:
             raise ValueError(f"{len(data)} bytes at {offset} do not fit into one file of the log")
-        file.reserve(offset - file.from_offset + len(data))
-        if file is not self.files.last:
+        if end > file.reserved_bytes:
+            file.reserve(end)
+        if file is not last:
             self.files.roll(offset)
         file.append(data)
 

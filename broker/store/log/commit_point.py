@@ -215,9 +215,12 @@ class SyncMaster(OtherBrokers):
 
     def _wanted(self, marks: Marks) -> int:
         """How many brokers have to have a message, counting this one; 0 with 4.9's meaning."""
-        config, members = self._config, marks.members
-        wanted, least = config.in_sync_replicas, config.min_in_sync_replicas
-        if members is None or not config.enable_auto_in_sync_replicas or (not wanted and least < 2):
+        config = self._config
+        wanted = config.in_sync_replicas
+        if not config.enable_auto_in_sync_replicas:
+            return wanted
+        members, least = marks.members, config.min_in_sync_replicas
+        if members is None or (not wanted and least < 2):
             return wanted
         return max(min(wanted, self._in_sync(marks, members)), least)
 

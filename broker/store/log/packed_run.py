@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from txrocketmq.broker.store.formats.packed import PackedEnd, PackedUnits
+from txrocketmq.broker.store.queues.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.queues.packed_queue import PackedQueue
 from txrocketmq.broker.store.queues.units import UNIT
 
@@ -32,6 +33,10 @@ class PackedRun:
         """For each queue: itself, the offset of the first unit in it, and the units."""
         self.copies: list[Any] = []
         self.entries: Any = ()
+
+    def queues(self) -> list[ConsumeQueue]:
+        """The queues that get units."""
+        return [each[0].queue for each in self.units]
 
     def sizes(self) -> Iterator[tuple[PackedQueue, list[int]]]:
         """The sizes of the messages of each queue, in bytes."""

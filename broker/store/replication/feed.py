@@ -146,12 +146,17 @@ class Feed:
                 out.append(rest[self._cut_bytes - len(head) :])
             max_bytes -= size
         offset = cut[0][0] + cut[0][1] if cut else self.next_offset
-        max_bytes = min(max_bytes, self._allowed_bytes(steady_ms))
-        while len(self._planned) < MOST_FRAMES and (data := self._next(offset, max_bytes)):
+        config, end = self._config, self._log.max_physical_offset
+        if steady_ms - self._second_ms >= _SECOND_MS or config.ha_flow_control_enable:
+            max_bytes = min(max_bytes, self._allowed_bytes(steady_ms))
+        while (
+            offset < end
+            and len(self._planned) < MOST_FRAMES
+            and (data := self._next(offset, max_bytes))
+        ):
             self._plan(offset, data, out)
             offset, max_bytes = offset + len(data), max_bytes - len(data)
-        is_idle = steady_ms - self._wrote_ms >= self._config.ha_send_heartbeat_interval
-        if not out and is_idle:
+        if not out and steady_ms - self._wrote_ms >= config.ha_send_heartbeat_interval:
             head = self._head(offset, 0)
             self._planned = [(offset, 0, head)]
             out = [head]

@@ -62,7 +62,8 @@ class Follower:
         for offset, body in self._decoder.frames(data):
             self._check(offset)
             self._append(offset, body)
-        return self.report(steady_ms) if self._to_report() != self._reported else b""
+        to_report = self._to_report()
+        return self._told(to_report, steady_ms) if to_report != self._reported else b""
 
     def _check(self, offset: int) -> None:
         """Raises HaPeerError unless bytes at this offset continue the log."""
@@ -88,9 +89,11 @@ class Follower:
         """What the master is told now: after connecting, and again when it was told so long ago
         that it could take the connection for dead.
         """
-        self.reported_ms = steady_ms
-        self._reported = self._to_report()
-        return self._encoded(self._reported)
+        return self._told(self._to_report(), steady_ms)
+
+    def _told(self, offset: int, steady_ms: int) -> bytes:
+        self.reported_ms, self._reported = steady_ms, offset
+        return self._encoded(offset)
 
     def _encoded(self, offset: int) -> bytes:
         return REPORT_CODEC.pack(offset)

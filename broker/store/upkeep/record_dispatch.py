@@ -56,15 +56,19 @@ class Confirmed:
         """Dispatches what follows from records just written, as soon as they are confirmed."""
 
     def tell(self, listener: Callable[[], None] | None) -> None:
-        """Has a function called whenever records were written; without one nothing is paid."""
+        """Has a function called whenever records were written, before they are dispatched, so that
+        others have them meanwhile; without one nothing is paid.
+        """
         if listener is None:
             self.add = self._add
             return
         heard = listener
 
         def add(following: Following) -> None:
-            self._add(following)
-            heard()
+            try:
+                heard()
+            finally:
+                self._add(following)
 
         self.add = add
 

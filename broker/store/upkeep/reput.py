@@ -29,14 +29,17 @@ from txrocketmq.broker.store.formats.scan import (
 from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.index.packed_index import PackedIndex
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import Dispatchers, Following, Units
+from txrocketmq.broker.store.log.dispatch import Dispatchers, Units
 from txrocketmq.broker.store.log.inner_batch import count_of
+from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.log.visibility import enters_queue, is_indexed
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.queues.light_queues import QUEUE_ID, has_places, is_served, places
 from txrocketmq.broker.store.upkeep.packed_follow import PackedFollow, packed_follow
+from txrocketmq.broker.store.upkeep.records_following import RecordsFollowing
 from txrocketmq.broker.store.upkeep.unit_repair import UnitRepair
+from txrocketmq.broker.store.upkeep.usual_follow import UsualFollow
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
@@ -58,20 +61,6 @@ class Ahead(Enum):
     """Something that is no record, so that nothing behind it can be dispatched."""
 
 
-class RecordsFollowing:
-    """What follows from records that were read back from the log; see dispatch.Following."""
-
-    __slots__ = ("copies", "end_offset", "entries", "start_offset", "stored_ms", "units")
-
-    def __init__(self, start_offset: int) -> None:
-        self.start_offset = start_offset
-        self.end_offset = start_offset
-        self.stored_ms = 0
-        self.units: list[Units] = []
-        self.copies: list[Units] = []
-        self.entries: list[IndexEntry] = []
-
-
 class Reput:
     """Dispatches records; `offset` is where the part of the log begins that is not dispatched."""
 
@@ -85,6 +74,7 @@ class Reput:
         self._delays_ms = config.delay_levels_ms()
         self._has_light = is_served(config)
         self._queue_of: dict[tuple[bytes, int], ConsumeQueue] = {}
+        self._usual = UsualFollow(queues)
         self.offset = 0
         self.stored_ms = 0
         """The store time of the last message that a run has dispatched, in ms."""
@@ -150,7 +140,7 @@ class Reput:
         run does what is left.
         """
         touched: dict[ConsumeQueue, int] = {}
-        packed = self._packed()
+        packed = self._packed() or self._usual_now()
         # If there was no room for queues, log files may have been deleted meanwhile.
         self.offset = max(self.offset, self._log.min_offset)
         while self.offset < end_offset and most_records > 0:
@@ -159,12 +149,15 @@ class Reput:
                 break
             # A replica has the first part of a record before it has the rest.
             end = end_offset - file.from_offset
-            while packed is not None and (found := packed(file, self.offset, end)) is not None:
-                self._dispatch_following(found, touched, [each[0].queue for each in found.units])
+            while (
+                packed is not None
+                and self.offset < end_offset
+                and most_records > 0
+                and (found := packed(file, self.offset, end)) is not None
+            ):
+                self._dispatch_following(found, touched)
                 most_records -= len(found.entries)
-                if most_records <= 0:
-                    break
-            if most_records <= 0:
+            if self.offset >= end_offset or most_records <= 0:
                 break
             walk = RecordWalk(file, self.offset - file.from_offset, check_crc=False, end=end)
             records: list[Record] = []
@@ -197,6 +190,10 @@ class Reput:
             return None
         return packed_follow(dispatchers.index.new_rows, self._queues)
 
+    def _usual_now(self) -> UsualFollow | None:
+        """What finds them without a kernel; None while more has to be decided for each record."""
+        return self._usual if self.repair is None and self.is_known is None else None
+
     def ahead(self, end_offset: int) -> Ahead:
         """What the part of the log begins with that is not dispatched and ends at this offset."""
         file = self._log.files.find(self.offset) if self.offset < end_offset else None
@@ -212,7 +209,7 @@ class Reput:
         is_there = rest >= BLANK_BYTES and blank_bytes(file.view, position) <= rest
         return Ahead.NO_RECORD if is_there else Ahead.BEGINNING
 
-    def follow(self, records: Iterable[Record]) -> Following:
+    def follow(self, records: Iterable[Record]) -> RecordsFollowing:
         """Returns what follows from records that lie one after the other."""
         following: RecordsFollowing | None = None
         units: dict[tuple[ConsumeQueue, int], Units] = {}
@@ -269,14 +266,12 @@ class Reput:
             self._dispatch_run(records, touched)
 
     def _dispatch_run(self, records: Iterable[Record], touched: dict[ConsumeQueue, int]) -> None:
-        following = self.follow(records)
-        queues = [queue for queue, _, _ in following.units + following.copies]
-        self._dispatch_following(following, touched, queues)
+        self._dispatch_following(self.follow(records), touched)
 
     def _dispatch_following(
-        self, following: Following, touched: dict[ConsumeQueue, int], queues: list[ConsumeQueue]
+        self, following: RecordsFollowing | PackedRun, touched: dict[ConsumeQueue, int]
     ) -> None:
-        for queue in queues:
+        for queue in following.queues():
             touched.setdefault(queue, queue.max_offset)
         self.dispatchers(following)
         self._write_index(following.stored_ms)
@@ -289,6 +284,7 @@ class Reput:
     def forget_queues(self) -> None:
         """Forgets the queues that were looked up, since some were deleted."""
         self._queue_of.clear()
+        self._usual.forget_queues()
 
     def why_unserved(self) -> str:
         """A sentence on batches that got no queue, as that is not served; empty without any."""

@@ -25,6 +25,8 @@ from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.primitives.networks import Networks
 from txrocketmq.remoting.process.log_limit import Seldom, and_more
 
+REPORTS_BYTES: Final = 4_096
+"""How much of a slave's reports is read at once; memory for so much is taken for each read."""
 _BACKLOG: Final = 64
 _TOLD_A_MINUTE: Final = 5
 
@@ -69,6 +71,7 @@ class HaConnection(TwistedProtocol):
         peer = transport.getPeer()
         transport.setTcpNoDelay(True)
         transport.setTcpKeepAlive(True)
+        transport.bufferSize = REPORTS_BYTES
         self._source = self._sources.begin(peer.host, peer.port, self)
         if self._source is None:
             self.close()

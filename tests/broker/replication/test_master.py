@@ -49,10 +49,13 @@ def test_metrics_say_how_many_slaves_there_are_and_what_the_last_one_lacks(parts
     assert gauges["txrocketmq_slave_behind_bytes"]() == end, "the other one is farther behind"
 
 
-@pytest.mark.parametrize(("role", "delay_ms"), [("SYNC_MASTER", 0), ("ASYNC_MASTER", 10)])
+@pytest.mark.parametrize(
+    ("role", "delay_ms", "first"), [("SYNC_MASTER", 0, 1), ("ASYNC_MASTER", 10, 0)]
+)
 def test_slaves_are_woken_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, delay_ms: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, delay_ms: int, first: int
 ) -> None:
+    """For what senders wait for, the first put of a turn wakes them besides."""
     parts = Parts(tmp_path, store_settings={"broker_role": role})
     turn: list[Callable[[], None]] = []
     delays_ms: list[float] = []
@@ -67,13 +70,51 @@ def test_slaves_are_woken_once(
     wakes = slave.wakes
     for _ in range(3):
         parts.put("T")
-    assert (len(turn), slave.wakes) == (1, wakes)
+    assert (len(turn), slave.wakes) == (1, wakes + first)
     turn.pop()()
-    assert (slave.wakes, slave.log) == (wakes + 1, whole(parts))
+    assert (slave.wakes, slave.log) == (wakes + first + 1, whole(parts))
     parts.put("T")
     assert len(turn) == 1
     assert delays_ms == [delay_ms] * 2
     parts.store.stop(parts.now_ms)
+
+
+def test_a_slave_has_what_it_is_waited_for_before_the_master_dispatches_it(
+    sync_master: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, turn = sync_master, list[Callable[[], None]]()
+    monkeypatch.setattr(parts.master, "_later", lambda _, call: turn.append(call))
+    slave = FakeSlave(parts)
+    slave.report(0)
+    shown: list[tuple[int, int]] = []
+    wake = slave.wake
+
+    def woken() -> None:
+        wake()
+        shown.append((len(slave.log), parts.store.max_offset("T", 0)))
+
+    monkeypatch.setattr(slave, "wake", woken)
+    parts.put("T")
+    end = parts.store.max_physical_offset
+    assert shown == [(end, 0)]
+    assert parts.store.max_offset("T", 0) == 1
+    turn.pop()()
+    assert len(shown) == 1, "there was nothing more"
+
+
+def test_what_was_put_is_dispatched_though_a_slave_cannot_be_woken(
+    sync_master: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slave = FakeSlave(sync_master)
+    slave.report(0)
+
+    def fails() -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(slave, "wake", fails)
+    with pytest.raises(RuntimeError, match="unforeseen"):
+        sync_master.put("T")
+    assert sync_master.store.max_offset("T", 0) == 1
 
 
 def test_without_slaves_nothing_is_told(parts: Parts) -> None:

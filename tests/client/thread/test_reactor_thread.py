@@ -12,9 +12,9 @@ import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
-from txrocketmq.client.thread.own_reactor import Waker
 from txrocketmq.client.thread.reactor_thread import ReactorThread
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.reactor.own_reactor import Waker
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ _PARTS = st.tuples(
 )
 
 
-def _message(topic: str, queue_id: int, text: bytes, sys_flag: int) -> PutMessage:
+def message(topic: str, queue_id: int, text: bytes, sys_flag: int) -> PutMessage:
     made = PutMessage(
         topic, queue_id, b"body" * 30, text, 0, 1, HOST, HOST, None, None, None, sys_flag=sys_flag
     )
@@ -100,7 +100,7 @@ def test_what_follows_from_records_is_what_reput_finds_one_by_one(
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(VARIABLE, word)
             rig = Rig(message_index_enable=has_index)
-            rig.put([_message(*each) for each in parts])
+            rig.put([message(*each) for each in parts])
             found.append(rig.dispatched(ends))
     assert found[0] == found[1]
 
@@ -117,10 +117,10 @@ def test_usual_records_are_found_together(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv(VARIABLE, "require")
     monkeypatch.setattr(Reput, "follow", noted)
     rig = Rig()
-    rig.put([_message("Topic", each % 3, _TEXTS[1], 0) for each in range(50)])
+    rig.put([message("Topic", each % 3, _TEXTS[1], 0) for each in range(50)])
     rig.dispatched([])
     assert not asked
-    rig.put([_message("Topic", 0, _TEXTS[3], 0)])
+    rig.put([message("Topic", 0, _TEXTS[3], 0)])
     rig.dispatched([])
     assert asked
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reactor that the client's thread and the process of a proxy run, made for short turns.
+"""The reactor that servers and the client's thread run, made for short turns.
 
-Only the proxy installs it, since a program with a client may have a reactor of its own.
-A call that waits takes two turns of it, so each turn leaves out what nobody needs here. There is no
-context for Twisted's older log. The time is that of the monotonic clock. Work that is due before
-the reactor waits again, such as writing what was gathered, needs no delayed call.
+Servers install it, and clients do not, since their programs may have a reactor of their own. A
+request that is served, or a call that waits, takes a turn or two of it, so each turn leaves out
+what nobody needs here. There is no context for Twisted's older log. The time is that of the
+monotonic clock. Work that is due before the reactor waits again, such as writing what was gathered,
+needs no delayed call.
 
 Where gevent has patched the process, threads are greenlets and `select` has no epoll: the reactor
 then waits with the select of gevent, which lets other greenlets run.
@@ -153,6 +154,14 @@ def new_reactor() -> Any:
     pool = reactor.getThreadPool()  # for looking up names
     pool.threadFactory = _daemon
     return reactor
+
+
+def install_reactor() -> None:
+    """Installs the reactor in the process of a server, unless it has one already."""
+    if "twisted.internet.reactor" not in sys.modules:
+        from twisted.internet.main import installReactor  # noqa: PLC0415 - not in clients
+
+        installReactor(new_reactor())
 
 
 def _kind() -> type[OwnReactor]:

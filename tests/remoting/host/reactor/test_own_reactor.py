@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reactor of the client's thread; here it runs in the test's own."""
+"""The reactor of servers and of the client's thread; here it runs in the test's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import twisted.internet
+import twisted.internet.reactor
 from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.logger import capturedLogs
 
-from txrocketmq.client.thread import own_reactor
-from txrocketmq.client.thread.own_reactor import CounterWaker, Waker, new_reactor
 from txrocketmq.remoting.host.clock import Clock
+from txrocketmq.remoting.host.reactor import own_reactor
+from txrocketmq.remoting.host.reactor.own_reactor import (
+    CounterWaker,
+    OwnReactor,
+    Waker,
+    install_reactor,
+    new_reactor,
+)
 
 KINDS = [Waker, *([CounterWaker] if hasattr(os, "eventfd") else [])]
 
@@ -173,3 +181,16 @@ def test_where_there_is_no_epoll_it_is_select(monkeypatch: pytest.MonkeyPatch) -
     run(made)
     assert "Select" in type(made).__name__
     made.close()
+
+
+def test_a_server_runs_a_reactor_of_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = sys.modules["twisted.internet.reactor"]
+    install_reactor()
+    assert sys.modules["twisted.internet.reactor"] is installed  # a program has its own
+    monkeypatch.setattr(twisted.internet, "reactor", installed, raising=False)
+    monkeypatch.delitem(sys.modules, "twisted.internet.reactor")
+    install_reactor()
+    reactor = twisted.internet.reactor
+    assert isinstance(reactor, OwnReactor)
+    assert sys.modules["twisted.internet.reactor"] is reactor
+    reactor.close()

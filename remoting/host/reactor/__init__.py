@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reactor of servers, and of the client's thread."""

@@ -223,14 +223,15 @@ async def _check_queues(
         route = await admin.topic_route(topic)
     except MQClientError:  # it is new, or the creation says what is wrong
         return
-    brokers = {each.broker_name: each for each in route.broker_datas}
+    places = {
+        each.broker_name: {each.broker_name, *each.broker_addrs.values()}
+        for each in route.broker_datas
+        if cluster in (None, each.cluster)
+    }
     for has in route.queue_datas:
-        its = brokers[has.broker_name]
-        places = {has.broker_name, *its.broker_addrs.values()}
-        if (cluster or its.cluster) != its.cluster or (broker is not None and broker not in places):
-            continue
         count = max(has.read_queue_nums, has.write_queue_nums)
-        if count != queues:
+        its = places.get(has.broker_name, ())
+        if count != queues and its and (broker is None or broker in its):
             raise ValueError(
                 f"topic {topic} exists already: it has {count} queue{'' if count == 1 else 's'} at"
                 f" {has.broker_name}, not {queues}; 'txrocketmq topics update' changes topics"

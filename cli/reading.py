@@ -29,6 +29,16 @@ _LINE_END: Final = "\n"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_moment: Final = moment(FIRST, LAST)
+
+
+def _place(text: str) -> str | int:
+    """The type of --from where there is --last, for which other tools have a negative number."""
+    if text.startswith("-") and text[1:].isdecimal():
+        raise click.BadParameter(f"the last {text[1:]} messages are --last {text[1:]} here")
+    return _moment(text)
+
+
 def reading_options(beginning: str, otherwise: str = "") -> Callable[[F], F]:
     """Adds the options that say which messages are printed, how, and when it is enough.
 
@@ -38,7 +48,7 @@ def reading_options(beginning: str, otherwise: str = "") -> Callable[[F], F]:
         click.option(
             "--from",
             "start",
-            type=moment(FIRST, LAST),
+            type=_place if otherwise else _moment,
             default=None if otherwise else LAST,
             metavar="WHERE",
             help=f"{beginning}: first (all messages), last (only new messages, the default"

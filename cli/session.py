@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.base.config import ClientConfig
-from txrocketmq.client.base.errors import GroupNotFound, MQClientError, NoRoute
+from txrocketmq.client.base.errors import GroupNotFound, MQClientError, NoNameServer, NoRoute
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.host.clock import Clock
@@ -28,6 +28,11 @@ from txrocketmq.remoting.host.run import run_until_signal, stop_running
 from txrocketmq.remoting.primitives.plain_text import plain
 
 _LINE_END: Final = "\n"
+HOW_TO_START: Final = (
+    "start servers with 'txrocketmq standalone', or name those of a cluster with --namesrv or"
+    " $NAMESRV_ADDR"
+)
+"""What helps if no name server is reached."""
 ClientWork = Callable[[ClientInstance], Awaitable[int]]
 
 
@@ -67,6 +72,9 @@ async def _with_client(clock: Clock, config: ClientConfig, command: ClientWork) 
     except (GroupNotFound, NoRoute) as error:
         if near := await _near(client, error):
             error.add_note(f"did you mean {near}?")
+        raise
+    except NoNameServer as error:
+        error.add_note(HOW_TO_START)
         raise
     finally:
         await client.stop()

@@ -13,6 +13,7 @@ from txrocketmq.cli.admin import lag, topic_rows
 from txrocketmq.cli.admin.admin_command import operate
 from txrocketmq.cli.admin.overview import Overview, overview
 from txrocketmq.cli.command_line import Servers, one_command, run, servers_options
+from txrocketmq.cli.session import HOW_TO_START
 from txrocketmq.cli.tables import json_text, table_text, terminal_width
 from txrocketmq.client.base.errors import MQClientError, NoNameServer
 from txrocketmq.client.core.instance import ClientInstance
@@ -41,8 +42,7 @@ def command(servers: Servers, as_json: bool) -> None:
             found = await overview(client)
         except NoNameServer as error:
             raise MQClientError(
-                f"{error}: start servers with 'txrocketmq standalone', or name those of a cluster"
-                " with --namesrv or $NAMESRV_ADDR ('txrocketmq --help' lists the commands)"
+                f"{error}: {HOW_TO_START} ('txrocketmq --help' lists the commands)"
             ) from None
         print(json_text(as_object(found)) if as_json else text(found, terminal_width()), flush=True)
 

@@ -40,6 +40,7 @@ from txrocketmq.cli.command_line import (
 from txrocketmq.cli.tables import json_lines, time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.topics import DEFAULT_QUEUES
+from txrocketmq.client.base.errors import MQClientError
 from txrocketmq.client.core.instance import ClientInstance
 from txrocketmq.remoting.primitives.plain_text import plain
 
@@ -200,14 +201,41 @@ def route_of_topic(topic: str, servers: Servers, as_json: bool) -> None:
 def create_topic(
     topic: str, perm: str, attributes: Sequence[tuple[str, str]], servers: Servers, **settings: Any
 ) -> None:
-    """Create TOPIC at all masters of the cluster, or at one broker."""
+    """Create TOPIC at all masters of the cluster, or at one broker.
+
+    A topic that exists with another number of queues stays as it is.
+    """
 
     async def work(admin: Admin) -> None:
         given = _attributes(attributes)
+        await _check_queues(admin, topic, **settings)
         await admin.create_topic(topic, perm=PERMS[perm], attributes=given, **settings)
         print(f"created topic {topic}")
 
     administrate(servers, work)
+
+
+async def _check_queues(
+    admin: Admin, topic: str, *, queues: int, cluster: str | None, broker: str | None, **_: Any
+) -> None:
+    """Raises ValueError if the topic has another number of queues, on whose order readers rely."""
+    try:
+        route = await admin.topic_route(topic)
+    except MQClientError:  # it is new, or the creation says what is wrong
+        return
+    places = {
+        each.broker_name: {each.broker_name, *each.broker_addrs.values()}
+        for each in route.broker_datas
+        if cluster in (None, each.cluster)
+    }
+    for has in route.queue_datas:
+        count = max(has.read_queue_nums, has.write_queue_nums)
+        its = places.get(has.broker_name, ())
+        if count != queues and its and (broker is None or broker in its):
+            raise ValueError(
+                f"topic {topic} exists already: it has {count} queue{'' if count == 1 else 's'} at"
+                f" {has.broker_name}, not {queues}; 'txrocketmq topics update' changes topics"
+            )
 
 
 @command.command("update")

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from tests.client.fakes import result_of
 from txrocketmq.cli import session
 from txrocketmq.client.base.config import ClientConfig
-from txrocketmq.client.base.errors import GroupNotFound, NoRoute
+from txrocketmq.client.base.errors import GroupNotFound, NoNameServer, NoRoute
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.host.clock import Clock
 
@@ -74,6 +74,22 @@ def test_a_name_that_no_broker_has_is_answered_with_one_like_it(
     assert getattr(error, "__notes__", []) == notes
     said = ended(error)[1]
     assert said == f"prog: {'; '.join([str(error), *notes])}\n"
+
+
+def test_who_finds_no_name_server_is_told_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ClientInstance", lambda *_: Quiet())
+    error = NoNameServer("no name server is reachable: 127.0.0.1:9876 (refused)")
+
+    async def fails(_: object) -> int:
+        raise error
+
+    with pytest.raises(NoNameServer):
+        result_of(session._with_client(Clock(), ClientConfig(), fails))
+    text = (
+        "prog: no name server is reachable: 127.0.0.1:9876 (refused); start servers with"
+        " 'txrocketmq standalone', or name those of a cluster with --namesrv or $NAMESRV_ADDR\n"
+    )
+    assert ended(error) == (1, text)
 
 
 def test_if_nobody_tells_names_the_error_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

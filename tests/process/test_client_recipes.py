@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -67,10 +68,23 @@ print("workers ended with", *(os.waitpid(pid, 0)[1] for pid in workers), flush=T
 """
 
 
-CELERY: Final = """
-broker_url = "filesystem://"
-broker_transport_options = {"data_folder_in": "queue", "data_folder_out": "queue"}
-"""
+NAMESRV: Final = "NAMESRV_ADDR=127.0.0.1:9876"
+COMMANDS: Final = [
+    shlex.split(line)[1:]
+    for block in blocks()
+    if block.page == "docs/client_recipes.md" and block.language == "sh"
+    for line in block.text.splitlines()
+    if line.startswith(NAMESRV)
+]
+"""The commands of the page, which name the servers in the environment."""
+
+
+def command_of(program: str, *changes: tuple[str, str]) -> list[str]:
+    """The command by which the page runs a program, with some of its words changed."""
+    (command,) = (each for each in COMMANDS if program in each)
+    return [sys.executable, *([] if command[0] == "python" else ["-m", command[0]])] + [
+        dict(changes).get(word, word) for word in command[1:]
+    ]
 
 
 @contextmanager
@@ -106,7 +120,7 @@ def test_fastapi(rocketmq: Server, tmp_path: Path) -> None:
     """On a fresh server: the topic comes with the first order."""
     (tmp_path / "fastapi_app.py").write_text(PROGRAMS["fastapi_app.py"])
     (tmp_path / "app_to_ask.py").write_text(FASTAPI)
-    command = [sys.executable, "-m", "uvicorn", "app_to_ask:app", "--port", "0"]
+    command = command_of("fastapi_app:app", ("fastapi_app:app", "app_to_ask:app"), ("8000", "0"))
     with served(command, tmp_path, rocketmq.namesrv_addr) as (address, process):
         assert len(ask(f"{address}/orders/book", method="POST")["id"]) == 32
         deadline = time.monotonic() + DEADLINE_S
@@ -166,14 +180,12 @@ def test_celery_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) 
     for name in names:
         rocketmq.send("Orders", name)
     (tmp_path / "queue").mkdir()
-    (tmp_path / "celeryconfig.py").write_text(CELERY)
-    for program in ("celery_orders.py", "celery_tasks_of_orders.py"):
+    for program in ("celeryconfig.py", "celery_orders.py", "celery_tasks_of_orders.py"):
         (tmp_path / program).write_text(PROGRAMS[program])
     where = rocketmq.namesrv_addr
-    worker = [sys.executable, "-m", "celery", "-A", "celery_orders", "worker", "--concurrency", "2"]
     with (
-        running(worker, tmp_path, where),
-        running([sys.executable, "celery_tasks_of_orders.py"], tmp_path, where),
+        running(command_of("celery_orders"), tmp_path, where),
+        running(command_of("celery_tasks_of_orders.py"), tmp_path, where),
     ):
         deadline = time.monotonic() + DEADLINE_S
         while len(messages := rocketmq.messages("Shipments")) < len(names):
@@ -192,7 +204,7 @@ def test_celery_without_forks(rocketmq: Server, tmp_path: Path, pool: str) -> No
         pytest.importorskip("gevent")
     rocketmq.create_topic("Shipments", queues=1)
     (tmp_path / "queue").mkdir()
-    (tmp_path / "celeryconfig.py").write_text(CELERY)
+    (tmp_path / "celeryconfig.py").write_text(PROGRAMS["celeryconfig.py"])
     program = PROGRAMS["celery_orders.py"].replace("worker_process_", "worker_")
     (tmp_path / "celery_orders.py").write_text(program)
     where, names = rocketmq.namesrv_addr, {f"order{number}" for number in range(5)}
@@ -237,5 +249,5 @@ def test_a_pool_of_processes(rocketmq: Server, tmp_path: Path, program: str) -> 
 def test_all_programs_are_run() -> None:
     assert set(PROGRAMS) == {
         "fastapi_app.py", "django_orders.py", "celery_orders.py", "celery_tasks_of_orders.py",
-        "pool_orders.py",
+        "celeryconfig.py", "pool_orders.py",
     }  # fmt: skip

@@ -29,6 +29,7 @@ from twisted.logger import Logger
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.listener import Calls, ConsumeContext, ConsumeStatus
 from txrocketmq.client.consumer.listening.running_calls import AtWork
+from txrocketmq.client.consumer.listening.send_back import MAX_RECONSUME_TIMES
 from txrocketmq.client.consumer.listening.statistics import ConsumerStatistics
 from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.consumer.queue.pull_result import restore_topic
@@ -109,9 +110,6 @@ class _Batch(Generic[Q]):
 class Consumption(ABC, Generic[Q]):
     """Calls the listener. Subclasses decide what follows, depending on how messages were taken."""
 
-    _then = "be delivered again"
-    """What is said to become of messages that fail."""
-
     def __init__(
         self,
         clock: Clock,
@@ -127,6 +125,8 @@ class Consumption(ABC, Generic[Q]):
         self._at_work = AtWork(clock, config.consume_concurrency, self._go_on)
         self._going_on = False
         self._crew = calls.crew(config.consume_concurrency, self._ended)
+        most = config.max_reconsume_times
+        self._most = MAX_RECONSUME_TIMES if most < 0 else most
 
     @abstractmethod
     def _is_over(self, process_queue: Q, messages: Sequence[MessageExt]) -> bool:
@@ -260,6 +260,10 @@ class Consumption(ABC, Generic[Q]):
             if not self._is_over(process_queue, run.messages):
                 self._done(process_queue, run.messages)
 
+    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> str:
+        """Says what becomes of messages for which the listener has raised an error."""
+        return self._calls.failures.fate(messages, self._most, context.delay_level)
+
     def _restore(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
         """Gives messages that are delivered again the topic to which they were first sent."""
         if process_queue.queue.topic.startswith(RETRY_PREFIX):
@@ -275,7 +279,7 @@ class Consumption(ABC, Generic[Q]):
         try:
             answer = self._calls.call(messages, context)
         except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
-            self._calls.failures.tell(messages, queue, error, self._then)
+            self._calls.failures.tell(messages, queue, error, self._fate(messages, context))
         else:
             if answer is not None and not isinstance(answer, ConsumeStatus):
                 process_queue.begin(messages, begun_ms)
@@ -300,7 +304,8 @@ class Consumption(ABC, Generic[Q]):
         try:
             status = await self._calls.status(answer, ConsumeStatus.RECONSUME_LATER)
         except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
-            self._calls.failures.tell(messages, context.queue, error, self._then)
+            fate = self._fate(messages, context)
+            self._calls.failures.tell(messages, context.queue, error, fate)
             status = ConsumeStatus.RECONSUME_LATER
         self._count(process_queue, begun_ms)
         if not self._is_over(process_queue, messages):
@@ -357,8 +362,11 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         self._note = note
         self._is_shared = config.message_model is MessageModel.CLUSTERING
         self._lost = Seldom(1)
-        if not self._is_shared:
-            self._then = "not be delivered again, because the group is broadcasting"
+
+    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> str:
+        if self._is_shared:
+            return super()._fate(messages, context)
+        return "not be delivered again, because the group is broadcasting"
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
         """Fires at once: listeners need not end before another member gets the queue."""

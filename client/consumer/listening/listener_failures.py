@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.topics import DLQ_PREFIX
 
 LOGGER: Final = "txrocketmq.client.listener"
 PERIOD_MS: Final = 60_000
@@ -55,7 +56,7 @@ class ListenerFailures:
         error: Exception,
         then: str = "be delivered again",
     ) -> None:
-        """Logs an error, or counts it. `then` says what becomes of the messages."""
+        """Logs an error, or counts it. `then` says what becomes of the messages: see `fate`."""
         found = _own_frames(error.__traceback__)
         kind = _kind_of(error, found)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
@@ -77,15 +78,28 @@ class ListenerFailures:
             log_failure=Failure(error, type(error), found),
         )
 
+    def fate(self, messages: Sequence[MessageExt], most: int, delay_level: int = 0) -> str:
+        """Says what becomes of messages that failed, if each is delivered again `most` times.
+
+        `delay_level` is what the listener has set: below 0, none of them is delivered again.
+        """
+        last = sum(delay_level < 0 or each.reconsume_times >= most for each in messages)
+        if not last:
+            return "be delivered again"
+        topic = f"the topic {DLQ_PREFIX}{self._group}"
+        if last < len(messages):
+            return f"be delivered again, but for {last} of them, which will be in {topic}"
+        return f"be {'a dead letter' if last == 1 else 'dead letters'} in {topic}"
+
     def tell_answer(self, listener: str, answer: object, valid: type[enum.Enum]) -> None:
         """Logs once that the listener has returned something that is no status."""
         if self._has_told_answer:
             return
         self._has_told_answer = True
         log.error(
-            "the listener {listener} of group {group} returned {answer!r:.80}: these messages are"
-            " delivered again, and so are all for which it returns anything but None, which is"
-            " success, or one of {valid}. This is logged once",
+            "the listener {listener} of group {group} returned {answer!r:.80}: these messages count"
+            " as failed, and so do all for which it returns anything but None, which is success, or"
+            " one of {valid}. This is logged once",
             listener=listener,
             group=self._group,
             answer=answer,

@@ -179,7 +179,9 @@ class OrderlyConsumption:
                 again = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
                 answer = await self._calls.status(answer, again)
         except Exception as error:  # noqa: BLE001 - whatever it is, the messages come again
-            self._calls.failures.tell(messages, context.queue, error)
+            failures = self._calls.failures
+            fate = failures.fate(messages, self._max_reconsume_times)
+            failures.tell(messages, context.queue, error, fate)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         finally:
             process_queue.listening = False

@@ -22,7 +22,6 @@ from txrocketmq.client.consumer.config import PushConsumerConfig
 from txrocketmq.client.consumer.listening.concurrent import Consumption, SendBack
 from txrocketmq.client.consumer.listening.listener import Calls, ConsumeContext
 from txrocketmq.client.consumer.listening.running_calls import AtWork
-from txrocketmq.client.consumer.listening.send_back import MAX_RECONSUME_TIMES
 from txrocketmq.client.consumer.listening.statistics import ConsumerStatistics
 from txrocketmq.client.consumer.popping.pop_queue import PoppedBatch
 from txrocketmq.client.consumer.popping.pop_requests import Popper
@@ -56,8 +55,6 @@ class PopConsumption(Consumption[PoppedBatch]):
         super().__init__(clock, config, calls, statistics)
         self._popper = popper
         self._send_back = send_back
-        most = config.max_reconsume_times
-        self._most = MAX_RECONSUME_TIMES if most < 0 else most
         # Limited by what may wait to be acknowledged (pop_threshold_for_queue).
         self._telling = AtWork(clock, _ANY, lambda: None)
 

@@ -13,7 +13,6 @@ Java: PullAPIWrapper.processPullResult, DefaultMQPushConsumerImpl.resetRetryAndN
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from twisted.logger import Logger
@@ -37,7 +36,6 @@ _INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 _UNUSUAL: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.COMPRESSED
 
 log = Logger()
-_stored_message = partial(decode_message, decompress_body=False)
 
 
 def wanted_messages(
@@ -58,7 +56,8 @@ def wanted_messages(
     offset, end = 0, len(body)
     broker_name = queue.broker_name
     while offset < end:
-        message, offset = _stored_message(body, offset)
+        # Written out: a partial with a keyword takes a tenth of a microsecond more a message.
+        message, offset = decode_message(body, offset, decompress_body=False)
         message.broker_name = broker_name
         if message.sys_flag & _UNUSUAL:
             room = room or PlainRoom()

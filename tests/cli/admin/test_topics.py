@@ -117,6 +117,20 @@ def test_a_topic_is_created(topics: Administered) -> None:
     assert len(headers(topics)) == 3
 
 
+@pytest.mark.parametrize(
+    "place", [[], ["--cluster", "c"], ["--broker", "broker-a"], ["--broker", BROKER_A]]
+)
+def test_a_topic_that_exists_keeps_its_queues(topics: Administered, place: list[str]) -> None:
+    assert topics.run(main, "create", "T", *place) == 1
+    assert topics.out == (
+        "txrocketmq topics create: topic T exists already: it has 2 queues at broker-a, not 8;"
+        " 'txrocketmq topics update' changes topics\n"
+    )
+    assert headers(topics) == []
+    assert topics.run(main, "create", "T", "--queues", "2", "--broker", "broker-a") == 0
+    assert topics.out == "created topic T\n"
+
+
 def test_a_topic_is_changed(topics: Administered) -> None:
     assert topics.run(main, "update", "T", "--read-queues", "5") == 0
     assert (headers(topics)[0].read_queue_nums, headers(topics)[0].perm) == (5, 4)

@@ -204,6 +204,7 @@ def test_what_is_not_followed_is_not_waited_for(scene: Scene) -> None:
         (["--last", "0"], "'0' is not a whole number of at least 1"),
         (["--last", "10001"], "--last takes at most 10000 messages: give --from"),
         (["--last", "1", "--from", "first"], "--last and --from are both given: choose one"),
+        (["--from", "-2"], "the last 2 messages are --last 2 here"),
         (["--json", "-f", "%s"], "--json and --format are both given: choose one"),
         (["-f", "T"], "new messages are followed without any option"),
     ],

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from txrocketmq.client.consumer.config import PushConsumerConfig
+from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.concurrent import (
     EXPIRED_DELAY_LEVEL,
     RETRY_MS,
@@ -129,6 +129,42 @@ def test_what_fails_is_sent_back_and_then_done(answer: Any) -> None:
     scene.answer = answer
     scene.pull(1)
     assert (scene.sent_back, scene.noted, scene.at_hand.count) == ([(1, 0)], [2], 0)
+
+
+async def boom_later(*_: Any) -> None:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize("answer", [boom, boom_later])
+@pytest.mark.parametrize(
+    ("setting", "fate"),
+    [
+        ({}, "will be delivered again"),
+        ({"max_reconsume_times": 0}, "will be a dead letter in the topic %DLQ%g"),
+        ({"message_model": MessageModel.BROADCASTING}, "will not be delivered again"),
+    ],
+)
+def test_an_error_says_what_becomes_of_the_message(
+    answer: Any, setting: dict[str, Any], fate: str
+) -> None:
+    scene = Scene(**setting)
+    scene.answer = answer
+    with capturedLogs() as logged:
+        scene.pull(1)
+    assert f"attempt 1, which {fate}" in formatEvent(logged[0])
+
+
+def test_a_listener_that_gives_a_message_up_is_told_that_it_is_a_dead_letter() -> None:
+    def give_up(_: list[MessageExt], context: ConsumeContext) -> None:
+        context.delay_level = -1
+        raise RuntimeError("boom")
+
+    scene = Scene()
+    scene.answer = give_up
+    with capturedLogs() as logged:
+        scene.pull(1)
+    assert scene.sent_back == [(1, -1)]
+    assert "which will be a dead letter in the topic %DLQ%g: " in formatEvent(logged[0])
 
 
 def test_the_listener_says_how_many_succeeded_and_when_the_others_come_again() -> None:

@@ -132,13 +132,25 @@ def test_an_error_without_a_traceback_is_told_too(told: Told) -> None:
     assert "which will be lost: ValueError: no" in told.texts[0]
 
 
+def test_it_is_told_what_becomes_of_the_messages(told: Told) -> None:
+    first, again = MessageExt("T", b"x"), MessageExt("T", b"x", reconsume_times=1)
+    fate = told.failures.fate
+    assert fate([first, again], 16) == "be delivered again"
+    assert fate([first], 0) == "be a dead letter in the topic %DLQ%g"
+    assert fate([again, again], 1) == "be dead letters in the topic %DLQ%g"
+    assert fate([first, again], 1) == (
+        "be delivered again, but for 1 of them, which will be in the topic %DLQ%g"
+    )
+    assert fate([first], 16, delay_level=-1) == "be a dead letter in the topic %DLQ%g"
+
+
 def test_an_answer_that_is_no_status_is_told_once(told: Told) -> None:
     told.failures.tell_answer("ship", True, ConsumeStatus)
     told.failures.tell_answer("ship", True, ConsumeStatus)
     (text,) = told.texts
     assert text == (
-        "the listener ship of group g returned True: these messages are delivered again, and so"
-        " are all for which it returns anything but None, which is success, or one of"
+        "the listener ship of group g returned True: these messages count as failed, and so"
+        " do all for which it returns anything but None, which is success, or one of"
         " ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER. This is logged once"
     )
     (event,) = told.events

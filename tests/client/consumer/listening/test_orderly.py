@@ -172,6 +172,22 @@ def test_what_fails_too_often_goes_to_the_retry_topic() -> None:
     assert (scene.calls, scene.sent, scene.noted) == ([[1], [1]], [(1, 1)], [2])
 
 
+@pytest.mark.parametrize(
+    ("most", "fate"), [(-1, "be delivered again"), (0, "be a dead letter in the topic %DLQ%")]
+)
+def test_an_error_says_what_becomes_of_the_message(most: int, fate: str) -> None:
+    scene = Scene(max_reconsume_times=most)
+
+    def fail(*_: Any) -> None:
+        raise OSError("no disk")
+
+    scene.answer = fail
+    with capturedLogs() as logged:
+        scene.pull(1)
+    assert f"attempt 1, which will {fate}" in formatEvent(logged[0])
+    assert scene.sent == ([] if most < 0 else [(1, 0)])
+
+
 def test_without_a_limit_it_comes_again_for_ever() -> None:
     scene = Scene()
     scene.answer = SUSPEND

@@ -29,7 +29,7 @@ from txrocketmq.broker.store.formats.scan import (
 from txrocketmq.broker.store.index.index_rows import IndexEntry
 from txrocketmq.broker.store.index.packed_index import PackedIndex
 from txrocketmq.broker.store.log.commit_log import CommitLog
-from txrocketmq.broker.store.log.dispatch import Dispatchers, Units
+from txrocketmq.broker.store.log.dispatch import Dispatchers, Following, Units
 from txrocketmq.broker.store.log.inner_batch import count_of
 from txrocketmq.broker.store.log.packed_run import PackedRun
 from txrocketmq.broker.store.log.visibility import enters_queue, is_indexed

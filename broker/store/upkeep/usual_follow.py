@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
-from txrocketmq.broker.store.formats.scan import PROPERTIES_LENGTH_BYTES, USUAL_FIXED
+from txrocketmq.broker.store.formats.scan import USUAL_FIXED
 from txrocketmq.broker.store.log.dispatch import Units
 from txrocketmq.broker.store.queues.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.queues.consume_queues import ConsumeQueues
@@ -23,8 +23,9 @@ from txrocketmq.broker.store.upkeep.records_following import RecordsFollowing
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.remoting.message.record import MAGIC_V1
+from txrocketmq.remoting.message.record import MAGIC_V1, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.primitives.packing import fixed
 
 MOST_RECORDS: Final = 256
 """How many records are taken at once."""
@@ -41,6 +42,7 @@ _UNUSUAL_FLAGS: Final = (
 _UNUSUAL_NAMES: Final = frozenset({
     names.DELAY, names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET,
 })  # fmt: skip
+_PROPERTIES_LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
 _KEY: Final = f"{names.UNIQ_KEY}{names.NAME_VALUE_SEPARATOR}".encode()
 _END: Final = names.PROPERTY_SEPARATOR.encode()
 
@@ -61,7 +63,7 @@ class UsualFollow:
         self._queues = queues
         self._facts: dict[bytes, Facts | None] = {}
         """By the text of a record from its topic on, without the unique key; None: unusual."""
-        self._queue_of: dict[tuple[str, int], ConsumeQueue | None] = {}
+        self._queue_of: dict[tuple[str, int], ConsumeQueue] = {}
 
     # Every record that a slave gets passes here, so no call is made that can be avoided.
     def __call__(self, file: MappedFile, offset: int, end: int) -> RecordsFollowing | None:
@@ -135,9 +137,10 @@ class UsualFollow:
 
     def _queue(self, place: tuple[str, int]) -> ConsumeQueue | None:
         """The queue, if its units are plain."""
-        if place not in self._queue_of:
-            self._queue_of[place] = self._plain(*place)
-        return self._queue_of[place]
+        queue = self._queue_of.get(place)
+        if queue is None and (queue := self._plain(*place)) is not None:
+            self._queue_of[place] = queue
+        return queue
 
     def _plain(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         try:
@@ -153,10 +156,11 @@ def facts_in(text: bytes) -> Facts | None:
     Where it has a unique key, the characters of that are left out. The length of the properties
     says how many there were.
     """
-    properties_at = 1 + text[0] + PROPERTIES_LENGTH_BYTES
+    properties_at = 1 + text[0] + _PROPERTIES_LENGTH.size
     if properties_at > len(text):
         return None
-    end = properties_at + int.from_bytes(text[properties_at - 2 : properties_at], "big")
+    (length,) = _PROPERTIES_LENGTH.unpack_from(text, properties_at - _PROPERTIES_LENGTH.size)
+    end = properties_at + length
     key_at = text.find(_KEY) + len(_KEY)
     has_key = key_at >= len(_KEY)
     if has_key:
@@ -164,7 +168,7 @@ def facts_in(text: bytes) -> Facts | None:
         text = text[:key_at] + some_key + text[key_at:]
     if end != len(text) or text.count(_KEY) != has_key:
         return None
-    topic, properties = text[1 : properties_at - PROPERTIES_LENGTH_BYTES], text[properties_at:]
+    topic, properties = text[1 : properties_at - _PROPERTIES_LENGTH.size], text[properties_at:]
     if not topic.isascii() or not properties.isascii():
         return None
     values = decode_properties(properties.decode())

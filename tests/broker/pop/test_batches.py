@@ -10,7 +10,7 @@ import pytest
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from tests.broker.store.batches import batched, plain
 from tests.counted import lines_of
-from tests.fakes import reply_of, request
+from tests.fakes import outcome_of, reply_of, request
 from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop.records import MergeKey, check_point
 from txrocketmq.broker.pop.revive import MAX_BATCH
@@ -299,14 +299,15 @@ def test_what_is_popped_already_is_handed_out_before_a_refusal(
     of = queues._batches.of
 
     def full(record: memoryview) -> messages.SoundBatch | None:
-        if decode_message(record)[0].queue_id == 1:
+        if decode_message(record)[0].queue_id == 0:
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many wait")
         return of(record)
 
     monkeypatch.setattr(queues._batches, "of", full)
-    assert scene.bodies(topic="C") == ["0"]
-    with pytest.raises(ResponseError, match="too many wait"):
-        scene.pop(topic="C")
+    assert scene.bodies(topic="C") == ["1"]
+    refusal = outcome_of(scene.ask(topic="C"))
+    assert isinstance(refusal, ResponseError)
+    assert refusal.remark == "too many wait"
 
 
 def test_a_long_batch_is_looked_through_in_steps(

@@ -10,6 +10,7 @@ LocalAuthenticationMetadataProvider and LocalAuthorizationMetadataProvider.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from txrocketmq.access.auth.accounts import Accounts
@@ -23,8 +24,6 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.protocol.body.auth import AclInfo
 from txrocketmq.remoting.serialize.json import (
     HOLE,
-    encode_around,
-    encode_pretty,
     encode_pretty_member,
 )
 
@@ -54,8 +53,7 @@ class UserTable(ConfigTable[dict[str, User]]):
         self._file.is_stale = True
 
     def _snapshot(self) -> Callable[[], bytes]:
-        users = self._accounts.users.all()
-        return lambda: _text("userTable", self._encoded.members(users))
+        return partial(self._encoded.text, {"userTable": HOLE}, self._accounts.users.all())
 
 
 class AclTable(ConfigTable[dict[str, Acl]]):
@@ -89,13 +87,7 @@ class AclTable(ConfigTable[dict[str, Acl]]):
         self._file.is_stale = True
 
     def _snapshot(self) -> Callable[[], bytes]:
-        acls = self._accounts.acls()
-        return lambda: _text("aclTable", self._encoded.members(acls))
-
-
-def _text(name: str, members: bytes) -> bytes:
-    before, after = encode_around({name: HOLE}, encode_pretty)
-    return before + b"{" + members + b"\n\t}" + after
+        return partial(self._encoded.text, {"aclTable": HOLE}, self._accounts.acls())
 
 
 def _encode_user(name: str, user: User) -> bytes:

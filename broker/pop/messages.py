@@ -8,7 +8,10 @@ A message of a batch looks as it does to a client that has pulled the batch and 
 batch that cannot be taken apart is handed out as the one message that its record is.
 
 A batch may have 32,767 messages, tiny ones. It is looked through once, in steps, and then it is
-known where its messages begin: so what a pop does depends on how many messages it takes.
+known where its messages begin: so what a pop does depends on how many messages it takes. Only few
+long batches are looked through at the same time; others wait for these, and when too many wait, a
+pop is refused. The bodies of long batches that were popped last are kept, so that they are not
+copied, and those that are compressed not decompressed, with each pop.
 
 The original hands out whole records, which clients take apart only if they pull; those that pop
 give their listener the batch as one message. Java: PopMessageProcessor.popMsgFromQueue,
@@ -25,7 +28,10 @@ from txrocketmq.broker.intake.transforms.inner_batch import Counted
 from txrocketmq.broker.store.disk.in_memory import NotYet
 from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
 from txrocketmq.broker.store.log.inner_batch import count_of
+from txrocketmq.broker.store.queues.batch_queue import MAX_BATCH_MESSAGES
 from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.light_queues import is_light, light_offset
@@ -34,8 +40,10 @@ from txrocketmq.remoting.message.message import (
     MessageExt,
     decode_message,
     inner_records,
+    record_properties,
     unwrap_inner_batch,
 )
+from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.primitives.packing import fixed
 
 _SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
@@ -54,9 +62,16 @@ AT_ONCE: Final = 4_096
 """How many messages of a batch are looked at in one step."""
 MOST_KNOWN: Final = 256
 """Of so many batches it is known where their messages begin; then the oldest is forgotten."""
-_MOST_BEGUN: Final = 4
-_STALE: Final = 64
-"""After so many steps for others, a batch that was begun with is given up for them."""
+MOST_BEGUN: Final = 4
+"""So many long batches are looked through at the same time, and their bodies kept meanwhile."""
+MOST_QUEUED: Final = 64
+"""So many long batches wait until others are looked through; a pop of one more is refused."""
+MOST_PLAIN_BYTES: Final = 16 << 20
+"""A compressed batch that becomes longer than this, and than any frame, is not taken apart."""
+MOST_KEPT_BYTES: Final = MOST_PLAIN_BYTES
+"""So many bytes of bodies are kept, or a single body."""
+LONG_BYTES: Final = 64 * 1024
+"""The body of a batch is kept if it has so many bytes."""
 
 
 class SoundBatch(NamedTuple):
@@ -82,20 +97,29 @@ class SoundBatch(NamedTuple):
 class _Begun:
     """A batch that is looked through."""
 
-    __slots__ = ("count", "counted", "message", "seen", "starts")
+    __slots__ = ("count", "counted", "message", "starts")
 
-    def __init__(self, message: MessageExt) -> None:
+    def __init__(self, message: MessageExt, count: int) -> None:
         self.message = message
-        self.count = count_of(message.sys_flag, message.properties)
+        self.count = count
         """How many messages it should have."""
         self.counted = Counted(message.body)
         self.starts: list[int] = []
-        self.seen = 0
 
-    def go_on(self, most: int) -> None:
+    @property
+    def is_done(self) -> bool:
+        """Whether it is known by now what it is: it may have more messages than it should have."""
+        return self.counted.is_done or self.counted.count >= self.count
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it has as many messages as it should have."""
+        return self.counted.is_done and self.counted.count == self.count
+
+    def go_on(self) -> None:
         """Looks at some more messages."""
-        for _ in range(0, most, STRIDE):
-            if self.counted.is_done:
+        for _ in range(0, AT_ONCE, STRIDE):
+            if self.is_done:
                 break
             self.starts.append(self.counted.at)
             self.counted.count_on(STRIDE)
@@ -104,53 +128,116 @@ class _Begun:
 class KnownBatches:
     """Knows of batches, by their records, where their messages begin.
 
-    Of few that are looked through the body is kept meanwhile.
+    Some bodies are kept: of the few that are looked through, and of those that were asked for last.
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[int, list[int]]] = {}
         self._begun: dict[bytes, _Begun] = {}
-        self._steps = 0
+        self._queued: dict[bytes, int] = {}
+        """Those that wait, by the number of the question that was the last to ask for them."""
+        self._questions = 0
+        self._kept: dict[bytes, MessageExt] = {}
+        self._kept_bytes = 0
 
-    def of(self, record: memoryview, *, at_once: bool = False) -> SoundBatch | None:
+    def of(self, record: memoryview) -> SoundBatch | None:
         """Returns the batch in a record, or None if it is no sound batch.
 
         Raises NotYet while there is more of a long one to look at than is looked at in one step,
-        unless it is wanted at once.
+        and ResponseError when too many of them wait.
         """
         if _SYS_FLAG.unpack_from(record, _SYS_FLAG_AT)[0] & _BATCH != _BATCH:
             return None
         key = bytes(record[:_KEY_BYTES])
-        begun = self._begun.pop(key, None)
-        if begun is None:
-            try:
-                begun = _Begun(decode_message(record)[0])
-            except MessageDecodeError:
-                return None
-        if key not in self._known:
-            self._look_through(key, begun, at_once=at_once)
+        message = None if key in self._known else self._look_through(key, record)
         length, starts = self._known[key]
         if not length:
             return None
-        message = begun.message
-        message.sys_flag &= ~_BATCH
+        if message is None:
+            message = self._kept.get(key) or _plain(record)
+        if message is None:
+            return None
+        self._keep(key, message)
         return SoundBatch(message, length, starts)
 
-    def _look_through(self, key: bytes, begun: _Begun, *, at_once: bool) -> None:
-        self._steps += 1
-        begun.go_on(AT_ONCE)
-        oldest = next(iter(self._begun), key)
-        if len(self._begun) >= _MOST_BEGUN and self._steps - self._begun[oldest].seen > _STALE:
-            del self._begun[oldest]
-        if not (begun.counted.is_done or at_once or len(self._begun) >= _MOST_BEGUN):
-            self._begun[key], begun.seen = begun, self._steps
+    def _look_through(self, key: bytes, record: memoryview) -> MessageExt | None:
+        """Looks through a batch as far as is done at once; returns its message if that is all."""
+        begun = self._begun.pop(key, None)
+        if begun is None:
+            count = count_of(_BATCH, decode_properties(record_properties(record)))
+            if count > AT_ONCE and len(self._begun) >= MOST_BEGUN:
+                self._queue(key)
+                self._go_on_with_oldest()
+                raise NotYet("other long batches are looked through", None)
+            self._queued.pop(key, None)
+            message = _plain(record)
+            if message is None:
+                self._know(key, 0, [])
+                return None
+            begun = _Begun(message, count)
+        begun.go_on()
+        if not begun.is_done:
+            self._begun[key] = begun
             raise NotYet("a long batch is looked through", None)
-        while not begun.counted.is_done:
-            begun.go_on(AT_ONCE)
-        is_sound = begun.count == begun.counted.count
+        self._end(key, begun)
+        return begun.message
+
+    def _queue(self, key: bytes) -> None:
+        """Has a batch wait. Whoever asked for it may have gone, so the one that nobody has asked
+        for since many questions gives its place up.
+        """
+        self._questions += 1
+        if self._queued.pop(key, None) is None and len(self._queued) >= MOST_QUEUED:
+            oldest = next(iter(self._queued))
+            if self._questions - self._queued[oldest] <= 4 * MOST_QUEUED:
+                raise ResponseError(
+                    ResponseCode.SYSTEM_BUSY,
+                    f"{MOST_QUEUED} long batches wait to be taken apart already: pop again later",
+                )
+            del self._queued[oldest]
+        self._queued[key] = self._questions
+
+    def _go_on_with_oldest(self) -> None:
+        """Goes on with the batch that was begun with first, whoever asked for it may have gone."""
+        key = next(iter(self._begun))
+        begun = self._begun[key]
+        begun.go_on()
+        if begun.is_done:
+            del self._begun[key]
+            self._end(key, begun)
+
+    def _end(self, key: bytes, begun: _Begun) -> None:
+        if begun.is_sound:
+            self._know(key, begun.count, begun.starts)
+            self._keep(key, begun.message)
+        else:
+            self._know(key, 0, [])
+
+    def _know(self, key: bytes, length: int, starts: list[int]) -> None:
         if len(self._known) >= MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        self._known[key] = (begun.count, begun.starts) if is_sound else (0, [])
+        self._known[key] = length, starts
+
+    def _keep(self, key: bytes, message: MessageExt) -> None:
+        """Keeps a long body as the last one; those before it may have to go for that."""
+        if len(message.body) < LONG_BYTES:
+            return
+        kept = self._kept
+        if kept.pop(key, None) is None:
+            self._kept_bytes += len(message.body)
+        kept[key] = message
+        while self._kept_bytes > MOST_KEPT_BYTES and len(kept) > 1:
+            self._kept_bytes -= len(kept.pop(next(iter(kept))).body)
+
+
+def _plain(record: memoryview) -> MessageExt | None:
+    """Returns a batch as a message that has no flags of one, or None if it cannot be read."""
+    try:
+        message = decode_message(record, max_body_bytes=MOST_PLAIN_BYTES)[0]
+    except MessageDecodeError:
+        return None
+    message.sys_flag &= ~_BATCH
+    return message
 
 
 def records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
@@ -177,7 +264,8 @@ def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
 def one_by_one(got: GetResult, offset: int, max_count: int, batches: KnownBatches) -> GetResult:
     """Limits a result from a queue of batches to `max_count` messages from an offset on.
 
-    Raises NotYet while a long batch is looked through; nothing has been taken then.
+    Raises NotYet while a long batch is looked through, and ResponseError when too many wait for
+    that; nothing has been taken then.
     """
     taken: list[memoryview] = []
     next_offset = got.next_begin_offset
@@ -213,17 +301,22 @@ def one_by_one(got: GetResult, offset: int, max_count: int, batches: KnownBatche
 
 
 def in_record(
-    record: memoryview, batches: KnownBatches, offset: int | None = None
+    record: memoryview,
+    batches: KnownBatches,
+    offset: int | None = None,
+    *,
+    begin: int = 0,
+    most: int = MAX_BATCH_MESSAGES,
 ) -> list[MessageExt]:
-    """The messages of a record, as they are stored, or the one at an offset in their queue.
+    """The message at an offset in the queue of a record, as it is stored; or, without an offset, as
+    many messages of the record as are wanted, from a number on.
 
-    Raises MessageDecodeError.
+    Raises MessageDecodeError, or NotYet while a long batch is looked through.
     """
-    batch = batches.of(record, at_once=True)
+    batch = batches.of(record)
     if batch is None:
         message = decode_message(record, decompress_body=False)[0]
-        return [message] if offset in (None, message.queue_offset) else []
-    if offset is None:
-        return unwrap_inner_batch(batch.message)
-    begin = offset - batch.message.queue_offset
-    return unwrap_inner_batch(batch.part(begin, 1)) if 0 <= begin < batch.length else []
+        return [message] if not begin and offset in (None, message.queue_offset) else []
+    if offset is not None:
+        begin, most = offset - batch.message.queue_offset, 1
+    return unwrap_inner_batch(batch.part(begin, most)) if 0 <= begin < batch.length else []

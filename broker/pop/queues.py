@@ -33,6 +33,7 @@ from txrocketmq.broker.tables.offset import ConsumerOffsets
 from txrocketmq.broker.tables.stats import BrokerStats
 from txrocketmq.broker.tables.topic import Topics
 from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.formats import MAX_BODY_BYTES
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import (
@@ -145,7 +146,8 @@ class PopQueues:
     def pop(self, wanted: Wanted, topic: TopicConfig, now_ms: int) -> Steps[Popped]:
         """Takes messages for a pop, in steps of some queues.
 
-        Raises NotInMemory when the first messages have to be read from the disk.
+        Raises NotInMemory when the first messages have to be read from the disk, and ResponseError
+        when they are in a long batch and too many of these wait.
         """
         revive_queue_id = ORDER_REVIVE_QUEUE
         if not wanted.is_order:
@@ -165,7 +167,11 @@ class PopQueues:
             row = retry.topic_name or "", self._in_turn(retry, first)
             rows.insert(0 if is_retry_first else 1, row)
         steps = self._pop_rows(wanted, rows, popped)
-        yield from as_far_as_in_memory(steps, lambda: popped.count)
+        try:
+            yield from as_far_as_in_memory(steps, lambda: popped.count)
+        except ResponseError:
+            if not popped.count:
+                raise
         return popped
 
     def offset(self, topic: str, group: str, queue_id: int) -> int:
@@ -299,7 +305,7 @@ class PopQueues:
         return self.one_by_one(got, topic, offset, count)
 
     def one_by_one(self, got: GetResult, topic: str, offset: int, most: int) -> GetResult:
-        """Limits a result to `most` messages, each of them by itself. Raises NotYet."""
+        """Limits a result to `most` messages, each of them by itself. Raises as `pop` does."""
         if not self._store.has_batches(topic):
             return got
         return one_by_one(got, offset, most, self._batches)

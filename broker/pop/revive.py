@@ -23,7 +23,6 @@ Java: PopReviveService.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -38,10 +37,9 @@ from txrocketmq.broker.pop.records import (
     Acks,
     PopCheckPoint,
     ReviveTopic,
-    check_point,
 )
 from txrocketmq.broker.pop.replaced_check_points import Replaced
-from txrocketmq.broker.pop.waiting import ByTime, ReviveQueue, Waiting
+from txrocketmq.broker.pop.waiting import REPUT_S, ByTime, Revival, ReviveQueue, Waiting
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import Steps, items_in_memory, when_in_memory
 from txrocketmq.broker.store.formats.put_message import PutStatus
@@ -65,12 +63,9 @@ MAX_WAITING: Final = 200_000
 MAX_READ: Final = 64
 """How many records of a queue are read at once."""
 MAX_BATCH: Final = 32
-"""How many messages are put in one write, unless a single check point has more."""
+"""How many messages are put in one write, or twice as many. A check point of an original broker may
+stand for records with far more messages; these are put in several writes."""
 MAX_BATCH_BYTES: Final = 512 * 1024
-REPUT_S: Final = (
-    10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
-)  # fmt: skip
-"""By how many seconds more each failure hides a message (ckRewriteIntervalsInSeconds)."""
 RETRY_MS: Final = 10_000
 """How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
@@ -78,11 +73,6 @@ _HEARD: Final = -1
 """Stands for the queue of check points that do not come into the topic."""
 _NOT_TAKEN: Final = "PUT_TO_REMOTE_BROKER_FAIL"
 """The name that the original has for what another master has not taken."""
-_SECOND_MS: Final = 1_000
-
-
-_Revived = tuple[Waiting, list[tuple[int, InnerMessage]]]
-"""A check point that is due, and the messages that are put for it, with their distances."""
 
 
 class Revive(Engine):
@@ -123,7 +113,7 @@ class Revive(Engine):
         """Progress by queue that can be saved once the log is durable."""
         self.on_refused: list[MishapListener] = []
         """Called when the store takes no messages for now, so that they wait on."""
-        self._escaping: list[_Revived] | None = None
+        self._escaping: list[Revival] | None = None
         """What is on its way to other masters."""
         self.on_not_taken: list[MishapListener] = []
         """Called when no other master takes messages, so that they wait."""
@@ -139,6 +129,7 @@ class Revive(Engine):
             return
         self._look()
         self.reading.work(lambda: self._go_on(now_ms, steady_ms, is_time_up), steady_ms)
+        self.is_behind |= self.reading.is_to_go_on
 
     def _go_on(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
         while True:
@@ -306,17 +297,15 @@ class Revive(Engine):
         """Brings back a batch of messages that are due; returns whether there may be more."""
         if steady_ms < self._paused_until_ms:
             return False
-        batch: list[_Revived] = []
+        batch: list[Revival] = []
         count = size_bytes = 0
         new_queues, is_full = NewQueues(self._store), False
         due = iter(partial(self._by_time.first, now_ms), None)
-        for waiting, messages in items_in_memory(
-            (waiting, self._messages(waiting)) for waiting in due
-        ):
-            self._by_time.remove(waiting)
-            batch.append((waiting, messages))
-            count += len(messages)
-            for _, message in messages:
+        for back in items_in_memory(map(self._back, due)):
+            self._by_time.remove(back.waiting)
+            batch.append(back)
+            count += len(back.messages)
+            for _, message in back.messages:
                 size_bytes += len(message.body)
                 place = message.topic, message.queue_id
                 if place not in new_queues.seen:
@@ -332,7 +321,7 @@ class Revive(Engine):
         return True
 
     def _send_elsewhere(
-        self, escape: Escapes, batch: list[_Revived], now_ms: int, steady_ms: int
+        self, escape: Escapes, batch: list[Revival], now_ms: int, steady_ms: int
     ) -> None:
         """Sends a batch to other masters; what has not arrived is due again later."""
         self._escaping = batch
@@ -342,19 +331,22 @@ class Revive(Engine):
                 return  # it acts no more
             self._escaping = None
             arrived, left = iter(has), 0
-            for waiting, messages in batch:
+            for back in batch:
+                waiting = back.waiting
                 key = waiting.point.key
                 failed = set()
-                for distance, _ in messages:
+                for distance, _ in back.messages:
                     is_there = next(arrived)
                     self._metrics.retried(key, "PUT_OK" if is_there else _NOT_TAKEN)
                     if not is_there:
                         failed.add(distance)
                 left += len(failed)
                 if failed:
-                    waiting.left, waiting.due_ms = failed, now_ms + RETRY_MS
+                    waiting.due_ms = now_ms + RETRY_MS
+                    if not back.is_by_record:
+                        waiting.left = failed
                     self._by_time.add(waiting)
-                else:
+                elif not self._has_rest(back):
                     queue = self._queues.get(waiting.queue_id, self._heard)
                     del queue.waiting[key]
                     self._count -= 1
@@ -363,108 +355,119 @@ class Revive(Engine):
             if has and not any(has):
                 self._paused_until_ms = steady_ms + RETRY_MS
 
-        flat = [message.to_put() for _, messages in batch for _, message in messages]
+        flat = [message.to_put() for back in batch for _, message in back.messages]
         if flat:
             escape.put(flat, answered)
         else:
             answered([])
 
-    def _put(self, batch: Sequence[_Revived], now_ms: int, steady_ms: int) -> None:
-        flat = [message for _, messages in batch for _, message in messages]
+    def _put(self, batch: Sequence[Revival], now_ms: int, steady_ms: int) -> None:
+        flat = [message for back in batch for _, message in back.messages]
         statuses = iter(self._intake.take(flat, now_ms) if flat else ())
         is_all = True
         refused: list[tuple[str, PutStatus]] = []
-        for waiting, messages in batch:
+        for back in batch:
+            point = back.waiting.point
             failed: list[int] = []
-            for distance, _ in messages:
+            for distance, _ in back.messages:
                 status = next(statuses)
-                self._metrics.retried(waiting.point.key, status.name)
+                self._metrics.retried(point.key, status.name)
                 if status is not PutStatus.PUT_OK:
                     failed.append(distance)
-                    refused.append((waiting.point.topic or "", status))
-            is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
+                    refused.append((point.topic or "", status))
+            is_all &= self._settle_one(back, failed, now_ms)
         if refused:
             topic, status = refused[0]
             tell(self.on_refused, Mishap(len(refused), topic=topic, why=status.name))
         if not is_all:
             self._paused_until_ms = steady_ms + RETRY_MS
 
-    def _settle_one(
-        self,
-        waiting: Waiting,
-        count: int,
-        failed: Sequence[int],
-        now_ms: int,
-    ) -> bool:
+    def _settle_one(self, back: Revival, failed: Sequence[int], now_ms: int) -> bool:
         """Finishes a check point, or puts failed messages again.
 
-        Returns False when it has to wait on, since the store takes nothing.
+        Returns False when it has to wait on, since the store takes nothing; what was put of a
+        batch then comes again.
         """
+        waiting, count = back.waiting, len(back.messages)
         point, queue = waiting.point, self._queues[waiting.queue_id]
         topic, group = point.topic or "", point.group or ""
         self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
         if failed:
-            left = {distance for distance in failed if not self._reput(waiting, distance, now_ms)}
+            left = {distance for distance in failed if not self._reput(back, distance, now_ms)}
             if left:
-                waiting.left = left
+                if not back.is_by_record:
+                    waiting.left = left
                 self._by_time.add(waiting)
                 return False
+        if self._has_rest(back):
+            return True
         del queue.waiting[point.key]
         self._count -= 1
         return True
 
-    def _reput(self, waiting: Waiting, distance: int, now_ms: int) -> bool:
+    def _has_rest(self, back: Revival) -> bool:
+        """Has a check point go on with the messages that are left of its records, if any are."""
+        if back.rest is None:
+            return False
+        back.waiting.go_on_at(*back.rest)
+        self._by_time.add(back.waiting)
+        return True
+
+    def _reput(self, back: Revival, distance: int, now_ms: int) -> bool:
         """Puts a check point for one message at the end of the queue.
 
         Returns whether it was taken, or is given up after too many attempts.
         """
-        point = waiting.point
-        times = point.times_put_again()
-        if times >= len(REPUT_S) and self._config.skip_when_ck_re_put_reach_max_times:
+        waiting = back.waiting
+        is_last = waiting.point.times_put_again() >= len(REPUT_S)
+        if is_last and self._config.skip_when_ck_re_put_reach_max_times:
             return True
-        key = point.key._replace(start_offset=point.start_offset + distance)
-        longer_ms = REPUT_S[min(times, len(REPUT_S) - 1)] * _SECOND_MS
-        again = check_point(key, point.invisible_time + longer_ms, (0,))
-        again = replace(
-            again,
-            reput_times=str(times + 1),
-            is_by_message=point.is_by_message,
-            suspend=point.suspend,
-        )
+        again = waiting.again(distance, is_by_message=back.is_by_record or None)
         record = self._topic.check_point(again, waiting.queue_id, now_ms)
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
-    def _messages(self, waiting: Waiting) -> list[tuple[int, InnerMessage]]:
-        """Makes what is put for a check point: distances and messages that still exist."""
+    def _back(self, waiting: Waiting) -> Revival:
+        """Makes what is put for a check point now: messages that still exist."""
         point = waiting.point
         topic, group = point.topic or "", point.group or ""
         normal = normal_topic(topic, group)
         if self._topics.get(normal) is None or self._groups.find(group) is None:
-            return []
+            return Revival(waiting, [], is_by_record=False, rest=None)
+        is_by_record = not point.is_by_message and self._store.has_batches(topic)
         found: list[tuple[int, InnerMessage]] = []
         lost: list[int] = []
+        rest = None
         for distance in sorted(self._replaced.left(point.key, waiting.left)):
             offset = point.start_offset + distance
-            stored = self._stored(point, topic, offset)
-            found += [(distance, self._revived(each, point, topic, group)) for each in stored]
-            if not stored and offset < self._store.max_offset(topic, point.queue_id):
+            begin = waiting.begun[1] if distance == waiting.begun[0] else 0
+            stored = self._stored(point, topic, offset, begin, MAX_BATCH - len(found))
+            for each in stored:
+                own = each.queue_offset - point.start_offset if is_by_record else distance
+                found.append((own, self._revived(each, point, topic, group)))
+            if is_by_record and len(found) == MAX_BATCH:
+                rest = distance, begin + len(stored)
+                break
+            if not (stored or begin) and offset < self._store.max_offset(topic, point.queue_id):
                 lost.append(offset)
         if lost:
             place = topic, point.queue_id, lost[0], lost[-1] + 1
             self._store.jumps.found(Jump(POPPED, *place, len(lost), group))
         if found and self.escape is None:
             self._make_topic(found[0][1].topic, group)
-        return found
+        return Revival(waiting, found, is_by_record, rest)
 
-    def _stored(self, point: PopCheckPoint, topic: str, offset: int) -> list[MessageExt]:
-        """Returns the message at an offset, or all of a record that the check point names."""
+    def _stored(
+        self, point: PopCheckPoint, topic: str, offset: int, begin: int, most: int
+    ) -> list[MessageExt]:
+        """Returns the message at an offset, or some of a record that the check point names."""
         units = self._store.queue_units(topic, point.queue_id, offset, 1)
         for physical_offset, size, _ in units:
             record = self._store.message_at(physical_offset, size)
             try:
                 if record is not None:
                     is_one = point.is_by_message and self._store.has_batches(topic)
-                    return in_record(record, self._batches, offset if is_one else None)
+                    wanted = offset if is_one else None
+                    return in_record(record, self._batches, wanted, begin=begin, most=most)
             except MessageDecodeError:
                 pass
         return []

@@ -6,30 +6,78 @@ Java: has no counterpart; PopReviveService reads them anew from the revive topic
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
-from txrocketmq.broker.pop.records import ACK_INTERVAL_MS, Acks, MergeKey, PopCheckPoint
+from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.pop.records import (
+    ACK_INTERVAL_MS,
+    Acks,
+    MergeKey,
+    PopCheckPoint,
+    check_point,
+)
 
 DELIVERED_MS: Final = 3_000
 """How long a check point waits at least after a timer has delivered it, in ms."""
+REPUT_S: Final = (
+    10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
+)  # fmt: skip
+"""By how many seconds more each failure hides a message (ckRewriteIntervalsInSeconds)."""
 _SECOND_MS: Final = 1_000
 
 
 class Waiting:
-    """A check point whose time is not over; `left` are the distances not acknowledged."""
+    """A check point whose time is not over; `left` are the distances not acknowledged.
 
-    __slots__ = ("due_ms", "left", "offset", "point", "queue_id")
+    Of the record at the first part of `begun`, a distance, the messages before the number that is
+    the second part are brought back already.
+    """
+
+    __slots__ = ("begun", "due_ms", "left", "offset", "point", "queue_id")
 
     def __init__(self, point: PopCheckPoint, queue_id: int, offset: int, stored_ms: int) -> None:
         self.point = point
         self.queue_id = queue_id
         self.offset = offset
         self.left = set(point.distances())
+        self.begun = 0, 0
         visible_ms = point.pop_time + point.invisible_time
         self.due_ms = visible_ms + ACK_INTERVAL_MS
         if stored_ms >= visible_ms - ACK_INTERVAL_MS:
             self.due_ms = max(self.due_ms, stored_ms + DELIVERED_MS)
+
+    def go_on_at(self, distance: int, number: int) -> None:
+        """Notes that everything before a message of the record at a distance is brought back."""
+        self.left = {each for each in self.left if each >= distance}
+        self.begun = distance, number
+
+    def again(self, distance: int, *, is_by_message: bool | None) -> PopCheckPoint:
+        """Makes the check point of one message that could not be brought back now; `is_by_message`
+        if its distance is that of a message, though those of this check point are not.
+        """
+        point = self.point
+        times = point.times_put_again()
+        key = point.key._replace(start_offset=point.start_offset + distance)
+        longer_ms = REPUT_S[min(times, len(REPUT_S) - 1)] * _SECOND_MS
+        return replace(
+            check_point(key, point.invisible_time + longer_ms, (0,)),
+            reput_times=str(times + 1),
+            is_by_message=is_by_message or point.is_by_message,
+            suspend=point.suspend,
+        )
+
+
+class Revival(NamedTuple):
+    """A check point that is due, and what is put for it: messages, with their distances."""
+
+    waiting: Waiting
+    messages: list[tuple[int, InnerMessage]]
+    is_by_record: bool
+    """Whether the distances of the check point are those of records, which may be batches."""
+    rest: tuple[int, int] | None
+    """The record, by its distance, and the number in it of the message that is next, if any is."""
 
 
 class ReviveQueue:

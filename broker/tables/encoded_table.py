@@ -9,7 +9,9 @@ is the same object.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from txrocketmq.remoting.serialize.json import encode_around, encode_pretty
 
 T = TypeVar("T")
 
@@ -20,6 +22,11 @@ class EncodedTable(Generic[T]):
     def __init__(self, encode: Callable[[str, T], bytes]) -> None:
         self._encode = encode
         self._kept: dict[str, tuple[T, bytes]] = {}
+
+    def text(self, content: Mapping[str, Any], table: Mapping[str, T]) -> bytes:
+        """Makes the text of a file that has the table where the content has HOLE."""
+        before, after = encode_around(content, encode_pretty)
+        return before + b"{" + self.members(table) + b"\n\t}" + after
 
     def members(self, table: Mapping[str, T]) -> bytes:
         """Encodes the members of an object, sorted by name, with commas and without braces."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -22,8 +23,6 @@ from txrocketmq.broker.work.life import SECOND_MS, Beat, Gauge, Life
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.serialize.json import (
     HOLE,
-    encode_around,
-    encode_pretty,
     encode_pretty_member,
 )
 
@@ -102,18 +101,12 @@ class SubscriptionGroups(NamedTable[HeldGroups]):
 
     def _snapshot(self) -> Callable[[], bytes]:
         """Copies the table; returns what makes the text of subscriptionGroup.json from it."""
-        table = dict(self._groups)
         content = {
             "dataVersion": self.data_version.to_json(),
             "forbiddenTable": self.forbidden(),
             "subscriptionGroupTable": HOLE,
         }
-
-        def encode() -> bytes:
-            before, after = encode_around(content, encode_pretty)
-            return before + b"{" + self._encoded.members(table) + b"\n\t}" + after
-
-        return encode
+        return partial(self._encoded.text, content, dict(self._groups))
 
     def all(self) -> dict[str, SubscriptionGroupConfig]:
         """Every group, as a copy of the table."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -48,8 +49,6 @@ from txrocketmq.remoting.message.topics import (
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.serialize.json import (
     HOLE,
-    encode_around,
-    encode_pretty,
     encode_pretty_member,
 )
 
@@ -198,14 +197,8 @@ class Topics(NamedTable[dict[str, TopicConfig]]):
 
     def _snapshot(self) -> Callable[[], bytes]:
         """Copies the table; returns a function that makes the text of topics.json from it."""
-        table, data_version = dict(self._topics), self.data_version.to_json()
-
-        def encode() -> bytes:
-            content = {"dataVersion": data_version, "topicConfigTable": HOLE}
-            before, after = encode_around(content, encode_pretty)
-            return before + b"{" + self._encoded.members(table) + b"\n\t}" + after
-
-        return encode
+        content = {"dataVersion": self.data_version.to_json(), "topicConfigTable": HOLE}
+        return partial(self._encoded.text, content, dict(self._topics))
 
     def all(self) -> dict[str, TopicConfig]:
         """Every topic, as a copy of the table."""

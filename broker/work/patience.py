@@ -259,6 +259,8 @@ class Reading:
         self._is_reading = False
         self._paused_until_ms: int | None = None
         self._has_failed = False
+        self.is_to_go_on = False
+        """Whether the last work was only a step of it, and is to be done again."""
         self.on_end: list[Callable[[], None]] = []
 
     def is_busy(self, steady_ms: int) -> bool:
@@ -275,11 +277,17 @@ class Reading:
         self._paused_until_ms = steady_ms + RETRY_MS
 
     def work(self, do: Callable[[], T], steady_ms: int) -> T | None:
-        """Does some work; returns None when it has to wait, and is to be done again after a read.
+        """Does some work; returns None when it has to wait, and is to be done again after a read,
+        or in the next slice: then `is_to_go_on` is set.
 
         One read is enough: another part of the work that has to wait meanwhile begins none.
         """
-        done = attempt(do)
+        self.is_to_go_on = False
+        try:
+            done = attempt(do)
+        except NotYet:
+            self.is_to_go_on = True
+            return None
         if not isinstance(done, ColdRead):
             return done
         if not self.is_busy(steady_ms):

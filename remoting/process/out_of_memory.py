@@ -21,7 +21,8 @@ _UNSAID: Final = "error return without exception set"
 
 _RESERVE_BYTES: Final = 2 << 20
 """Address space that is kept for the way out: to raise SystemExit takes memory, too. It is never
-written to, so that it takes no memory of the machine."""
+written to, so that it takes no memory of the machine: bytes are zeros of the system's, while a
+bytearray is filled with its own."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -40,7 +41,7 @@ def ends_without_memory(name: str) -> Iterator[None]:
     """Ends the process with exit code 1 and one sentence if memory runs out in the `with` block."""
     reserve = []
     try:
-        reserve.append(bytearray(_RESERVE_BYTES))
+        reserve.append(bytes(_RESERVE_BYTES))
         yield
     except (MemoryError, ImportError, OSError, SystemError) as error:
         reserve.clear()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory, NotInMemory, NotYet
+from txrocketmq.broker.store.disk.in_memory import ColdRead, InMemory, NotYet
 
 T = TypeVar("T")
 
@@ -63,8 +63,8 @@ def as_far_as_in_memory(steps: Steps[None], has_enough: Callable[[], object]) ->
 
 
 def items_in_memory(items: Iterable[T]) -> Iterator[T]:
-    """Yields the items before the first one that is not in memory; raises NotInMemory if that is
-    the first of all.
+    """Yields the items before the first one that is not in memory, or not there yet for another
+    reason; raises NotInMemory, or NotYet, if that is the first of all.
     """
     is_first, following = True, iter(items)
     while True:
@@ -72,7 +72,7 @@ def items_in_memory(items: Iterable[T]) -> Iterator[T]:
             item = next(following)
         except StopIteration:
             return
-        except NotInMemory:
+        except NotYet:
             if is_first:
                 raise
             return

@@ -221,7 +221,10 @@ class Scene:
         now_ms = self.parts.now_ms
         self.parts.store.flush.flush_all()
         self.parts.pop.tick(now_ms, now_ms)
-        self.parts.pop.revive.tick(now_ms, now_ms)
+        revive = self.parts.pop.revive
+        revive.tick(now_ms, now_ms)
+        while revive.is_behind:  # in later slices
+            revive.tick(now_ms, now_ms)
         self.parts.store.flush.flush_all()
         self.parts.pop.settle()
         self.turn()

@@ -9,10 +9,15 @@ import pytest
 
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
 from tests.broker.store.batches import batched, plain
-from tests.fakes import reply_of, request
+from tests.counted import lines_of
+from tests.fakes import outcome_of, reply_of, request
 from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop.records import MergeKey, check_point
+from txrocketmq.broker.pop.revive import MAX_BATCH
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.protocol.body.pop import (
     BatchAck,
     BatchAckMessageRequestBody,
@@ -200,6 +205,109 @@ def test_check_points_of_the_original_stand_for_records(scene: Scene) -> None:
     assert [each.stored.sys_flag for each in again] == [0] * 6
     assert {tag for tag, _ in scene.records()} == {"ck", "ack"}
     assert scene.parts.store.max_offset(REVIVE_TOPIC, 0) >= 2
+
+
+def original_point(scene: Scene, start: int, distances: tuple[int, ...]) -> None:
+    """What was popped of B by an original broker that has ended, and is due."""
+    topic, now_ms = scene.parts.pop.revive_topic, scene.parts.now_ms
+    key = MergeKey("B", GROUP, 0, start, now_ms, scene.parts.config.broker_name)
+    point = check_point(key, 1_000, distances)
+    scene.parts.intake.take([topic.check_point(point, 0, now_ms)], now_ms)
+    scene.parts.offsets.commit(GROUP, "B", 0, scene.parts.store.max_offset("B", 0))
+    scene.parts.now_ms += 10_000
+
+
+def test_whole_batches_come_back_in_slices(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check point of the original may stand for 32 batches of 32,767 messages."""
+    monkeypatch.setattr(messages, "AT_ONCE", 256)
+    store, revive = scene.parts.store, scene.parts.pop.revive
+    numbers = [b"%d" % each for each in range(2_000)]
+    store.put([batched(plain("B"), numbers[:1_999])], scene.parts.now_ms)
+    store.put([plain("B", numbers[1_999])], scene.parts.now_ms)
+    original_point(scene, 0, (0, 1_999))
+    now_ms = scene.parts.now_ms
+
+    def tick() -> None:
+        revive.tick(now_ms, now_ms, lambda: True)
+
+    lines, before = [lines_of(tick)], 0
+    while revive.is_behind:
+        lines.append(lines_of(tick))
+        count = store.max_offset(RETRY, 0)
+        assert count - before <= 2 * MAX_BATCH
+        before = count
+    assert before == 2_000
+    assert len(lines) > 2_000 // (2 * MAX_BATCH)
+    assert max(lines) < 20_000, max(lines)
+    assert not revive
+    found: list[str] = []
+    while popped := scene.bodies(topic="B"):
+        found += popped
+    assert sorted(map(int, found)) == [*range(2_000)]
+
+
+def test_what_cannot_be_put_of_a_batch_comes_back_later(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, revive = scene.parts.store, scene.parts.pop.revive
+    numbers = [b"%d" % each for each in range(100)]
+    store.put([batched(plain("B"), numbers)], scene.parts.now_ms)
+    original_point(scene, 0, (0,))
+    revive.tick(scene.parts.now_ms, scene.parts.now_ms, lambda: True)  # reads
+    revive.tick(scene.parts.now_ms, scene.parts.now_ms, lambda: True)
+    assert store.max_offset(RETRY, 0) == MAX_BATCH
+    with monkeypatch.context() as context:
+        context.setattr(type(store), "writeable", False)
+        scene.advance()
+    assert len(revive) == 1
+    scene.advance(20_000)
+    assert not revive
+    found: list[str] = []
+    while popped := scene.bodies(topic="B"):
+        found += popped
+    assert sorted(map(int, found)) == [*range(100)]
+
+
+def test_a_batch_that_was_begun_with_may_be_acknowledged(scene: Scene) -> None:
+    store, revive = scene.parts.store, scene.parts.pop.revive
+    numbers = [b"%d" % each for each in range(200)]
+    store.put([batched(plain("B"), numbers[:100])], scene.parts.now_ms)
+    store.put([batched(plain("B"), numbers[100:])], scene.parts.now_ms)
+    original_point(scene, 0, (0, 100))
+    now_ms = scene.parts.now_ms
+    for _ in range(2):
+        revive.tick(now_ms, now_ms, lambda: True)
+    key = MergeKey("B", GROUP, 0, 0, now_ms - 10_000, scene.parts.config.broker_name)
+    ack = scene.parts.pop.revive_topic.ack(key, 0, now_ms, 0, now_ms)
+    scene.parts.intake.take([ack], now_ms)
+    scene.advance()
+    found: list[str] = []
+    while popped := scene.bodies(topic="B"):
+        found += popped
+    assert sorted(map(int, found)) == [*range(MAX_BATCH), *range(100, 200)]
+
+
+def test_what_is_popped_already_is_handed_out_before_a_refusal(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.parts.topic("C", 2, queue_type="BatchCQ")
+    for queue_id in range(2):
+        message = plain("C", b"%d" % queue_id)._replace(queue_id=queue_id)
+        scene.parts.store.put([message], scene.parts.now_ms)
+    queues = scene.parts.pop.queues
+    monkeypatch.setattr(queues, "_chance", lambda _: 0)
+    of = queues._batches.of
+
+    def full(record: memoryview) -> messages.SoundBatch | None:
+        if decode_message(record)[0].queue_id == 0:
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many wait")
+        return of(record)
+
+    monkeypatch.setattr(queues._batches, "of", full)
+    assert scene.bodies(topic="C") == ["1"]
+    refusal = outcome_of(scene.ask(topic="C"))
+    assert isinstance(refusal, ResponseError)
+    assert refusal.remark == "too many wait"
 
 
 def test_a_long_batch_is_looked_through_in_steps(

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
 
 from tests.counted import lines_of
+from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop.messages import (
     AT_ONCE,
+    MOST_BEGUN,
     MOST_KNOWN,
+    MOST_QUEUED,
     STRIDE,
     KnownBatches,
     in_record,
@@ -18,6 +22,9 @@ from txrocketmq.broker.pop.messages import (
 )
 from txrocketmq.broker.store.disk.in_memory import NotYet
 from txrocketmq.broker.store.get.get_result import GetMessageStatus, GetResult
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.compression import CompressionType, compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import (
     Message,
@@ -57,11 +64,11 @@ ALL = [*enumerate("abcdefghi")]
 
 
 def read(result: GetResult) -> list[tuple[int, str]]:
-    messages = [decode_message(each)[0] for each in records_of(result.buffers)]
-    assert len(messages) == result.count
+    taken = [decode_message(each)[0] for each in records_of(result.buffers)]
+    assert len(taken) == result.count
     assert result.size_bytes == sum(map(len, result.buffers))
-    assert offsets_of("B", result.buffers) == [each.queue_offset for each in messages]
-    return [(each.queue_offset, each.body.decode()) for each in messages]
+    assert offsets_of("B", result.buffers) == [each.queue_offset for each in taken]
+    return [(each.queue_offset, each.body.decode()) for each in taken]
 
 
 def test_from_each_offset_as_many_as_are_wanted() -> None:
@@ -211,6 +218,104 @@ def test_many_long_batches_at_the_same_time_all_come_to_an_end() -> None:
             left.remove(at)
     assert not left
     assert len(batches._begun) <= 4
+
+
+def test_further_long_batches_wait_for_those_that_are_looked_through() -> None:
+    """Those who asked for the first ones never ask again; nobody does more than a step."""
+    count = 3 * AT_ONCE
+    results = [got(long_record(at, count), next_offset=at + count) for at in range(MOST_BEGUN + 1)]
+    batches = KnownBatches()
+
+    def ask(at: int) -> None:
+        with pytest.raises(NotYet):
+            one_by_one(results[at], at, 2, batches)
+
+    for at in range(MOST_BEGUN):
+        ask(at)
+    assert max(lines_of(lambda: ask(MOST_BEGUN)) for _ in range(2)) < 9 * AT_ONCE
+    assert len(batches._begun) == MOST_BEGUN - 1  # the first one is known
+    assert read(one_by_one(results[0], 0, 1, batches)) == [(0, "00000")]
+    found = taken_at_last(results[-1], MOST_BEGUN, 1, batches)
+    assert read(found) == [(MOST_BEGUN, "00000")]
+    assert not batches._queued
+
+
+def test_when_too_many_long_batches_wait_one_more_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(messages, "STRIDE", 2)
+    monkeypatch.setattr(messages, "AT_ONCE", 2)
+    count = 4 * MOST_QUEUED
+    first = MOST_BEGUN + MOST_QUEUED
+    results = [got(long_record(at, count), next_offset=at + count) for at in range(first + 1)]
+    batches = KnownBatches()
+    for at in range(first):
+        with pytest.raises(NotYet):
+            one_by_one(results[at], at, 2, batches)
+    assert (len(batches._begun), len(batches._queued)) == (MOST_BEGUN, MOST_QUEUED)
+    with pytest.raises(ResponseError) as refused:
+        one_by_one(results[first], first, 2, batches)
+    assert refused.value.code == ResponseCode.SYSTEM_BUSY
+    assert "pop again later" in (refused.value.remark or "")
+    short = got(record(0, *"ab"), next_offset=2)
+    assert read(one_by_one(short, 0, 2, batches)) == [(0, "a"), (1, "b")]
+    # Nobody but one asks any more, so the others lose their places before long.
+    for _ in range(5 * MOST_QUEUED):
+        with contextlib.suppress(NotYet):
+            one_by_one(results[first - 1], first - 1, 2, batches)
+    assert read(taken_at_last(results[first], first, 1, batches)) == [(first, "00000")]
+
+
+@pytest.mark.parametrize("kind", CompressionType)
+def test_a_compressed_batch_is_decompressed_once(
+    kind: CompressionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+
+    def counted(record: memoryview, *, max_body_bytes: int) -> tuple[MessageExt, int]:
+        decoded.append(len(record))
+        return decode_message(record, max_body_bytes=max_body_bytes)
+
+    monkeypatch.setattr(messages, "decode_message", counted)
+    count = 3_000
+    results = []
+    for at in (0, count):
+        plain = decode_message(long_record(at, count))[0]
+        plain.body = compress(plain.body, kind)
+        plain.sys_flag |= MessageSysFlag.COMPRESSED | kind.flag
+        results.append(got(encode_message(plain), next_offset=at + count))
+    batches, found = KnownBatches(), []
+    for at in range(0, count, 32):
+        for number, result in enumerate(results):
+            found += read(one_by_one(result, number * count + at, 32, batches))
+    assert sorted(found) == [(at, f"{at % count:05d}") for at in range(2 * count)]
+    assert len(decoded) == 2
+
+
+def test_no_more_bodies_are_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "LONG_BYTES", 100)
+    monkeypatch.setattr(messages, "MOST_KEPT_BYTES", 1_000)
+    batches = KnownBatches()
+    for at in range(50):
+        for again in (at, max(at - 1, 0)):
+            one_by_one(got(long_record(again, 10), next_offset=again + 10), again, 1, batches)
+            kept = sum(len(each.body) for each in batches._kept.values())
+            assert kept == batches._kept_bytes <= 1_000
+    assert len(batches._kept) == 1_000 // len(next(iter(batches._kept.values())).body)
+    one_by_one(got(long_record(99, 100), next_offset=199), 99, 1, batches)
+    assert len(batches._kept) == 1  # a single one may be longer
+
+
+def test_a_compressed_batch_that_becomes_too_long_is_one_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = decode_message(long_record(0, 100))[0]
+    monkeypatch.setattr(messages, "MOST_PLAIN_BYTES", len(plain.body) - 1)
+    plain.body = compress(plain.body, CompressionType.ZLIB)
+    plain.sys_flag |= MessageSysFlag.COMPRESSED
+    whole = encode_message(plain)
+    result = one_by_one(got(whole, next_offset=100), 0, 32, KnownBatches())
+    assert [*map(bytes, result.buffers)] == [whole]
 
 
 def test_no_more_batches_are_kept_in_mind_than_the_limit() -> None:

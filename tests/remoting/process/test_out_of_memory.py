@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 
 import pytest
 
@@ -35,6 +37,23 @@ def test_lack_of_memory_ends_the_process_with_one_sentence(
 def test_other_failures_are_left_alone(error: Exception) -> None:
     with pytest.raises(type(error)), ends_without_memory("mqbroker"):
         raise error
+
+
+RESERVED = """
+from txrocketmq.remoting.host.memory import own_bytes
+from txrocketmq.remoting.process.out_of_memory import ends_without_memory
+own_bytes()
+before = own_bytes()
+with ends_without_memory("mqbroker"):
+    print(own_bytes() - before)
+"""
+
+
+def test_what_is_kept_for_the_end_takes_no_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RESERVED], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 1 << 20
 
 
 def test_what_goes_well_goes_on() -> None:

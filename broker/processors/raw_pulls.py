@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from txrocketmq.access.guard import AccessGuard
 from txrocketmq.broker.kernel.chosen import Kernel
+from txrocketmq.broker.kernel.pulls import MOST_PLACES
 from txrocketmq.broker.processors.pull.pull_message import PullMessageProcessor
 from txrocketmq.broker.processors.raw_signers import SignedBy, TableAccounts, signed_by
 from txrocketmq.broker.tables.offset import ConsumerOffsets
@@ -178,8 +179,8 @@ class RawPulls:
         if header.lite_topic:
             return False
         number = self._learned(mark >> 24, encoded, by)
-        if number is None and self._places:
-            self._forget()  # there may be too many
+        if number is None and len(self._places) >= MOST_PLACES:
+            self._forget()
             number = self._learned(mark >> 24, encoded, by)
         if number is None:
             return False

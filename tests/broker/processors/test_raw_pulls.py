@@ -195,7 +195,8 @@ def test_rules_are_asked_for_each_pull(tmp_path: Path) -> None:
 
 
 def test_places_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("txrocketmq.broker.kernel.pulls.MOST_PLACES", 3)
+    for module in ("kernel.pulls", "processors.raw_pulls"):
+        monkeypatch.setattr(f"txrocketmq.broker.{module}.MOST_PLACES", 3)
     scene = Scene(tmp_path)
     for number in range(20):
         scene.pull(maxMsgNums=str(1 + number % 9))
@@ -203,6 +204,19 @@ def test_places_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert handler is not None
     assert len(handler._places) <= 3
     assert handler.taken > 0
+
+
+def test_a_header_that_cannot_be_learned_costs_the_others_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for _ in range(8):
+        scene.pull()
+    handler = pulls_of(scene.two.other)
+    assert handler is not None
+    table, places = handler._table, len(handler._places)
+    for _ in range(40):
+        assert scene.pull(queueOffset="-1") == 0
+    assert handler._table is table
+    assert len(handler._places) == places
 
 
 def _kinds(one: OneBroker) -> dict[str, object]:

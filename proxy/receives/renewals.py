@@ -248,7 +248,7 @@ class Renewals:
             its_due = self._buckets.get(self._next)
             while its_due and left:
                 left -= 1
-                hidden = next(iter(its_due.values()))
+                _, hidden = its_due.popitem()
                 self._unplan(hidden)
                 if hidden.is_settling:
                     self.forget(hidden)

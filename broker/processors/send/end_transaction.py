@@ -68,24 +68,39 @@ _NOT_FOUND: Final = "Find prepared transaction message failed"
 _DONE: Final[Reply[Any]] = Reply()
 _BYTES_OF_WORK: Final = 4_096
 _MAX_REMEMBERED: Final = 100_000
-"""How many ends are remembered, with some 150 bytes each."""
+"""How many ends are remembered at most, with some 150 bytes each."""
 
 
 class RememberedEnds:
-    """How half messages have ended lately, by their queue and their offset in it."""
+    """How half messages have ended lately, by their queue and their offset in it.
+
+    At least half of `most` ends are remembered, and at most all of them. They are in two tables:
+    when one is full, the other is forgotten as a whole. To delete the first key of a large
+    dictionary again and again would take longer each time.
+    """
 
     def __init__(self, most: int = _MAX_REMEMBERED) -> None:
-        self._most = most
-        self.ended: dict[tuple[int, int], bool] = {}
-        """Whether each was committed."""
+        self._most_in_one = most // 2
+        self._late: dict[tuple[int, int], bool] = {}
+        self._early: dict[tuple[int, int], bool] = {}
+
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return len(self._late) + len(self._early)
+
+    def get(self, place: tuple[int, int]) -> bool | None:
+        """Returns whether the half message was committed; None if its end is not remembered."""
+        is_commit = self._late.get(place)
+        return self._early.get(place) if is_commit is None else is_commit
 
     def add(self, places: Iterable[tuple[int, int]], *, is_commit: bool) -> None:
-        """Remembers an end by all its places, and forgets the oldest ones if there are too many."""
-        ended = self.ended
+        """Remembers an end by those of its places that have none, and may forget early ones."""
+        late, early = self._late, self._early
         for place in places:
-            ended.setdefault(place, is_commit)
-        while len(ended) > self._most:
-            del ended[next(iter(ended))]
+            if place not in early:
+                late.setdefault(place, is_commit)
+        if len(late) >= self._most_in_one:
+            self._late, self._early = {}, late
 
 
 class End:
@@ -238,8 +253,10 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        if place in self._in_run or place in self._remembered.ended:
-            is_commit = self._in_run.get(place, self._remembered.ended.get(place))
+        is_commit = self._in_run.get(place)
+        if is_commit is None:
+            is_commit = self._remembered.get(place)
+        if is_commit is not None:
             remark = COMMITTED if is_commit else ROLLED_BACK
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         message = None

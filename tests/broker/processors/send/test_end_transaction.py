@@ -350,10 +350,19 @@ def _fails(*_: Any) -> None:
 
 
 def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
-    ends = RememberedEnds(most=3)
-    for offset in (0, 1, 1, 2, 3):
+    ends = RememberedEnds(most=4)
+    for offset in (0, 1, 1, 2, 3, 4):
         ends.add([(0, offset)], is_commit=offset != 2)
-    assert [ends.ended.get((0, offset)) for offset in range(5)] == [
-        None, True, False, True, None,
-    ]  # fmt: skip
-    assert ends.ended.get((1, 3)) is None
+        ends.add([(0, offset)], is_commit=False)  # the first end counts
+        assert len(ends) <= 4
+    assert [ends.get((0, offset)) for offset in range(6)] == [None, None, False, True, True, None]
+    assert ends.get((1, 3)) is None
+
+
+def test_to_forget_ends_takes_no_longer_when_many_are_remembered() -> None:
+    ends = RememberedEnds(most=1_000)
+    for offset in range(100_000):
+        ends.add([(0, offset), (1, offset)], is_commit=True)
+        assert len(ends) <= 1_000
+    assert len(ends) >= 500
+    assert ends.get((1, 99_999)) is True

@@ -84,15 +84,13 @@ class PlainSends:
                     place, learned = learned, None
                 born, text = ext[born_name], ext[text_name]
                 found: Any = plain(text)
-                if found is None:  # a transform acts on it, and on many that follow
+                if found is None or found[0] is None or not body:  # as with many that follow
                     return len(outcomes) - before, place
                 uniq_key, keys, tags, wait = found
                 topic, queue_id, queue_text, flag, sys_flag, reconsume_times, _ = place
-                if uniq_key is None or not body:
-                    raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                 if born != last_born:
                     if not born.isdecimal() or len(born) > _MAX_DIGITS:
-                        raise ValueError  # noqa: TRY301
+                        raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                     last_born, born_timestamp_ms = born, int(born)
                 properties = text.encode() + (own if text[-1] == "\x02" else own_behind)
                 put = (

@@ -28,6 +28,7 @@ from twisted.logger import Logger
 
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listening.listener import Calls, ConsumeContext, ConsumeStatus
+from txrocketmq.client.consumer.listening.listener_failures import Fate
 from txrocketmq.client.consumer.listening.running_calls import AtWork
 from txrocketmq.client.consumer.listening.send_back import MAX_RECONSUME_TIMES
 from txrocketmq.client.consumer.listening.statistics import ConsumerStatistics
@@ -260,8 +261,8 @@ class Consumption(ABC, Generic[Q]):
             if not self._is_over(process_queue, run.messages):
                 self._done(process_queue, run.messages)
 
-    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> str:
-        """Says what becomes of messages for which the listener has raised an error."""
+    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> Fate:
+        """Returns what becomes of messages for which the listener has raised an error."""
         return self._calls.failures.fate(messages, self._most, context.delay_level)
 
     def _restore(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
@@ -363,10 +364,10 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         self._is_shared = config.message_model is MessageModel.CLUSTERING
         self._lost = Seldom(1)
 
-    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> str:
+    def _fate(self, messages: Sequence[MessageExt], context: ConsumeContext) -> Fate:
         if self._is_shared:
             return super()._fate(messages, context)
-        return "not be delivered again, because the group is broadcasting"
+        return Fate("not be delivered again, because the group is broadcasting")
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
         """Fires at once: listeners need not end before another member gets the queue."""

@@ -17,6 +17,7 @@ from txrocketmq.client.consumer.listening.listener import (
     ConsumeOrderlyStatus,
     ConsumeStatus,
 )
+from txrocketmq.client.consumer.listening.listener_failures import Fate
 from txrocketmq.client.consumer.queue.pull_result import restore_topic
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
@@ -47,8 +48,8 @@ async def consume_directly(
         if hasattr(answer, "__await__"):
             answer = await answer
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        then = "not be delivered again, as an administrator had delivered it directly"
-        calls.failures.tell([message], queue, error, then)
+        fate = Fate("not be delivered again, as an administrator had delivered it directly")
+        calls.failures.tell([message], queue, error, fate)
         result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
     else:
         if answer is None or isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):

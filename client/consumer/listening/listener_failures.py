@@ -12,7 +12,7 @@ import enum
 from collections.abc import Sequence
 from pathlib import PurePath
 from types import TracebackType
-from typing import Final
+from typing import Final, NamedTuple
 
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -37,6 +37,16 @@ _OTHERS: Final[Kind] = ("errors of other kinds", "", 0)
 log = Logger(LOGGER)
 
 
+class Fate(NamedTuple):
+    """What becomes of messages that failed, and how many of them become dead letters."""
+
+    then: str = "be delivered again"
+    dead_letters: int = 0
+
+
+_AGAIN: Final = Fate()
+
+
 class ListenerFailures:
     """The errors of the listener of one consumer."""
 
@@ -45,6 +55,8 @@ class ListenerFailures:
         self._group = group
         self._counts: dict[Kind, int] = {}
         """The kinds of this period, with the number of those that were not told."""
+        self._dead_letters: dict[Kind, int] = {}
+        """How many messages of those that were not told became dead letters."""
         self._period: IDelayedCall | None = None
         self._has_stopped = False
         self._has_told_answer = False
@@ -54,15 +66,16 @@ class ListenerFailures:
         messages: Sequence[MessageExt],
         queue: MessageQueue,
         error: Exception,
-        then: str = "be delivered again",
+        fate: Fate = _AGAIN,
     ) -> None:
-        """Logs an error, or counts it. `then` says what becomes of the messages: see `fate`."""
+        """Logs an error, or counts it, with what becomes of the messages: see `fate`."""
         found = _own_frames(error.__traceback__)
         kind = _kind_of(error, found)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
             kind = _OTHERS
         if kind in self._counts:
             self._counts[kind] += 1
+            self._dead_letters[kind] = self._dead_letters.get(kind, 0) + fate.dead_letters
             if self._has_stopped:
                 self._tell_counts()
             return
@@ -73,23 +86,24 @@ class ListenerFailures:
             "the listener of group {group} failed with {what}, which will {then}: {error}",
             group=self._group,
             what=_described(messages, queue),
-            then=then,
+            then=fate.then,
             error=f"{type(error).__qualname__}: {error}"[:300],
             log_failure=Failure(error, type(error), found),
         )
 
-    def fate(self, messages: Sequence[MessageExt], most: int, delay_level: int = 0) -> str:
-        """Says what becomes of messages that failed, if each is delivered again `most` times.
+    def fate(self, messages: Sequence[MessageExt], most: int, delay_level: int = 0) -> Fate:
+        """Returns what becomes of messages that failed, if each is delivered again `most` times.
 
         `delay_level` is what the listener has set: below 0, none of them is delivered again.
         """
         last = sum(delay_level < 0 or each.reconsume_times >= most for each in messages)
         if not last:
-            return "be delivered again"
+            return _AGAIN
         topic = f"the topic {DLQ_PREFIX}{self._group}"
         if last < len(messages):
-            return f"be delivered again, but for {last} of them, which will be in {topic}"
-        return f"be {'a dead letter' if last == 1 else 'dead letters'} in {topic}"
+            then = f"be delivered again, but for {last} of them, which will be in {topic}"
+            return Fate(then, last)
+        return Fate(f"be {'a dead letter' if last == 1 else 'dead letters'} in {topic}", last)
 
     def tell_answer(self, listener: str, answer: object, valid: type[enum.Enum]) -> None:
         """Logs once that the listener has returned something that is no status."""
@@ -132,12 +146,14 @@ class ListenerFailures:
             if count:
                 name, path, line = kind
                 self._counts[kind] = 0
+                dead = self._dead_letters.pop(kind, 0)
                 log.error(
-                    "the listener of group {group} failed {times} more with {name}{where}",
+                    "the listener of group {group} failed {times} with {name}{where}{dead}",
                     group=self._group,
-                    times="once" if count == 1 else f"{count} times",
+                    times="once more" if count == 1 else f"{count} more times",
                     name=name,
                     where=f" at {PurePath(path).name}:{line}" if path else "",
+                    dead=f"; dead letters in {DLQ_PREFIX}{self._group}: {dead}" if dead else "",
                 )
 
 

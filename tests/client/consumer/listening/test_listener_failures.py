@@ -16,6 +16,7 @@ from txrocketmq.client.consumer.listening.listener_failures import (
     LOGGER,
     MAX_KINDS,
     PERIOD_MS,
+    Fate,
     ListenerFailures,
 )
 from txrocketmq.remoting.host.clock import Clock
@@ -36,14 +37,20 @@ class Told:
     def texts(self) -> list[str]:
         return [formatEvent(event) for event in self.events]
 
-    def fail(self, text: str = "no", count: int = 1, kind: type[Exception] = ValueError) -> None:
+    def fail(
+        self,
+        text: str = "no",
+        count: int = 1,
+        kind: type[Exception] = ValueError,
+        dead_letters: int = 0,
+    ) -> None:
         messages = [
             MessageExt("T", b"x", queue_offset=7 + n, reconsume_times=2) for n in range(count)
         ]
         try:
             listener(text, kind)
         except Exception as error:  # noqa: BLE001 - of any kind
-            self.failures.tell(messages, QUEUE, error)
+            self.failures.tell(messages, QUEUE, error, Fate(dead_letters=dead_letters))
 
 
 def listener(text: str, kind: type[Exception]) -> None:
@@ -83,7 +90,7 @@ def test_equal_failures_are_counted_and_told_once_a_minute(told: Told) -> None:
     assert len(told.events) == 2
     told.time.advance(PERIOD_MS / 1000)
     (line,) = told.texts[2:]
-    assert "the listener of group g failed 9 times more with ValueError at test_listener" in line
+    assert "the listener of group g failed 9 more times with ValueError at test_listener" in line
     assert "log_failure" not in told.events[2]
     told.fail()
     told.time.advance(PERIOD_MS / 1000)
@@ -105,6 +112,17 @@ def test_what_was_counted_is_told_at_the_end(told: Told) -> None:
     assert len(told.events) == 2
 
 
+def test_dead_letters_are_counted_as_well(told: Told) -> None:
+    told.fail(dead_letters=1)  # its own line says so
+    for dead_letters in (0, 2, 1):
+        told.fail(count=2, dead_letters=dead_letters)
+    told.time.advance(PERIOD_MS / 1000)
+    assert told.texts[1].endswith("; dead letters in %DLQ%g: 3")
+    told.fail()
+    told.time.advance(PERIOD_MS / 1000)
+    assert "dead letters" not in told.texts[2]
+
+
 def test_a_call_that_fails_after_the_end_is_told_at_once(told: Told) -> None:
     told.fail()
     told.failures.stop()
@@ -124,24 +142,25 @@ def test_there_is_a_limit_of_kinds(told: Told) -> None:
         told.fail(kind=type(f"Error{number}", (Exception,), {}))
     assert len(told.events) == MAX_KINDS + 1
     told.time.advance(PERIOD_MS / 1000)
-    assert "failed 4 times more with errors of other kinds" in told.texts[-1]
+    assert "failed 4 more times with errors of other kinds" in told.texts[-1]
 
 
 def test_an_error_without_a_traceback_is_told_too(told: Told) -> None:
-    told.failures.tell([MessageExt("T", b"x")], QUEUE, ValueError("no"), "be lost")
+    told.failures.tell([MessageExt("T", b"x")], QUEUE, ValueError("no"), Fate("be lost"))
     assert "which will be lost: ValueError: no" in told.texts[0]
 
 
 def test_it_is_told_what_becomes_of_the_messages(told: Told) -> None:
     first, again = MessageExt("T", b"x"), MessageExt("T", b"x", reconsume_times=1)
     fate = told.failures.fate
-    assert fate([first, again], 16) == "be delivered again"
-    assert fate([first], 0) == "be a dead letter in the topic %DLQ%g"
-    assert fate([again, again], 1) == "be dead letters in the topic %DLQ%g"
+    assert fate([first, again], 16) == ("be delivered again", 0)
+    assert fate([first], 0) == ("be a dead letter in the topic %DLQ%g", 1)
+    assert fate([again, again], 1) == ("be dead letters in the topic %DLQ%g", 2)
     assert fate([first, again], 1) == (
-        "be delivered again, but for 1 of them, which will be in the topic %DLQ%g"
+        "be delivered again, but for 1 of them, which will be in the topic %DLQ%g",
+        1,
     )
-    assert fate([first], 16, delay_level=-1) == "be a dead letter in the topic %DLQ%g"
+    assert fate([first], 16, delay_level=-1) == ("be a dead letter in the topic %DLQ%g", 1)
 
 
 def test_an_answer_that_is_no_status_is_told_once(told: Told) -> None:

@@ -81,26 +81,26 @@ class RememberedEnds:
 
     def __init__(self, most: int = _MAX_REMEMBERED) -> None:
         self._most_in_one = most // 2
-        self._late: dict[tuple[int, int], bool] = {}
-        self._early: dict[tuple[int, int], bool] = {}
+        self.late: dict[tuple[int, int], bool] = {}
+        """Whether each was committed."""
+        self.early: dict[tuple[int, int], bool] = {}
 
     def __len__(self) -> int:
         """How many are remembered."""
-        return len(self._late) + len(self._early)
+        return len(self.late) + len(self.early)
 
     def get(self, place: tuple[int, int]) -> bool | None:
         """Returns whether the half message was committed; None if its end is not remembered."""
-        is_commit = self._late.get(place)
-        return self._early.get(place) if is_commit is None else is_commit
+        is_commit = self.early.get(place)
+        return self.late.get(place) if is_commit is None else is_commit
 
     def add(self, places: Iterable[tuple[int, int]], *, is_commit: bool) -> None:
         """Remembers an end by those of its places that have none, and may forget early ones."""
-        late, early = self._late, self._early
+        late = self.late
         for place in places:
-            if place not in early:
-                late.setdefault(place, is_commit)
+            late.setdefault(place, is_commit)
         if len(late) >= self._most_in_one:
-            self._late, self._early = {}, late
+            self.late, self.early = {}, late
 
 
 class End:
@@ -253,10 +253,9 @@ class EndTransactionProcessor:
             )
         _check_owner(half, header)
         place = half.queue_id, half.queue_offset
-        is_commit = self._in_run.get(place)
-        if is_commit is None:
-            is_commit = self._remembered.get(place)
-        if is_commit is not None:
+        ends = self._remembered
+        if place in self._in_run or place in ends.late or place in ends.early:
+            is_commit = self._in_run.get(place, ends.get(place))
             remark = COMMITTED if is_commit else ROLLED_BACK
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         message = None

@@ -351,11 +351,13 @@ def _fails(*_: Any) -> None:
 
 def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
     ends = RememberedEnds(most=4)
-    for offset in (0, 1, 1, 2, 3, 4):
+    for offset in range(5):
         ends.add([(0, offset)], is_commit=offset != 2)
-        ends.add([(0, offset)], is_commit=False)  # the first end counts
         assert len(ends) <= 4
+        assert ends.get((0, offset)) is (offset != 2)
     assert [ends.get((0, offset)) for offset in range(6)] == [None, None, False, True, True, None]
+    ends.add([(0, 4), (0, 5)], is_commit=False)
+    assert [ends.get((0, offset)) for offset in (4, 5)] == [True, False], "the first end counts"
     assert ends.get((1, 3)) is None
 
 

@@ -28,6 +28,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
+from itertools import dropwhile
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,10 @@ OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
 BY_THEMSELVES = {"docs/ingest.md", "docs/tutorial.md"}
 WITH_DOCKER = "container"
 """What the name of a module says that needs an engine; it is run by compat_tests."""
-NOT_OURS = {"docker", "java", "mqadmin", "mvn", "pip", "pre-commit", "spark-submit"}
+NOT_OURS = {
+    "celery", "curl", "docker", "java", "mqadmin", "mvn", "pip", "pre-commit", "python", "spark-submit",
+    "uvicorn",
+}  # fmt: skip
 """Programs that pages may name and that are not in this repository."""
 LANGUAGES = {"console", "sh", "text", "java", "python", "go", "yaml", "sql", "json", "xml"}
 
@@ -168,7 +172,9 @@ def _targets() -> set[str]:
 
 def _fault(line: str) -> str:
     """What is wrong with a line of shell; empty when nothing is."""
-    program, *words = shlex.split(line, comments=True)
+    typed = shlex.split(line, comments=True)
+    # Variables of the environment may precede a command.
+    program, *words = dropwhile(re.compile(r"[A-Z_]+=").match, typed)
     program = program.removeprefix(".venv/bin/")
     if program == "make":
         names = [word for word in words if "=" not in word and not word.startswith("-")]

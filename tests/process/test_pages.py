@@ -41,8 +41,8 @@ BY_THEMSELVES = {"docs/ingest.md", "docs/tutorial.md"}
 WITH_DOCKER = "container"
 """What the name of a module says that needs an engine; it is run by compat_tests."""
 NOT_OURS = {
-    "celery", "curl", "docker", "java", "mqadmin", "mvn", "pip", "pre-commit", "python", "spark-submit",
-    "uvicorn",
+    "celery", "curl", "docker", "java", "mqadmin", "mvn", "pip", "pre-commit", "python",
+    "spark-submit", "uvicorn",
 }  # fmt: skip
 """Programs that pages may name and that are not in this repository."""
 LANGUAGES = {"console", "sh", "text", "java", "python", "go", "yaml", "sql", "json", "xml"}

@@ -169,7 +169,8 @@ impl Placed {
 pub fn place(units: &[u8], log: &Log, most: usize, most_bytes: usize) -> Option<Placed> {
     let mut found = Placed::default();
     let mut is_full = false;
-    if units.is_empty() || !units.len().is_multiple_of(UNIT_BYTES) || i64::try_from(log.view.len()).is_err() {
+    if units.is_empty() || !units.len().is_multiple_of(UNIT_BYTES) || i64::try_from(log.view.len()).is_err()
+    {
         return None;
     }
     for unit in units.chunks_exact(UNIT_BYTES) {

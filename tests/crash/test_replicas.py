@@ -27,9 +27,14 @@ DAY_MS, STEP_MS = 24 * 3_600_000, 10 * 60_000
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("is_strict", [False, True], ids=["memory", "disk"])
 def test_what_was_acknowledged_is_on_the_survivor(crash_round: Round, is_strict: bool) -> None:
+    survive(crash_round, Pair, is_strict=is_strict)
+
+
+def survive(crash_round: Round, kind: type[Pair], *, is_strict: bool) -> None:
+    """Has a pair live and fail part after part, and judges what is left each time."""
     random = crash_round.random
     ledger = Ledger(Shape(crash_round.seed))
-    pair = Pair(ledger, random, NOW_MS, is_strict=is_strict)
+    pair = kind(ledger, random, NOW_MS, is_strict=is_strict)
     for _ in range(PARTS):
         live(pair, random)
         fail(pair, random)
@@ -154,22 +159,4 @@ def expire(node: Node, pair: Pair) -> None:
 def test_what_was_confirmed_is_on_the_one_that_a_controller_chooses(
     crash_round: Round, is_strict: bool
 ) -> None:
-    random = crash_round.random
-    ledger = Ledger(Shape(crash_round.seed))
-    pair = TermPair(ledger, random, NOW_MS, is_strict=is_strict)
-    for _ in range(PARTS):
-        live(pair, random)
-        fail(pair, random)
-        crash_round.judge(lambda: pair.judge(pair.master), pair.master.said)
-        if pair.master.store.damaged_from is not None:
-            assert pair.master.said
-            crash_round.acknowledged(ledger)
-            return
-        if is_strict:
-            pair.master.flush()
-        pair.rejoin()
-    catch_up(pair)
-    crash_round.judge(lambda: pair.judge(pair.slave), pair.slave.said)
-    start = max(each.store.min_physical_offset for each in (pair.master, pair.slave))
-    assert pair.master.log(start) == pair.slave.log(start)
-    crash_round.acknowledged(ledger)
+    survive(crash_round, TermPair, is_strict=is_strict)

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -22,6 +22,9 @@ NUMBERS = [
     for spec in dataclasses.fields(cls)
     if get_type_hints(cls)[spec.name] is int
 ]
+BESIDE = {"inSyncReplicas": {"brokerRole": "SYNC_MASTER"}}
+"""Other settings without which a number has no effect, for which it is refused."""
+IN_SYNC_REPLICAS = next(each for each in NUMBERS if each.id == "in_sync_replicas")
 
 
 @pytest.mark.parametrize(("cls", "spec"), NUMBERS)
@@ -36,12 +39,13 @@ def test_a_number_out_of_bounds_is_refused(cls: type[Any], spec: dataclasses.Fie
             Configuration([cls()], {}).update({key: str(number)})
 
 
+@example(IN_SYNC_REPLICAS, 2)
 @given(st.sampled_from(NUMBERS), st.integers(-(2**70), 2**70))
 def test_what_is_taken_is_within_bounds(case: Any, number: int) -> None:
     cls, spec = case.values
     key = spec.metadata["java"] or camel_case(spec.name)
     try:
-        config, _ = load(cls, {key: str(number)})
+        config, _ = load(cls, {key: str(number), **BESIDE.get(key, {})})
     except ConfigError as refused:
         assert str(refused).startswith(f"{key} must be ")
     else:

@@ -307,6 +307,11 @@ class PushConsumer(Client):
     def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
         settings.setdefault("expression", "*")
         settings.setdefault("from", "CONSUME_FROM_FIRST_OFFSET")
+        self._about = [
+            name,
+            *(str(settings[each]) for each in ("topic", "group") if each in settings),
+        ]
+        """What is looked for in the log when messages are missing."""
         super().__init__(jvm, "start_push_consumer", name, namesrv=namesrv, **settings)
 
     def events(self) -> list[Json]:
@@ -321,12 +326,25 @@ class PushConsumer(Client):
 
     def wait_for(self, count: int, timeout_s: float = _EVENT_TIMEOUT_S) -> list[Json]:
         """Returns its messages, once there are that many."""
-        self.jvm.wait_for(
-            lambda: len(self.jvm._events[self.name]) >= count,
-            f"{count} messages at {self.name}, which has {len(self.events())}",
-            timeout_s,
-        )
+        try:
+            self.jvm.wait_for(
+                lambda: len(self.jvm._events[self.name]) >= count,
+                f"{count} messages at {self.name}, which has {len(self.events())}",
+                timeout_s,
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._diagnosis()}") from None
         return self.messages()
+
+    def _diagnosis(self) -> str:
+        """Says which queues it has, and what the log of its JVM, which many share, says of it."""
+        lines = [
+            line
+            for line in self.jvm.process.log().splitlines()
+            if any(each in line for each in self._about)
+        ]
+        said = "\n".join(lines[-30:])
+        return f"--- its queues\n{self.assignment()}\n--- its lines of the log\n{said}"
 
     def subscribe_again(self, topic: str, sql: str) -> None:
         """Replaces the SQL expression while the consumer runs."""

@@ -361,7 +361,7 @@ def test_as_many_ends_are_remembered_as_there_is_room_for() -> None:
     assert ends.get((1, 3)) is None
 
 
-def test_to_forget_ends_takes_no_longer_when_many_are_remembered() -> None:
+def test_no_more_ends_are_remembered_however_many_there_were() -> None:
     ends = RememberedEnds(most=1_000)
     for offset in range(100_000):
         ends.add([(0, offset), (1, offset)], is_commit=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Never, Self
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -27,6 +27,7 @@ from txrocketmq.client.faces.faces import (
     is_started,
     make_face,
     make_iterable,
+    other_statement,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -75,6 +76,12 @@ class AioFace(ThreadedFace):
 
     async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
+
+    def __enter__(self) -> Never:
+        raise other_statement(self, "async with", "with", "txrocketmq.client")
+
+    def __exit__(self, *_: object) -> None:
+        """Is there because `with` looks for it first."""
 
     def _future(self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Begins a call in the client's thread; returns a future, which may be cancelled."""

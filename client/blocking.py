@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Never, Self
 
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
@@ -24,6 +24,7 @@ from txrocketmq.client.faces.faces import (
     is_started,
     make_face,
     make_iterable,
+    other_statement,
 )
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.faces.threaded_face import ThreadedFace
@@ -64,6 +65,12 @@ class BlockingFace(ThreadedFace):
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+    def __aenter__(self) -> Never:
+        raise other_statement(self, "with", "async with", "txrocketmq.client.aio")
+
+    def __aexit__(self, *_: object) -> None:
+        """Is there because `async with` looks for it first."""
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if is_coroutine(function):

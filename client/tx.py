@@ -7,7 +7,7 @@ or a coroutine.
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final, Never, Self
 
 from twisted.internet.defer import Deferred, fail
 
@@ -15,7 +15,14 @@ from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import names
 from txrocketmq.client.faces.descriptions import Form
-from txrocketmq.client.faces.faces import Life, Member, make_face, make_iterable, remember
+from txrocketmq.client.faces.faces import (
+    Life,
+    Member,
+    make_face,
+    make_iterable,
+    other_statement,
+    remember,
+)
 from txrocketmq.client.faces.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.thread import leftovers as forgotten
@@ -67,6 +74,12 @@ class TxFace:
 
     def __aexit__(self, *_: object) -> Deferred[None]:
         return self.shutdown()
+
+    def __enter__(self) -> Never:
+        raise other_statement(self, "async with", "with", "txrocketmq.client")
+
+    def __exit__(self, *_: object) -> None:
+        """Is there because `with` looks for it first."""
 
 
 def _wrap(member: Member) -> Any:

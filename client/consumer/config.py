@@ -22,13 +22,24 @@ MAX_POP: Final = 32
 _MEBIBYTE: Final = 1024 * 1024
 
 
-_WORDS_OF_KAFKA: Final = {"latest": "LAST_OFFSET", "earliest": "FIRST_OFFSET"}
+_OTHER_WORDS: Final = {
+    "earliest": "FIRST_OFFSET",
+    "smallest": "FIRST_OFFSET",
+    "beginning": "FIRST_OFFSET",
+    "first": "FIRST_OFFSET",
+    "latest": "LAST_OFFSET",
+    "largest": "LAST_OFFSET",
+    "end": "LAST_OFFSET",
+    "last": "LAST_OFFSET",
+}
+"""What Kafka's clients call the ends of a queue, and last what our own commands do."""
 
 
 class ConsumeFrom(enum.Enum):
     """Where a group begins in a queue that it has never consumed; the values are the wire's.
 
-    Kafka's words "earliest" and "latest" stand for FIRST_OFFSET and LAST_OFFSET.
+    Kafka's words "earliest" and "latest", and those of the commands, "first" and "last", stand for
+    FIRST_OFFSET and LAST_OFFSET.
     """
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
@@ -37,7 +48,7 @@ class ConsumeFrom(enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        name = _WORDS_OF_KAFKA.get(value.lower()) if isinstance(value, str) else None
+        name = _OTHER_WORDS.get(value.lower()) if isinstance(value, str) else None
         return None if name is None else cls[name]
 
 

@@ -252,6 +252,15 @@ def remember(face: object, life: Life, end: Callable[[], None]) -> None:
     forgotten.opened(face, life.what, end)
 
 
+def other_statement(face: object, statement: str, found: str, module: str) -> TypeError:
+    """Returns what is raised when a face is used in a `found` statement, for that of `module`."""
+    its = type(face)
+    return TypeError(
+        f"{its.__name__} of {its.__module__} needs {statement!r}: {found!r} is for the"
+        f" {its.__name__} of {module}"
+    )
+
+
 def make_face(core: type, base: type, wrap: Callable[[Member], Any], form: Form) -> type:
     """Makes a class that has the public members of the core class, each as `wrap` makes it."""
     space: dict[str, Any] = {

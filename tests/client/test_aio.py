@@ -145,3 +145,10 @@ def test_what_is_forgotten_is_ended() -> None:
     made._end_at_exit()
     assert made._life.core.said == ["start", "shutdown"]
     asyncio.run(made.shutdown())
+
+
+def test_a_with_statement_is_answered_by_the_right_one() -> None:
+    why = r"^Core of txrocketmq.client.aio needs 'async with': 'with' is for the Core of"
+    with pytest.raises(TypeError, match=why), Made("g", **WHERE):
+        pass
+    assert ReactorThread._shared is None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -207,3 +208,13 @@ def test_all_that_is_public_is_in_the_package() -> None:
     for name in ("Consumer", "_private"):
         with pytest.raises(AttributeError, match=f"'txrocketmq.client' has no attribute '{name}'"):
             getattr(txrocketmq.client, name)
+
+
+def test_an_async_with_statement_is_answered_by_the_right_one() -> None:
+    async def main() -> None:
+        async with Made("g", **WHERE):
+            pass
+
+    why = r"^Core of txrocketmq.client needs 'with': 'async with' is for the Core of .*\.aio$"
+    with pytest.raises(TypeError, match=why):
+        asyncio.run(main())

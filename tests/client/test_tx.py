@@ -94,3 +94,9 @@ def test_before_its_life(reactor: ReactorClock) -> None:
     with pytest.raises(MQClientError, match="it cannot start"):
         result_of(Made("bad", reactor=reactor, **WHERE).start())
     assert forgotten._open == {}
+
+
+def test_a_with_statement_is_answered_by_the_right_one(reactor: ReactorClock) -> None:
+    why = r"^Core of txrocketmq.client.tx needs 'async with': 'with' is for the Core of"
+    with pytest.raises(TypeError, match=why), Made("g", reactor=reactor, **WHERE):
+        pass

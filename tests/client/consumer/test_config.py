@@ -71,6 +71,12 @@ def test_limits_for_a_topic_are_divided_among_the_queues() -> None:
     [
         ("earliest", ConsumeFrom.FIRST_OFFSET),
         ("Latest", ConsumeFrom.LAST_OFFSET),
+        ("smallest", ConsumeFrom.FIRST_OFFSET),
+        ("beginning", ConsumeFrom.FIRST_OFFSET),
+        ("first", ConsumeFrom.FIRST_OFFSET),
+        ("largest", ConsumeFrom.LAST_OFFSET),
+        ("end", ConsumeFrom.LAST_OFFSET),
+        ("last", ConsumeFrom.LAST_OFFSET),
         ("FIRST_OFFSET", ConsumeFrom.FIRST_OFFSET),
         ("timestamp", ConsumeFrom.TIMESTAMP),
         ("CONSUME_FROM_LAST_OFFSET", ConsumeFrom.LAST_OFFSET),

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
+
 import pytest
 
 from tests.counted import work_of
+from txrocketmq.client.consumer.queue.process_queue import ProcessQueue
 from txrocketmq.client.consumer.queue.pull_result import restore_topic, wanted_messages
 from txrocketmq.remoting.message.compression import CompressionType, PlainRoom, compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import (
     Message,
     MessageDecodeError,
@@ -21,6 +26,7 @@ from txrocketmq.remoting.message.tags import build_subscription_data
 
 ALL = build_subscription_data("T", "*")
 QUEUE = MessageQueue("T", "a", 0)
+HOST = Host("10.0.0.1", 4_000)
 
 
 def record(body: bytes, tags: str = "", sys_flag: int = 0) -> bytes:
@@ -43,6 +49,25 @@ def test_what_a_message_of_a_pull_costs() -> None:
         return work_of([lambda: wanted_messages(body, QUEUE, ALL)], 1).operations
 
     assert (pulled(200) - pulled(100)) / 100 <= 262
+
+
+def test_messages_that_wait_are_one_object_each_for_the_collector() -> None:
+    """Its time grows with them; a container in each message would double it."""
+    message = MessageExt("T", b"x" * 100, properties={"TAGS": "A", "KEYS": "k"}, born_host=HOST)
+    records = [encode_message(replace(message, queue_offset=each)) for each in range(30 * 32)]
+    pulls = [b"".join(records[at : at + 32]) for at in range(0, len(records), 32)]
+
+    def tracked(count: int) -> int:
+        """Returns how many objects more are looked at when so many pulls of 32 wait."""
+        waiting = ProcessQueue(QUEUE, 0)
+        before = {id(each) for each in gc.get_objects()}
+        kept = [waiting.put(wanted_messages(each, QUEUE, ALL)) for each in pulls[:count]]
+        found = sum(id(each) not in before for each in gc.get_objects())
+        assert waiting.count == sum(map(len, kept)) == count * 32
+        return found
+
+    tracked(1)
+    assert tracked(30) - tracked(10) <= 20 * (32 + 1)
 
 
 def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:

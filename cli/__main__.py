@@ -53,6 +53,9 @@ COMMANDS: Final = {
 ALIASES: Final = {"produce": "send", "dlq": "dead-letters"}
 DEFAULT: Final = "status"
 """What the command does if it is given no other."""
+PROG: Final = "txrocketmq"
+_FLAGS: Final = frozenset({"--json", "--tls", "--tls-check-name"})
+"""The options of the overview that have no value."""
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
 """The environment variable by which a shell asks how a line may go on (cli/completion.py)."""
 
@@ -72,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kernel_text = import_module("txrocketmq.broker.kernel.chosen").kernel_text
         print(f"txrocketmq {txrocketmq.__version__}\nkernel: {kernel_text()}")
         return 0
+    if first.startswith("-") and (turned := _turned(arguments)):
+        print(f"txrocketmq: options follow the command: {turned}", file=sys.stderr)
+        return 2
     if first.startswith("-"):  # options alone are those of the overview
         first, arguments = DEFAULT, [DEFAULT, *arguments]
     if first not in COMMANDS:
@@ -85,6 +91,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             leave_out_pyopenssl()
         code: int = module_of(first).main(arguments[1:])
         return code
+
+
+def _turned(arguments: Sequence[str]) -> str:
+    """Returns the line with its options behind the command, or "" if it has no command."""
+    from shlex import join  # only this mistake needs it
+
+    is_value = False
+    for at, each in enumerate(arguments):
+        if each.startswith("-"):
+            is_value = "=" not in each and each not in _FLAGS
+        elif not is_value:
+            command = ALIASES.get(each, each)
+            return join([PROG, *arguments[at:], *arguments[:at]]) if command in COMMANDS else ""
+        else:
+            is_value = False
+    return ""
 
 
 def module_of(name: str) -> Any:

@@ -45,9 +45,6 @@ CONNECT_TIMEOUT_MS = 3_000
 """How many ms it may take to open a connection (connectTimeoutMillis)."""
 _LOOK_UP_MS = 1_000
 """How many more ms are allowed for looking up a name."""
-_ENDPOINT_S = 60
-"""After how long Twisted gives up. It should not come first: it would not notice that a connection
-was opened while the reactor was busy."""
 _EXPIRE_MS = 200
 _READS_FIRST = 4
 """For how many turns of the reactor, in which answers are read, it is waited before requests fail
@@ -91,7 +88,11 @@ def _reason(failure: Failure) -> str:
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
-    """Returns an endpoint for a host; it looks up names only, because that takes a thread."""
+    """Returns an endpoint for a host; it looks up names only, because that takes a thread.
+
+    It does not give up by itself: it would not notice that a connection was opened while the
+    reactor was busy.
+    """
     # Imported at the first use, for the sake of name servers, which hardly ever connect to anyone.
     from twisted.internet import endpoints  # noqa: PLC0415
 
@@ -99,7 +100,7 @@ def _endpoint(reactor: Any, host: str, port: int) -> Any:
         make: Any = endpoints.TCP4ClientEndpoint
     else:
         make = endpoints.TCP6ClientEndpoint if isIPv6Address(host) else endpoints.HostnameEndpoint
-    return make(reactor, host, port, timeout=_ENDPOINT_S)
+    return make(reactor, host, port, timeout=None)
 
 
 def as_deferred(pending: PendingReply) -> Deferred[Reply[Any]]:

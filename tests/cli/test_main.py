@@ -63,9 +63,27 @@ def test_no_command_and_options_alone_are_those_of_the_overview(
 
     status = SimpleNamespace(main=command)
     monkeypatch.setitem(sys.modules, "txrocketmq.cli.admin.status", status)
-    for arguments in ([], ["-n", "a:1"], ["--json"]):
+    lines = [[], ["-n", "a:1"], ["--json"], ["--context", "store"], ["--tls", "x"]]
+    for arguments in lines:
         assert main(arguments) == 0
-    assert got == [[], ["-n", "a:1"], ["--json"]]
+    assert got == lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ("--context prod topics list", "topics list --context prod"),
+        ("-n a:1 --tls send Orders x", "send Orders x -n a:1 --tls"),
+        ("--namesrv=a:1 dlq list", "dlq list --namesrv=a:1"),
+    ],
+)
+def test_options_before_the_command(
+    arguments: str, right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments.split()) == 2
+    assert capsys.readouterr().err == (
+        f"txrocketmq: options follow the command: txrocketmq {right}\n"
+    )
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

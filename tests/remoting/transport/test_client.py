@@ -196,6 +196,14 @@ def test_a_connection_that_was_opened_meanwhile_is_not_given_up(
     assert [type(each) for each in scene.outcomes] == [Reply]
 
 
+@pytest.mark.parametrize("address", [HERE, "[::1]:10911"])
+def test_only_the_client_gives_an_attempt_up(scene: Scene, address: str) -> None:
+    """A program may begin so many sends in one turn that it takes minutes on a busy machine."""
+    scene.ask(address)
+    (*_, timeout, _) = scene.reactor.tcpClients[0]
+    assert timeout is None
+
+
 def test_an_attempt_without_an_answer_is_told_of_in_words(scene: Scene) -> None:
     scene.ask()
     scene.pass_ms(4_500)

@@ -23,9 +23,8 @@ def scene(tmp_path: Path) -> Scene:
 def test_it_is_registered_soon_after_its_name_server_is_there(scene: Scene) -> None:
     (asked,) = scene.connections.take()
     asked.pending.resolve(ConnectError("down"))
-    assert (
-        scene.broker.membership.why_not_ready() == "no name server has registered this broker yet"
-    )
+    membership = scene.broker.membership
+    assert membership.why_not_ready() == "no name server has registered this broker yet"
     scene.pass_ms(2_100)
     assert len(scene.registered()) == 1
     assert membership.why_not_ready() == ""

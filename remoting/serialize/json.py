@@ -274,6 +274,8 @@ def _prepared(value: Any) -> Any:
                 if member is not None
             }
         )
+    if kind is list and _PLAIN.issuperset(map(type, value)):
+        return value
     if kind is list or kind is tuple:
         return [item if type(item) in _PLAIN else _prepared(item) for item in value]
     if kind is MessageQueue:

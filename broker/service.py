@@ -164,7 +164,7 @@ class Broker:
         now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
         try:
             # A slave may have messages of topics of which it has not heard yet.
-            known = None if parts.store.config.is_slave else parts.topics.known()
+            known = parts.topics.known() if parts.role.writes else None
             recovered = parts.store.load(now_ms, steady_ms, known, parts.topics.has_batches)
         except StoreError as error:
             raise OSError(str(error)) from error

@@ -24,10 +24,10 @@ from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
     as_properties,
-    ignored_keys,
     load_all,
     read_file,
 )
+from txrocketmq.remoting.settings.idle_settings import tell_idle
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
@@ -97,14 +97,7 @@ def configure(
         (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), _roleless(given))
     except ConfigError as error:
         raise error if path is None else ConfigError(f"{path}: {error}") from None
-    for key in unknown:
-        print(f"mqbroker: {path}: {key}", file=sys.stderr)
-    ignored = [key for cls in (BrokerConfig, StoreConfig) for key in ignored_keys(cls, given)]
-    if ignored:
-        print(
-            f"mqbroker: {path}: accepted, without effect here: {', '.join(ignored)}",
-            file=sys.stderr,
-        )
+    tell_idle("mqbroker", path, unknown, (BrokerConfig, StoreConfig), given)
     if store_config.ha_listen_port <= 0 < config.listen_port:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or ""}

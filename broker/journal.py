@@ -50,7 +50,7 @@ class Journal:
         """It listens once all is open; what exists then is not logged."""
         parts = self._parts
         hears: tuple[Hears[Any], ...] = (Hears(parts.configuration.on_change, self._reconfigured),)
-        if not parts.store.config.is_slave:  # else the journal of its master has that
+        if parts.role.writes:  # else the journal of its master has that
             hears += (
                 Hears(parts.topics.on_change, self._topic_changed),
                 Hears(parts.groups.on_change, self._group_changed),

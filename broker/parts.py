@@ -20,6 +20,7 @@ from txrocketmq.broker.cluster.strict_locks import StrictLocks
 from txrocketmq.broker.cluster.topic_routes import TopicRoutes
 from txrocketmq.broker.controller.controlled import Controlled
 from txrocketmq.broker.delays.schedule import Schedule
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
@@ -119,6 +120,7 @@ class Parts:
     """Serves all requests that come to the usual port."""
 
     config: BrokerConfig = field(init=False)
+    role: Role = field(init=False)
     access: Access = field(init=False)
     store: MessageStore = field(init=False)
     store_services: StoreServices = field(init=False)
@@ -168,6 +170,7 @@ class Parts:
         clock, steady_clock = self.clock, self.steady_clock or self.clock
         config = self.config = self.configuration.get(BrokerConfig)
         store_config = self.configuration.get(StoreConfig)
+        self.role = Role(store_config, lambda: config.slave_read_enable)
         folder = Path(store_config.store_path_root_dir) / "config"
         self.access = Access(config, folder, steady_clock, clock, self.write_in_thread)
         self.files += self.access.files()
@@ -234,7 +237,7 @@ class Parts:
         self.store_services = StoreServices(self.store, self.write_in_thread)
         brokers = None if controlled is None else controlled.serve(self.store, files)
         self.master = Master(self.store, self.patience, steady_clock, self._soon_or_later, brokers)
-        if store_config.is_slave:
+        if not self.role.writes:
             self.slave = Slave(
                 self.store,
                 self.store_services.sync,

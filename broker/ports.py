@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 from txrocketmq.access.admin_addresses import near
-from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.formats.config import ALL_ADDRESSES
 from txrocketmq.remoting.codes import SerializeType
@@ -51,8 +50,7 @@ class Ports:
         self._parts = parts
         self._clock = clock
         self._failures = failures
-        role = Role(parts.store.config, lambda: parts.config.slave_read_enable)
-        self.guards: list[Guard] = [*parts.access.guards(), *role.guards()]
+        self.guards: list[Guard] = [*parts.access.guards(), *parts.role.guards()]
         """Called in this order for each request on both ports before it is served."""
         self.dispatchers: list[Dispatcher] = []
         self.metrics = MetricsPort()

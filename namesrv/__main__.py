@@ -18,10 +18,10 @@ from txrocketmq.remoting.process.without_pyopenssl import leave_out_pyopenssl
 from txrocketmq.remoting.settings.config_file import (
     ConfigError,
     Configuration,
-    ignored_keys,
     load,
     read_file,
 )
+from txrocketmq.remoting.settings.idle_settings import tell_idle
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
@@ -60,14 +60,7 @@ def configure(path: str | None) -> tuple[Configuration, TlsConfig]:
         raise error if path is None else ConfigError(f"{path}: {error}") from None
     if path is None:
         return Configuration((config,), given), tls
-    for key in unknown:
-        print(f"mqnamesrv: {path}: {key}", file=sys.stderr)
-    ignored = ignored_keys(NamesrvConfig, given)
-    if ignored:
-        print(
-            f"mqnamesrv: {path}: accepted, without effect here: {', '.join(ignored)}",
-            file=sys.stderr,
-        )
+    tell_idle("mqnamesrv", path, unknown, (NamesrvConfig,), given)
     return Configuration((dataclasses.replace(config, config_store_path=path),), given), tls
 
 

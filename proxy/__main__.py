@@ -23,10 +23,10 @@ from txrocketmq.remoting.settings.config_file import (
     LIST_SEPARATOR,
     ConfigError,
     Configuration,
-    ignored_keys,
     load_all,
     read_text,
 )
+from txrocketmq.remoting.settings.idle_settings import tell_idle
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import TlsConfig, load_tls
@@ -115,11 +115,7 @@ def configure(options: argparse.Namespace) -> tuple[Configuration, TlsConfig]:
         parts, unknown = load_all(CLASSES, given)
     except ConfigError as error:
         raise error if path is None else ConfigError(f"{path}: {error}") from None
-    for key in unknown:
-        print(f"{PROG}: {path}: {key}", file=sys.stderr)
-    ignored = [key for cls in CLASSES for key in ignored_keys(cls, given)]
-    if ignored:
-        print(f"{PROG}: {path}: without effect here: {', '.join(ignored)}", file=sys.stderr)
+    tell_idle(PROG, path, unknown, CLASSES, given)
     return Configuration(parts, given), tls
 
 

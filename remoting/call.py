@@ -214,5 +214,7 @@ class PendingReply:
             self._listener = listener
 
 
-Answer = Reply[Any] | PendingReply | None
+Response = Reply[Any] | PendingReply
+"""A reply, or the promise of it."""
+Answer = Response | None
 """What a handler returns. With None none is sent, as for END_TRANSACTION without a decision."""

@@ -187,13 +187,17 @@ def _in_binary_order(cls: type) -> list[dataclasses.Field[Any]]:
     return result
 
 
+def without_none(hint: Any) -> list[Any]:
+    """Returns the types of a hint such as `X | None`, but for None; any other hint is its own."""
+    if get_origin(hint) in (Union, UnionType):
+        return [each for each in get_args(hint) if each is not NoneType]
+    return [hint]
+
+
 def _kind(annotation: Any) -> str:
-    options = [annotation]
-    if get_origin(annotation) in (Union, UnionType):
-        options = [each for each in get_args(annotation) if each is not NoneType]
     kinds = {str: "str", int: "int", Long: "long", bool: "bool", float: "double"}
     try:
-        (option,) = options
+        (option,) = without_none(annotation)
         return kinds[option]
     except (KeyError, ValueError):
         raise TypeError(

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from txrocketmq.broker.cluster.outer_api import Identity, NameServers, TopicTable
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.formats.config import StoreConfig
 from txrocketmq.broker.tables.topic import Topics
@@ -49,7 +50,7 @@ class Registration:
         self._config = configuration.get(BrokerConfig)
         self._now_ms = clock
         self._later = later
-        self._is_slave = configuration.get(StoreConfig).is_slave
+        self._role = Role(configuration.get(StoreConfig))
         self.on_master: list[Callable[[str | None, str | None], None]] = []
         """On a slave, called with its master's address for replication and that for requests, at
         each answer of a name server; None is not known."""
@@ -71,13 +72,16 @@ class Registration:
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         hears: list[Hears[Any]] = [Hears(self._configuration.on_change, self._reconfigured)]
         beats = [
-            Beat(period_ms, lambda: self.register(force=config.force_register or self._is_slave)),
+            Beat(
+                period_ms,
+                lambda: self.register(force=config.force_register or not self._role.writes),
+            ),
             Beat(SECOND_MS, self._tick),
         ]
-        if self._is_slave:  # its topics are those of the master, which registers them
-            beats.append(Beat(_MIN_REGISTER_MS, self._look_for_master))
-        else:
+        if self._role.writes:
             hears.append(Hears(self._topics.on_change, self._topic_changed))
+        else:  # its topics are those of the master, which registers them
+            beats.append(Beat(_MIN_REGISTER_MS, self._look_for_master))
         return Life(
             "registration",
             hears=hears,

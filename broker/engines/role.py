@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The role of a broker among its replicas: it writes, or it follows the one that does.
 
-This is asked in two places. A request that writes says so where it is declared
+The settings are asked for it here only. A request that writes says so where it is declared
 (`define(..., at_slave=...)`), and `refuse` is the guard of all of them. What the broker does by
 itself with waiting messages asks before each tick (engine.py). So neither a handler nor an engine
-has to know that there are slaves. A slave refuses pulls as long as slaveReadEnable is off, as in
-5.x; in 4.9 it serves them all the same.
+has to know that there are slaves. Whoever else does something different on a slave asks `writes`;
+the store, which knows nothing of this module, asks its own settings whose log it has.
+
+A slave refuses pulls as long as slaveReadEnable is off, as in 5.x; in 4.9 it serves them all the
+same.
 
 Java: BrokerRole, validateSlave, and the questions for SLAVE in processors and services.
 """

@@ -36,6 +36,7 @@ MAX_BATCH: Final = 64
 """How many check points are written at once when their time in the buffer is over."""
 BATCHES: Final = 8
 """How many such batches are written in one turn."""
+_OK: Final = PutStatus.PUT_OK.name
 _MARGIN_MS: Final = 1_500
 """So close to the end of its time in the buffer, no check point and no ack is taken."""
 
@@ -258,7 +259,8 @@ class CheckPoints:
         statuses = self._intake.take(messages, now_ms)
         for message, owner, status in zip(messages, owners, statuses, strict=True):
             kind = CK if message.properties[names.TAGS] == CHECK_POINT_TAG else ACK
-            self._metrics.wrote(owner.key, kind, status.name)
+            name = _OK if status is PutStatus.PUT_OK else status.name
+            self._metrics.wrote(owner.key, kind, name)
         refused = {
             id(owner)
             for owner, status in zip(owners, statuses, strict=True)
@@ -282,13 +284,13 @@ class CheckPoints:
         has_batches = self._store.has_batches(key.topic)
         point = check_point(key, popped.invisible_ms, popped.distances, has_batches=has_batches)
         made = [topic.check_point(point, queue_id, now_ms)]
+        if not popped.acked:
+            return made
         acked = [
             key.start_offset + distance
             for at, distance in enumerate(popped.distances)
             if popped.acked >> at & 1
         ]
-        if not acked:
-            return made
         if self._config.enable_pop_batch_ack:
             return [*made, topic.batch_ack(key, acked, revive_ms, queue_id, now_ms)]
         return made + [topic.ack(key, each, revive_ms, queue_id, now_ms) for each in acked]

@@ -10,8 +10,8 @@ batch that cannot be taken apart is handed out as the one message that its recor
 A batch may have 32,767 messages, tiny ones. It is looked through once, in steps, and then it is
 known where its messages begin: so what a pop does depends on how many messages it takes. Only few
 long batches are looked through at the same time; others wait for these, and when too many wait, a
-pop is refused. The bodies of long batches that were popped last are kept, so that they are not
-copied, and those that are compressed not decompressed, with each pop.
+pop is refused. The bodies of batches that were popped last are kept, so that they are not copied,
+and those that are compressed not decompressed, with each pop.
 
 The original hands out whole records, which clients take apart only if they pull; those that pop
 give their listener the batch as one message. Java: PopMessageProcessor.popMsgFromQueue,
@@ -20,6 +20,7 @@ MessageDecoder.decodeMessage.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -44,6 +45,7 @@ from txrocketmq.remoting.message.message import (
     unwrap_inner_batch,
 )
 from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.primitives.fifo_cache import FifoCache
 from txrocketmq.remoting.primitives.packing import fixed
 
 _SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
@@ -61,7 +63,8 @@ STRIDE: Final = 128
 AT_ONCE: Final = 4_096
 """How many messages of a batch are looked at in one step."""
 MOST_KNOWN: Final = 256
-"""Of so many batches it is known where their messages begin; then the oldest is forgotten."""
+"""Of so many batches it is known where their messages begin; then the oldest is forgotten. No more
+bodies are kept, either."""
 MOST_BEGUN: Final = 4
 """So many long batches are looked through at the same time, and their bodies kept meanwhile."""
 MOST_QUEUED: Final = 64
@@ -70,8 +73,6 @@ MOST_PLAIN_BYTES: Final = 16 << 20
 """A compressed batch that becomes longer than this, and than any frame, is not taken apart."""
 MOST_KEPT_BYTES: Final = MOST_PLAIN_BYTES
 """So many bytes of bodies are kept, or a single body."""
-LONG_BYTES: Final = 64 * 1024
-"""The body of a batch is kept if it has so many bytes."""
 
 
 class SoundBatch(NamedTuple):
@@ -132,12 +133,12 @@ class KnownBatches:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[int, list[int]]] = {}
+        self._known = FifoCache[bytes, tuple[int, list[int]]](MOST_KNOWN)
         self._begun: dict[bytes, _Begun] = {}
         self._queued: dict[bytes, int] = {}
         """Those that wait, by the number of the question that was the last to ask for them."""
         self._questions = 0
-        self._kept: dict[bytes, MessageExt] = {}
+        self._kept: OrderedDict[bytes, MessageExt] = OrderedDict()
         self._kept_bytes = 0
 
     def of(self, record: memoryview) -> SoundBatch | None:
@@ -214,20 +215,17 @@ class KnownBatches:
             self._know(key, 0, [])
 
     def _know(self, key: bytes, length: int, starts: list[int]) -> None:
-        if len(self._known) >= MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-        self._known[key] = length, starts
+        self._known.keep(key, (length, starts))
 
     def _keep(self, key: bytes, message: MessageExt) -> None:
-        """Keeps a long body as the last one; those before it may have to go for that."""
-        if len(message.body) < LONG_BYTES:
-            return
+        """Keeps a body as the last one; those before it may have to go for that."""
         kept = self._kept
-        if kept.pop(key, None) is None:
+        if key not in kept:
             self._kept_bytes += len(message.body)
         kept[key] = message
-        while self._kept_bytes > MOST_KEPT_BYTES and len(kept) > 1:
-            self._kept_bytes -= len(kept.pop(next(iter(kept))).body)
+        kept.move_to_end(key)
+        while len(kept) > MOST_KNOWN or (self._kept_bytes > MOST_KEPT_BYTES and len(kept) > 1):
+            self._kept_bytes -= len(kept.popitem(last=False)[1].body)
 
 
 def _plain(record: memoryview) -> MessageExt | None:

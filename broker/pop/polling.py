@@ -10,7 +10,7 @@ PopLongPollingService and PopRequest.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -111,7 +111,7 @@ class PopPolling:
         self._woken: set[Woken] = set()
         self._to_look: deque[Woken] = deque()
         """The members of `_woken` in order."""
-        self._arrived: dict[tuple[str, int], None] = {}
+        self._arrived: OrderedDict[tuple[str, int], None] = OrderedDict()
         """The topics and queues in which messages have arrived."""
         self._to_wake: deque[TopicGroup] = deque()
         self._waking: tuple[str, int] = "", ANY_QUEUE
@@ -212,9 +212,8 @@ class PopPolling:
             elif self._to_wake:
                 self._wake_for_arrival(self._to_wake.popleft())
             elif self._arrived:
-                self._waking = arrival = next(iter(self._arrived))
-                del self._arrived[arrival]
-                self._to_wake.extend(self._places.get(arrival[0], ()))
+                self._waking, _ = self._arrived.popitem(last=False)
+                self._to_wake.extend(self._places.get(self._waking[0], ()))
             else:
                 break
 

@@ -62,20 +62,18 @@ _ROOM_BYTES: Final = 128 * 1024
 _PERCENT: Final = 100
 _QUEUES_A_STEP: Final = 16
 """How many queues are passed in one step at most, when nothing is read."""
-_MOVED: Final = frozenset(
-    {
-        GetMessageStatus.OFFSET_TOO_SMALL,
-        GetMessageStatus.OFFSET_OVERFLOW_BADLY,
-        GetMessageStatus.OFFSET_FOUND_NULL,
-    }
+_READ_AS_PASSED: Final = 4
+"""As how many such queues one counts that is read."""
+_MOVED: Final = (
+    GetMessageStatus.OFFSET_TOO_SMALL,
+    GetMessageStatus.OFFSET_OVERFLOW_BADLY,
+    GetMessageStatus.OFFSET_FOUND_NULL,
 )
 """The offset was wrong: the group's offset is corrected, and the queue is read again."""
-_PASSED: Final = frozenset(
-    {
-        GetMessageStatus.NO_MATCHED_MESSAGE,
-        GetMessageStatus.OFFSET_FOUND_NULL,
-        GetMessageStatus.MESSAGE_WAS_REMOVING,
-    }
+_PASSED: Final = (
+    GetMessageStatus.NO_MATCHED_MESSAGE,
+    GetMessageStatus.OFFSET_FOUND_NULL,
+    GetMessageStatus.MESSAGE_WAS_REMOVING,
 )
 """The messages that were looked at are for nobody of the group, or are gone."""
 
@@ -210,8 +208,9 @@ class PopQueues:
             if topic != wanted.topic and popped.count >= wanted.max_count:
                 continue
             for queue_id in queue_ids:
-                passed += 1
-                if self._pop_queue(wanted, topic, queue_id, popped) or passed == _QUEUES_A_STEP:
+                is_read = self._pop_queue(wanted, topic, queue_id, popped)
+                passed += _READ_AS_PASSED if is_read else 1
+                if passed >= _QUEUES_A_STEP:
                     passed = 0
                     yield
 
@@ -334,7 +333,7 @@ class PopQueues:
             key = MergeKey(
                 topic, group, queue_id, offset, popped.pop_time, self._config.broker_name
             )
-            distances = tuple([each - offset for each in offsets])
+            distances = [each - offset for each in offsets]
             if not self._check_points.add(
                 key, wanted.invisible_ms, distances, result.next_begin_offset,
                 popped.revive_queue_id, popped.pop_time,

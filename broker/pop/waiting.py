@@ -6,6 +6,7 @@ Java: has no counterpart; PopReviveService reads them anew from the revive topic
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
@@ -88,8 +89,9 @@ class ReviveQueue:
         self.kept = kept
         """The offset of the last finished record, as consumerOffset.json has it."""
         self.next_offset = kept + 1
-        self.waiting: dict[MergeKey, Waiting] = {}
-        """The waiting check points, in the order of their records."""
+        self.waiting: OrderedDict[MergeKey, Waiting] = OrderedDict()
+        """The waiting check points, in the order of their records. The first one is asked for again
+        and again while those in front go, which takes a plain dictionary long."""
 
     @property
     def done_offset(self) -> int:
@@ -113,14 +115,14 @@ class ByTime:
     """
 
     def __init__(self) -> None:
-        self._seconds: dict[int, dict[Waiting, None]] = {}
+        self._seconds: dict[int, OrderedDict[Waiting, None]] = {}
         self._heap: list[int] = []
 
     def add(self, waiting: Waiting) -> None:
         second = waiting.due_ms // _SECOND_MS
         found = self._seconds.get(second)
         if found is None:
-            found = self._seconds[second] = {}
+            found = self._seconds[second] = OrderedDict()
             heappush(self._heap, second)
             if len(self._heap) > 2 * len(self._seconds) + 1_000:
                 self._heap = list(self._seconds)

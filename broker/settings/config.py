@@ -18,6 +18,7 @@ from txrocketmq.broker.settings.original_keys import BROKER_KEYS, BROKER_UNSERVE
 from txrocketmq.remoting.message.pop import ORDER_REVIVE_QUEUE
 from txrocketmq.remoting.message.topics import MAX_QUEUES
 from txrocketmq.remoting.primitives.networks import is_host_and_port
+from txrocketmq.remoting.process.java_options import system_properties
 from txrocketmq.remoting.settings.config_file import (
     LARGEST_PORT,
     LONG_MAX,
@@ -25,7 +26,6 @@ from txrocketmq.remoting.settings.config_file import (
     Unserved,
     setting,
 )
-from txrocketmq.remoting.settings.java_options import system_properties
 
 
 def _plain_file() -> str:

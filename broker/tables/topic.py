@@ -77,15 +77,22 @@ def _kind(name: str) -> str:
     return next((each for each in (RETRY_PREFIX, DLQ_PREFIX) if name.startswith(each)), "")
 
 
-def validate_topic(name: str) -> str | None:
-    """What is wrong with a topic's name, in the original's words; None when it is valid."""
+def _why_no_name(what: str, name: str) -> str | None:
     if not name or name.isspace():
-        return "The specified topic is blank."
+        return f"The specified {what} is blank."
     if not _NAME.fullmatch(name):
         return (
-            f"The specified topic: {name}, contains illegal characters,"
+            f"The specified {what}: {name}, contains illegal characters,"
             " allowing only ^[%|a-zA-Z0-9_-]+$"
         )
+    return None
+
+
+def validate_topic(name: str) -> str | None:
+    """What is wrong with a topic's name, in the original's words; None when it is valid."""
+    why = _why_no_name("topic", name)
+    if why is not None:
+        return why
     if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         if len(name) > _MAX_RETRY_TOPIC_LENGTH:
             return (
@@ -99,13 +106,9 @@ def validate_topic(name: str) -> str | None:
 
 def validate_group(name: str) -> str | None:
     """What is wrong with a group's name, in the original's words; None when it is valid."""
-    if not name or name.isspace():
-        return "The specified group is blank."
-    if not _NAME.fullmatch(name):
-        return (
-            f"The specified group: {name}, contains illegal characters,"
-            " allowing only ^[%|a-zA-Z0-9_-]+$"
-        )
+    why = _why_no_name("group", name)
+    if why is not None:
+        return why
     if len(name) > _MAX_GROUP_LENGTH:
         return f"The specified group: {name}, is longer than group max length: {_MAX_GROUP_LENGTH}"
     return None

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Final
 
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.walks import Answer, Walks
-from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.broker.work.walks import Walks
+from txrocketmq.remoting.call import Peer, PendingReply, Reply, Response
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.life import Life
@@ -23,7 +23,7 @@ from txrocketmq.remoting.host.life import Life
 MAX_WAITING: Final = 64
 """How many requests of a peer may wait behind one that is under way."""
 
-Serve = Callable[[], Answer]
+Serve = Callable[[], Response]
 
 
 class InOrder:
@@ -36,7 +36,7 @@ class InOrder:
         self._waiting: dict[Peer, deque[tuple[Serve, PendingReply]]] = {}
         """By peers that have a request under way: what waits for it."""
 
-    def answer(self, peer: Peer, serve: Serve) -> Answer:
+    def answer(self, peer: Peer, serve: Serve) -> Response:
         """Returns what `serve` returns, at once or when the earlier requests are answered.
 
         Raises what it raises, and ResponseError when too many wait.
@@ -82,7 +82,7 @@ class InOrder:
         """Serves what waits, until one of it takes several turns."""
         while waiting and self._waiting.get(peer) is waiting:
             serve, pending = waiting.popleft()
-            outcome: Answer | Exception
+            outcome: Response | Exception
             try:
                 outcome = serve()
             except Exception as error:  # noqa: BLE001 - it is the answer of this one

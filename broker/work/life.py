@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a part of the broker: that of any server's part, and work that takes many turns."""
+"""The life of a part of the broker: that of any server's part, and work that takes many turns.
+
+Java: has no counterpart; each ServiceThread there has the time that it takes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from txrocketmq.broker.store.disk.steps import Steps
-from txrocketmq.broker.work.slices import Sliced
+from txrocketmq.broker.work.slices import Sliced, Slices
+from txrocketmq.broker.work.walks import Walks
+from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.life import (
     AtStop,
     Beat,
@@ -17,6 +23,7 @@ from txrocketmq.remoting.host.life import (
     Life,
     Opening,
     Period,
+    Periodic,
     Table,
     Tick,
 )
@@ -30,6 +37,7 @@ __all__ = [
     "Gauge",
     "Hears",
     "Life",
+    "LongWork",
     "Opening",
     "Period",
     "SlicedBeat",
@@ -67,3 +75,42 @@ class WalkBeat:
     steps: Callable[[int, int], Steps[Any] | None]
     because: str = ""
     first_ms: int | None = None
+
+
+class LongWork:
+    """What beats do that take many turns.
+
+    `call_soon` calls a function in a later turn, `failed` hears which walk failed, and why, and
+    `attributed` has what happens in steps attributed to a cause.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        call_soon: Callable[[Callable[[], None]], object],
+        walks: Walks,
+        failed: Callable[[str, Exception], None],
+        attributed: Callable[[Steps[Any], str], Steps[None]],
+    ) -> None:
+        self._clock = clock
+        self._call_soon = call_soon
+        self._walks = walks
+        self._failed = failed
+        self._attributed = attributed
+
+    def of(self, beat: Periodic) -> Callable[[], object] | None:
+        """Returns what is done at a beat; None if it takes one turn."""
+        match beat:
+            case SlicedBeat(work=work):
+                clock = self._clock
+                return Slices(work, clock.now_ms, clock.steady_ms, self._call_soon).begin
+            case WalkBeat():
+                return partial(self._walk, beat)
+        return None
+
+    def _walk(self, beat: WalkBeat) -> None:
+        steps = beat.steps(self._clock.now_ms(), self._clock.steady_ms())
+        if steps is not None:
+            if beat.because:
+                steps = self._attributed(steps, beat.because)
+            self._walks.run(steps, partial(self._failed, beat.what))

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeVar, cast
 from txrocketmq.broker.store.disk.in_memory import ColdRead, NotInMemory, NotYet
 from txrocketmq.broker.store.disk.steps import Steps, when_in_memory
 from txrocketmq.broker.work.in_thread import InThread, at_once
-from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.call import Peer, PendingReply, Response
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.host.life import Life
@@ -51,7 +51,6 @@ BUSY: Final = (
 )
 
 T = TypeVar("T")
-Answer = Reply[Any] | PendingReply
 
 
 Who = Any
@@ -103,7 +102,7 @@ class Patience:
         """How many reads are under way or waiting."""
         return self._under_way + self._waiting
 
-    def answer(self, peer: Who, ask: Callable[[], Answer]) -> Answer:
+    def answer(self, peer: Who, ask: Callable[[], Response]) -> Response:
         """Returns the result of `ask`, or a promise of it when that has to wait.
 
         `ask` is called again after each read. Its errors are raised, or are the outcome of the
@@ -118,12 +117,12 @@ class Patience:
         return pending
 
     def _go_on(
-        self, peer: Who, awaited: object, steps: Steps[Answer], pending: PendingReply
+        self, peer: Who, awaited: object, steps: Steps[Response], pending: PendingReply
     ) -> None:
         """Waits, and then takes steps to an answer, which only pause to wait once more."""
 
         def go_on(error: ResponseError | None) -> None:
-            outcome: Answer | Exception
+            outcome: Response | Exception
             if error is not None:
                 pending.resolve(error)
                 return

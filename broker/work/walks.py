@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from txrocketmq.broker.store.disk.steps import Steps
 from txrocketmq.broker.work.patience import Patience
-from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.call import Peer, PendingReply, Response
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.formats import MAX_FRAME_BYTES
@@ -34,8 +34,7 @@ MAX_WALKS = 64
 """How many walks may be under way; a further request that needs one is SYSTEM_BUSY (2)."""
 
 T = TypeVar("T")
-Answer = Reply[Any] | PendingReply
-Walk = Steps[Answer]
+Walk = Steps[Response]
 
 PIECE_BYTES = 32 * 1024
 """Pieces of a body are joined when they have this many bytes together."""
@@ -63,7 +62,7 @@ class Walks:
         self._awaiting = 0
         """How many walks wait for a read, without those of `begin`."""
 
-    def answer(self, walk: Walk) -> Answer:
+    def answer(self, walk: Walk) -> Response:
         """Returns the reply of a short walk, or a promise of the reply of a long one.
 
         Raises what the first steps raise, and ResponseError when too many walks are under way.
@@ -76,7 +75,7 @@ class Walks:
             )
         return self._promised(walk, self._begin)
 
-    def soon(self, walk: Walk) -> Answer:
+    def soon(self, walk: Walk) -> Response:
         """Returns the reply of a request that is short as a rule, or the promise of it.
 
         Unlike `answer` it refuses nothing, and a short one does not wait for other walks. Raises
@@ -111,9 +110,9 @@ class Walks:
         self._take(under_way)
         return under_way
 
-    def _promised(self, walk: Walk, begin: Callable[[UnderWay], None]) -> Answer:
+    def _promised(self, walk: Walk, begin: Callable[[UnderWay], None]) -> Response:
         """Begins a walk; returns its reply if it ends at once, or raises its error."""
-        at_once: list[Answer | Exception] = []
+        at_once: list[Response | Exception] = []
         under_way = UnderWay(walk, at_once.append)
         begin(under_way)
         if not at_once:
@@ -202,7 +201,7 @@ class UnderWay:
         self.ended(outcome)
 
 
-def _resolve(pending: PendingReply, outcome: Answer | Exception) -> None:
+def _resolve(pending: PendingReply, outcome: Response | Exception) -> None:
     if isinstance(outcome, PendingReply):
         outcome.then(pending.resolve)
     else:

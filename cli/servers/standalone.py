@@ -51,10 +51,10 @@ from txrocketmq.remoting.settings.config_file import (
     LIST_SEPARATOR,
     ConfigError,
     Configuration,
-    ignored_keys,
     load_all,
     read_file,
 )
+from txrocketmq.remoting.settings.idle_settings import tell_idle
 from txrocketmq.remoting.settings.option_parser import OptionParser
 from txrocketmq.remoting.settings.service_options import add_service_options, service_options
 from txrocketmq.remoting.settings.tls import load_tls
@@ -453,13 +453,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"{PROG}: {where}{error}", file=sys.stderr)
         return 1
-    for key in service.unknown_keys:
-        print(f"{PROG}: {flags.config}: {key}", file=sys.stderr)
-    ignored = [
-        k for cls in (BrokerConfig, StoreConfig) for k in ignored_keys(cls, options.settings)
-    ]
-    if ignored:
-        print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
+    classes = BrokerConfig, StoreConfig
+    tell_idle(PROG, flags.config, service.unknown_keys, classes, options.settings)
     service.ready.addCallback(lambda _: _welcome(service, account))
     return run_service(
         PROG,

@@ -7,10 +7,10 @@ thread what no other thread has finished by then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.logger import Logger
 
 from txrocketmq.remoting.host.clock import Clock
@@ -66,6 +66,35 @@ class Threads:
             done(error)
 
         self.run(begins, ended)
+
+    def read_ahead(self, work: Work, done: Done) -> None:
+        """Like `run`, for work that reads, and logs its failure."""
+
+        def read(error: Exception | None) -> None:
+            if error is not None:
+                log.error("reading ahead failed: {error}", error=error)
+            done(error)
+
+        self.run(work, read)
+
+    def end(self, others: Iterable[Deferred[Any]], at_most_ms: int) -> Deferred[None]:
+        """Fires when all work and all `others` have ended, and after so many ms at the latest.
+
+        Work that has not ended by then is done here, and the others are cancelled.
+        """
+        waiting: Deferred[Any] = DeferredList([*others, *self._running], consumeErrors=True)
+
+        def too_late() -> None:
+            self.do_here()
+            waiting.cancel()
+
+        late = self._clock.later(at_most_ms, too_late)
+
+        def ended(_: Any) -> None:
+            if late.active():
+                late.cancel()
+
+        return waiting.addBoth(ended)
 
     def do_here(self) -> None:
         """Does in this thread what no other has finished; some of it may then be done twice."""

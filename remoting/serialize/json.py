@@ -275,7 +275,8 @@ def _prepared(value: Any) -> Any:
             }
         )
     if kind is list or kind is tuple:
-        return [item if type(item) in _PLAIN else _prepared(item) for item in value]
+        is_plain = kind is list and _PLAIN.issuperset(map(type, value))
+        return value if is_plain else [*map(_prepared, value)]
     if kind is MessageQueue:
         return _queue_object(value)
     to_json = getattr(value, "to_json", None)

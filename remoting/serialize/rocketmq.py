@@ -22,6 +22,7 @@ from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import LanguageCode, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError
+from txrocketmq.remoting.primitives.fifo_cache import FifoCache
 from txrocketmq.remoting.primitives.packing import fixed
 
 MAX_CODE: Final = 0x7FFF
@@ -141,7 +142,7 @@ class _Layouts:
     """Decodes the fields of headers, and learns where they lie."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], _Layout] = {}
+        self._known = FifoCache[tuple[int, int], _Layout](_MAX_LAYOUTS)
         """The layouts by the code of the command and the offset where the fields end."""
         self._misses = 0
 
@@ -162,9 +163,7 @@ class _Layouts:
         if self._misses >= _MISSES_TO_LEARN:
             self._misses = 0
             if 0 < len(places) <= _MAX_LAYOUT_FIELDS and end <= _MAX_LAYOUT_BYTES:
-                if len(self._known) >= _MAX_LAYOUTS:
-                    del self._known[next(iter(self._known))]
-                self._known[code, end] = _Layout(header, names, places, at, end)
+                self._known.keep((code, end), _Layout(header, names, places, at, end))
         return _fields(header, names, places)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from txrocketmq.remoting.process.java_options import system_properties
 from txrocketmq.remoting.process.operating_system import private_file
 from txrocketmq.remoting.settings import cipher_suites
 from txrocketmq.remoting.settings.config_file import (
@@ -24,7 +25,6 @@ from txrocketmq.remoting.settings.config_file import (
     read_file,
     setting,
 )
-from txrocketmq.remoting.settings.java_options import system_properties
 
 if TYPE_CHECKING:
     import ssl

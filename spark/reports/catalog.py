@@ -16,7 +16,7 @@ from txrocketmq.spark.reports.report import (
     Timeline,
 )
 from txrocketmq.spark.reports.space import COMPRESSION, DISK, RETENTION, SIZES
-from txrocketmq.spark.reports.topic_kind import IS_DELETED, KNOWN, TOPIC_KIND
+from txrocketmq.spark.reports.topic_kind import with_kinds
 
 OVERVIEW: Final = Report(
     "overview",
@@ -110,7 +110,7 @@ follow them are one row, `(others)`, so that the shares add up to 100 %. `kind` 
 topics and dead letters of consumer groups, and topics that were deleted, from the topics of
 applications; the topics that brokers keep for themselves are not counted here, but under Disk
 usage.""",
-    """\
+    with_kinds("""\
 WITH __KNOWN__,
 topic AS (
   SELECT topic, count(*) AS messages, sum(storeSize) AS bytes, sum(bodySize) AS bodyBytes,
@@ -138,9 +138,7 @@ SELECT topic, kind, messages,
        bytes, round(bodyBytes / messages) AS meanBody, queues, first, last
 FROM shared
 ORDER BY place
-""".replace("__KIND__", TOPIC_KIND)
-    .replace("__KNOWN__", KNOWN)
-    .replace("__IS_DELETED__", IS_DELETED),
+"""),
     Bars(["topic"], "messages"),
 )
 

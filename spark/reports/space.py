@@ -7,7 +7,7 @@ from typing import Final
 
 from txrocketmq.spark.reports.broker_label import BROKER_LABEL
 from txrocketmq.spark.reports.report import Bars, Histogram, Report
-from txrocketmq.spark.reports.topic_kind import IS_DELETED, KNOWN, TOPIC_KIND
+from txrocketmq.spark.reports.topic_kind import with_kinds
 
 SIZES: Final = Report(
     "sizes",
@@ -70,7 +70,7 @@ so that the shares add up to 100 %. `kind` tells the topics that brokers keep fo
 over the time that the log covers; `atRetention` is the size that the topic reaches when the log
 covers as many hours as files are kept. Both are empty for a log of less than an hour. A log that
 does not cover that time yet is still growing.""",
-    """\
+    with_kinds("""\
 WITH span AS (
   SELECT (unix_millis(max(storeTimestamp)) - unix_millis(min(storeTimestamp))) / 3600000 AS hours
   FROM {records}),
@@ -98,9 +98,7 @@ SELECT topic, kind, records, bytes,
        if(hours >= 1, round(bytes / hours * :reservedHours), NULL) AS atRetention
 FROM shared CROSS JOIN span
 ORDER BY place
-""".replace("__KIND__", TOPIC_KIND)
-    .replace("__KNOWN__", KNOWN)
-    .replace("__IS_DELETED__", IS_DELETED),
+"""),
     Bars(["topic"], "bytes"),
 )
 

@@ -36,3 +36,12 @@ IS_DELETED: Final = f"""\
 known.name IS NULL AND NOT startswith(topic, '{LMQ_PREFIX}')
            AND (SELECT count(*) FROM known) > 0 AS isDeleted"""  # noqa: S608 - our own names
 """Whether the topic is at no broker: only the log has it. Of light queues brokers have no table."""
+
+
+def with_kinds(query: str) -> str:
+    """Returns a query with these parts in the places that are named after them."""
+    return (
+        query.replace("__KIND__", TOPIC_KIND)
+        .replace("__KNOWN__", KNOWN)
+        .replace("__IS_DELETED__", IS_DELETED)
+    )

@@ -13,7 +13,7 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from tests.fakes import FakeConnections, SetClock
-from txrocketmq.broker import service
+from txrocketmq.broker import membership
 from txrocketmq.broker.cluster.registration import FIRST_PAUSE_MS
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.settings.config import BrokerConfig
@@ -154,7 +154,7 @@ class Scene:
 
     def start(self) -> Scene:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(service, "Connections", lambda *_, **__: self.connections)
+            patch.setattr(membership, "Connections", lambda *_, **__: self.connections)
             self.broker.start()
         return self
 

@@ -20,7 +20,7 @@ from zope.interface import implementer
 from tests.broker.test_service import Client, Scene
 from tests.broker.test_service_guards import BEAT, REQUESTS, send_fields
 from tests.examples import examples
-from txrocketmq.broker import service
+from txrocketmq.broker import membership
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.frame.credentials import seal_of
@@ -239,7 +239,7 @@ def test_the_broker_signs_what_it_sends_itself(
         seals.append(seal)
         return scene.connections
 
-    monkeypatch.setattr(service, "Connections", connections)
+    monkeypatch.setattr(membership, "Connections", connections)
     scene.broker.start()
     fields: dict[str, str] = {"topic": "T"}
     seals[0](fields, b"")

@@ -196,7 +196,7 @@ def test_clients_are_sent_away_for_a_while_when_that_is_wanted(tmp_path: Path) -
     assert not scene.connections.take(), "it does not register anew"
     scene.broker.parts.registration.register(force=True)
     assert not scene.connections.take()
-    assert scene.broker.why_not_ready()
+    assert scene.broker.membership.why_not_ready()
     scene.pass_ms(2_000, 1_000)
     assert (stopped, client.wire.disconnecting) == ([None], True)
     assert scene.broker.parts.store.max_offset("T", 0) == 0

@@ -23,10 +23,11 @@ def scene(tmp_path: Path) -> Scene:
 def test_it_is_registered_soon_after_its_name_server_is_there(scene: Scene) -> None:
     (asked,) = scene.connections.take()
     asked.pending.resolve(ConnectError("down"))
-    assert scene.broker.why_not_ready() == "no name server has registered this broker yet"
+    membership = scene.broker.membership
+    assert membership.why_not_ready() == "no name server has registered this broker yet"
     scene.pass_ms(2_100)
     assert len(scene.registered()) == 1
-    assert scene.broker.why_not_ready() == ""
+    assert membership.why_not_ready() == ""
 
 
 def test_metrics_have_a_port_where_they_are_switched_on(tmp_path: Path) -> None:

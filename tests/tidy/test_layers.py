@@ -151,6 +151,27 @@ def _named(node: ast.AST) -> Iterator[str]:
             yield each.attr
 
 
+MAY_ASK_SETTINGS_FOR_THE_ROLE = (
+    "broker/__main__.py",  # which reads the settings
+    "broker/engines/role.py",
+    "broker/replication/master.py",  # what kind of master it is
+    "broker/store/",
+)
+
+
+def test_one_module_asks_for_the_role_of_a_broker(
+    trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
+) -> None:
+    found = [
+        f"{module}:{node.lineno} asks for {node.attr}"
+        for module in modules
+        if module.parts[0] == "broker" and not str(module).startswith(MAY_ASK_SETTINGS_FOR_THE_ROLE)
+        for node in ast.walk(trees[module])
+        if isinstance(node, ast.Attribute) and node.attr in ("is_slave", "broker_role")
+    ]
+    assert not found, listed(found)
+
+
 def test_one_module_waits_for_the_disk(
     trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:

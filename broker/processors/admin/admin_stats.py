@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from txrocketmq.broker.delays.schedule import Schedule
+from txrocketmq.broker.engines.role import Role
 from txrocketmq.broker.settings.config import BrokerConfig
 from txrocketmq.broker.store.disk.steps import when_in_memory
 from txrocketmq.broker.store.message_store import MessageStore
@@ -92,7 +93,8 @@ class AdminStatsProcessor:
         self._schedule = schedule
         self._timers = timers
         self._now_ms = now_ms
-        self._acts: Callable[[], bool] = lambda: not store.config.is_slave
+        role = Role(store.config)
+        self._acts: Callable[[], bool] = lambda: role.writes
         self._stats = stats
         self._walks = walks
 

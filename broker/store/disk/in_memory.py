@@ -30,6 +30,7 @@ from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 from txrocketmq.broker.store.disk.scrub import Scrub
 from txrocketmq.broker.store.formats.damage import DamagedRecords
+from txrocketmq.remoting.primitives.fifo_cache import FifoCache
 
 _CHUNK_BITS: Final = 18
 CHUNK_BYTES: Final = 1 << _CHUNK_BITS
@@ -57,7 +58,7 @@ class InMemory:
         self._known: set[tuple[str, int]] = set()
         self._known_before: set[tuple[str, int]] = set()
         self._is_waiting = False
-        self._scrubbed: dict[tuple[str, int], None] = {}
+        self._scrubbed = FifoCache[tuple[str, int], None](_MAX_KNOWN)
         """The chunks of the log that have come from the disk."""
         self.wrong_bodies = DamagedRecords()
         """Records that came from the disk with a body that does not match its CRC."""
@@ -119,9 +120,7 @@ class InMemory:
             key = chunk.path, chunk.offset_bytes >> _CHUNK_BITS
             self._note(key)
             if chunk.log_offset != _ELSEWHERE:
-                if len(self._scrubbed) >= _MAX_KNOWN:
-                    del self._scrubbed[next(iter(self._scrubbed))]
-                self._scrubbed[key] = None
+                self._scrubbed.keep(key, None)
 
     def tick(self) -> None:
         """Forgets what was known before the last tick; to be called every second."""

@@ -25,21 +25,28 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 
 from txrocketmq.broker.store.disk.files import Files
 from txrocketmq.broker.store.disk.mapped_file import MappedFile
 
-Left = dict[str, list[MappedFile]]
-"""By directory: the files that are to be unlinked, the oldest first."""
+Left = OrderedDict[str, list[MappedFile]]
+"""By directory: the files that are to be unlinked, the oldest first. They are taken from the front,
+for which a plain dictionary would look through the places of all that have gone."""
+Directories = OrderedDict[str, None]
 
 
 class RemovalJob:
     """Files to unlink, and directories to remove after them. `run` may be called in any thread."""
 
     def __init__(
-        self, files: Files, left: Left, directories: dict[str, None], notes: Iterable[str] = ()
+        self,
+        files: Files,
+        left: Left,
+        directories: Directories,
+        notes: Iterable[str] = (),
     ) -> None:
         self._files = files
         self._notes = list(notes)
@@ -136,8 +143,8 @@ class Removals:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._left: Left = {}
-        self._directories: dict[str, None] = {}
+        self._left: Left = OrderedDict()
+        self._directories: Directories = OrderedDict()
         self.notes: set[str] = set()
         """Paths of files that must be durable before anything is unlinked."""
         self._refused: list[MappedFile] = []
@@ -176,7 +183,7 @@ class Removals:
         if self._job is not None or self.is_empty:
             return None
         self._job = RemovalJob(self._files, self._left, self._directories, self.notes)
-        self._left, self._directories = {}, {}
+        self._left, self._directories = OrderedDict(), OrderedDict()
         return self._job
 
     def finish(self, job: RemovalJob) -> None:
@@ -203,7 +210,7 @@ class Removals:
     def try_again(self) -> None:
         """Gives what was refused to the next job, before newer removals."""
         refused, self._refused = self._refused, []
-        newer, self._left = self._left, {}
+        newer, self._left = self._left, OrderedDict()
         for files in (refused, *newer.values()):
             self.add(files)
         for path in self._refused_directories:

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from txrocketmq.remoting.primitives.fifo_cache import FifoCache
+
 Finding = TypeVar("Finding", bound=Hashable)
 
 _REMEMBERED: Final = 65_536
@@ -30,7 +32,7 @@ class Reports(Generic[Finding]):
         """Called with a finding, and the number of further ones that are not reported singly."""
         self.count = 0
         """How many were found since the store was opened."""
-        self._known: dict[Finding, None] = {}
+        self._known = FifoCache[Finding, None](_REMEMBERED)
         self._waiting: deque[Finding] = deque()
         self._more = 0
         self._allowed = _AT_ONCE
@@ -40,9 +42,7 @@ class Reports(Generic[Finding]):
         """Notes a finding; returns False for one that is known already, which is ignored."""
         if finding in self._known:
             return False
-        if len(self._known) >= _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[finding] = None
+        self._known.keep(finding, None)
         self.count += 1
         if len(self._waiting) < _WAITING:
             self._waiting.append(finding)

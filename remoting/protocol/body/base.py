@@ -20,14 +20,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
     Final,
     Self,
     TypeVar,
-    Union,
     dataclass_transform,
     get_args,
     get_origin,
@@ -35,7 +33,7 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError, RemotingError
-from txrocketmq.remoting.header import Lazy, camel_case
+from txrocketmq.remoting.header import Lazy, camel_case, without_none
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.primitives.values import Value, value_class
 from txrocketmq.remoting.serialize.json import (
@@ -269,12 +267,10 @@ def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:
 
 def _codec(hint: Any) -> tuple[Reader, Writer | None]:
     """Returns the reader and the writer of a type; the writer is None for plain values."""
+    (hint,) = without_none(hint)
     if hint in _PLAIN:
         return _PLAIN[hint], None
     origin, of = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        (inner,) = (option for option in of if option is not NoneType)
-        return _codec(inner)
     if origin is Sequence:
         return _sequence_codec(of[0], tuple)
     if origin is frozenset:
@@ -290,10 +286,8 @@ def _codec(hint: Any) -> tuple[Reader, Writer | None]:
 
 def _reading(hint: Any) -> Reading | None:
     """Returns what reads lists, and objects that may have lists in them, in steps."""
+    (hint,) = without_none(hint)
     origin, of = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        (inner,) = (option for option in of if option is not NoneType)
-        return _reading(inner)
     if origin is Sequence:
         return _sequence_reading(of[0], tuple)
     if origin is frozenset:

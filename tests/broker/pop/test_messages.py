@@ -293,7 +293,6 @@ def test_a_compressed_batch_is_decompressed_once(
 
 
 def test_no_more_bodies_are_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "LONG_BYTES", 100)
     monkeypatch.setattr(messages, "MOST_KEPT_BYTES", 1_000)
     batches = KnownBatches()
     for at in range(50):
@@ -322,4 +321,21 @@ def test_no_more_batches_are_kept_in_mind_than_the_limit() -> None:
     batches = KnownBatches()
     for at in range(MOST_KNOWN + 9):
         one_by_one(got(record(at, *"ab"), next_offset=at + 2), at, 1, batches)
-    assert len(batches._known) == MOST_KNOWN
+    assert len(batches._known) == len(batches._kept) == MOST_KNOWN
+
+
+def test_a_short_batch_that_was_popped_lately_is_decoded_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[int] = []
+
+    def counted(record: memoryview, *, max_body_bytes: int) -> tuple[MessageExt, int]:
+        decoded.append(len(record))
+        return decode_message(record, max_body_bytes=max_body_bytes)
+
+    monkeypatch.setattr(messages, "decode_message", counted)
+    batches = KnownBatches()
+    result = got(record(5, *"abc"), next_offset=8)
+    found = [read(one_by_one(result, at, 1, batches)) for at in (5, 6, 7)]
+    assert found == [[(5, "a")], [(6, "b")], [(7, "c")]]
+    assert len(decoded) == 1

@@ -120,13 +120,13 @@ def slave(tmp_path: Path) -> Group:
 
 def test_a_broker_without_others_is_online_at_once(master: Group) -> None:
     assert not master.broker.parts.registration.is_done
-    assert master.broker.why_not_ready() != ""
+    assert master.broker.membership.why_not_ready() != ""
     assert master.connections.take() == [], "it does not register"
     master.answers[ROUTE] = members({})
     asked = master.second()
     assert asked == [(NAME_SERVER, ROUTE), (NAME_SERVER, RequestCode.REGISTER_BROKER)]
     assert ONLINE in master.lines
-    assert master.broker.why_not_ready() == ""
+    assert master.broker.membership.why_not_ready() == ""
     (register,) = [each for each in master.asked if each.call.code == 103]
     header: Any = register.header
     assert header.enable_acting_master
@@ -280,7 +280,7 @@ def test_it_may_be_skipped(tmp_path: Path) -> None:
     skips = Group(tmp_path / "skips", skip_pre_online=True)
     assert skips.connections.take() != []
     alone = Group(tmp_path / "alone", namesrv_addr="")
-    assert alone.broker.why_not_ready() == "", "nobody could know of it"
+    assert alone.broker.membership.why_not_ready() == "", "nobody could know of it"
 
 
 # --- a slave ---

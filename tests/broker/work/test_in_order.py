@@ -8,8 +8,8 @@ import pytest
 
 from tests.fakes import FakePeer, outcome_of, refused
 from txrocketmq.broker.work.in_order import MAX_WAITING, InOrder
-from txrocketmq.broker.work.walks import SLICE_S, Answer, Walks
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.broker.work.walks import SLICE_S, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Response
 from txrocketmq.remoting.codes import ResponseCode
 
 
@@ -27,8 +27,8 @@ class Scene:
         self._now_s += SLICE_S / 2
         return self._now_s
 
-    def ask(self, peer: FakePeer, name: str, *, long: bool = False) -> Answer:
-        def serve() -> Answer:
+    def ask(self, peer: FakePeer, name: str, *, long: bool = False) -> Response:
+        def serve() -> Response:
             self.served.append(name)
             if not long:
                 return Reply(remark=name)
@@ -75,7 +75,7 @@ def test_what_fails_holds_up_nothing() -> None:
     scene, peer, error = Scene(), FakePeer(), ValueError("a defect")
     first = scene.ask(peer, "a", long=True)
 
-    def serve() -> Answer:
+    def serve() -> Response:
         raise error
 
     second, third = scene.in_order.answer(peer, serve), scene.ask(peer, "c")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock as ReactorClock
+from twisted.logger import capturedLogs, formatEvent
 
 from txrocketmq.remoting.host.clock import Clock
 from txrocketmq.remoting.host.threads import Threads
@@ -97,3 +98,39 @@ def test_at_the_end_what_no_thread_has_done_is_done_here(clock: Slow) -> None:
     assert (done, outcomes, threads.running) == (["slow"], [None], [])
     clock.work()  # the thread comes to it at last
     assert outcomes == [None]
+
+
+def test_the_end_waits_for_all_work_and_for_others(clock: Slow) -> None:
+    threads = Threads(clock)
+    ended: list[object] = []
+    other: Deferred[None] = Deferred()
+    threads.run(lambda: None, lambda _: None)
+    threads.end([other], 10_000).addCallback(ended.append)
+    clock.work()
+    assert ended == []
+    other.errback(OSError("gone"))
+    assert ended == [None]
+    assert clock.reactor.getDelayedCalls() == []
+
+
+def test_the_end_does_not_wait_for_ever(clock: Slow) -> None:
+    threads = Threads(clock)
+    done: list[str] = []
+    ended: list[object] = []
+    never: Deferred[None] = Deferred()
+    threads.run(lambda: done.append("slow"), lambda _: None)
+    threads.end([never], 10_000).addCallback(ended.append)
+    clock.reactor.advance(9.9)
+    assert (done, ended) == ([], [])
+    clock.reactor.advance(0.1)
+    assert (done, ended, never.called) == (["slow"], [None], True)
+
+
+def test_a_read_ahead_that_fails_is_logged(clock: Slow) -> None:
+    outcomes: list[Exception | None] = []
+    with capturedLogs() as events:
+        Threads(clock).read_ahead(lambda: None, outcomes.append)
+        Threads(clock).read_ahead(boom, outcomes.append)
+        clock.work()
+    assert [formatEvent(event) for event in events] == ["reading ahead failed: no room"]
+    assert [str(each) for each in outcomes] == ["None", "no room"]

@@ -273,7 +273,7 @@ def test_a_layout_is_learned_once_and_serves_other_values(
 
 
 def test_layouts_are_bounded(eager: rocketmq._Layouts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocketmq, "_MAX_LAYOUTS", 3)
+    monkeypatch.setattr(eager._known, "most", 3)
     for code in range(5):
         rocketmq.decode_header(header_of([(b"a", b"b")], code))
     assert [code for code, _ in eager._known] == [2, 3, 4]

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.broker.store.formats import reports as module
 from txrocketmq.broker.store.formats.damage import Damage, DamagedRecords
 
 
@@ -51,7 +50,7 @@ def test_many_are_told_slowly_and_very_many_as_a_number(listening: Listening) ->
 def test_what_is_remembered_is_limited(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED", 2)
+    monkeypatch.setattr(listening.damaged._known, "most", 2)
     for offset in (1, 2, 3, 3, 2, 1):
         listening.damaged.found(damage(offset))
     assert listening.damaged.count == 4

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from txrocketmq.remoting.settings.java_options import VARIABLES, system_properties
+from txrocketmq.remoting.process.java_options import VARIABLES, system_properties
 
 
 def test_properties_of_all_variables_are_found() -> None:

@@ -18,10 +18,10 @@ from txrocketmq.broker.all_parts import all_parts
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.cluster.outer_api import (
     Identity,
+    ask_another,
     ask_ha_info,
     ask_locks,
     ask_log_end,
-    ask_to_store,
 )
 from txrocketmq.broker.controller.controlled import Controlled
 from txrocketmq.broker.controller.session import ControllerSession
@@ -201,7 +201,8 @@ class Broker:
         parts.members.begin(connections, identity)
         parts.acting.begin(partial(ask_ha_info, connections))
         parts.strict_locks.begin(partial(ask_locks, connections))
-        parts.escape.begin(partial(ask_to_store, connections))
+        parts.escape.begin(partial(ask_another, connections))
+        parts.popped_elsewhere.begin(partial(ask_another, connections))
         parts.pre_online.begin(connections.invoke, identity)
 
     def _follow(self, connections: Connections) -> None:

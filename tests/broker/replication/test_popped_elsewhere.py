@@ -30,7 +30,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.routes: list[tuple[str, PendingReply]] = []
-        self.connections: Any = FakeConnections()
+        connections: Any = FakeConnections()
+        self.connections = connections
         self.elsewhere = PoppedElsewhere(self._ask_route)
         self.elsewhere.begin(partial(ask_another, self.connections))
         self.has: list[Fetched | None] = []
@@ -78,13 +79,14 @@ def test_a_broker_is_asked_for_all_of_them(scene: Scene) -> None:
     (asked,) = scene.asked(route({0: MASTER, 1: SLAVE}))
     assert scene.routes[0][0] == "T"
     assert (asked.address, asked.call.code) == (MASTER, RequestCode.PULL_MESSAGE)
-    header = asked.header
+    header: Any = asked.header
     assert (header.topic, header.queue_id, header.queue_offset) == ("T", 3, 5)
     assert (header.max_msg_nums, header.consumer_group) == (3, "TOOLS_CONSUMER")
     assert header.bname == "other"
     assert not header.sys_flag & 2, "it does not wait for messages"
     (asked,) = scene.asked(route({0: MASTER}), [7])
-    assert (asked.header.queue_offset, asked.header.max_msg_nums) == (7, 1)
+    header = asked.header
+    assert (header.queue_offset, header.max_msg_nums) == (7, 1)
 
 
 def test_without_a_master_a_slave_is_asked(scene: Scene) -> None:

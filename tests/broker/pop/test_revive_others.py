@@ -14,13 +14,21 @@ import pytest
 
 from tests.broker.elsewhere import Elsewhere
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
+from tests.broker.store.batches import FLAGS
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.pop import messages
 from txrocketmq.broker.pop import waiting as module
 from txrocketmq.broker.pop.records import MergeKey, PopCheckPoint, check_point
 from txrocketmq.broker.pop.revive import RETRY_MS
 from txrocketmq.broker.pop.waiting import REPUT_S, Fetched
 from txrocketmq.broker.store.formats.put_message import PutStatus
-from txrocketmq.remoting.message.message import MessageExt, decode_messages, encode_message
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageExt,
+    decode_messages,
+    encode_batch,
+    encode_message,
+)
 
 RETRY = f"%RETRY%{GROUP}_T"
 DISTANCES = (0, 1, 3)
@@ -337,6 +345,35 @@ def test_own_records_of_another_name_are_own_ones(scene: Sent) -> None:
     scene.is_due()
     assert scene.others.asked == []
     assert scene.back() == ["own"]
+
+
+def test_a_batch_that_was_popped_elsewhere_is_taken_apart(
+    scene: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An original broker pops records, which may be batches. It is looked through in steps, and
+    some of its messages are put at once.
+    """
+    monkeypatch.setattr(module, "MAX_BATCH", 100)
+    monkeypatch.setattr(messages, "AT_ONCE", 2)
+    bodies = [b"%d" % number for number in range(300)]
+    text = encode_batch([Message("T", body) for body in bodies])
+    record = encode_message(
+        MessageExt(
+            topic="T", queue_id=2, queue_offset=5, body=text, sys_flag=FLAGS,
+            properties={"INNER_NUM": "300"},
+        )
+    )  # fmt: skip
+    scene.popped()
+    scene.is_due()
+    for number in range(4):
+        assert len(scene.back()) == 100 * number
+        _, then = scene.others.take()
+        then(Fetched({5: memoryview(record)}, 305))
+        for _ in range(4):  # the batch is looked through
+            scene.advance(1_000)
+    assert scene.back() == [each.decode() for each in bodies]
+    assert not scene.parts.pop.revive
+    assert scene.revived() == 1
 
 
 def test_a_slave_sends_on_what_it_has_fetched(scene: Sent) -> None:

@@ -302,7 +302,7 @@ class Parts:
                 self.transaction_metrics.add,
                 self.stats.died,
                 lambda due_ms: self.timers.rejected(due_ms),  # noqa: PLW0108 - made later
-                lambda message: self.pop.revive_topic.is_of_another(message),  # noqa: PLW0108
+                lambda message: self.pop.takes(message),  # noqa: PLW0108
             ),
         )
 

@@ -40,8 +40,9 @@ class Others(NamedTuple):
     """Called with the group and the topic of each dead letter."""
     timers_rejected: Callable[[int], PutStatus | None]
     """Returns whether too many timer messages are due at a time, which is in ms."""
-    is_of_another: Callable[[InnerMessage], bool]
-    """Returns whether a message is a check point, or an acknowledgement, of another broker."""
+    is_taken: Callable[[InnerMessage], bool]
+    """Returns whether a message is a check point, or an acknowledgement, of another broker, and
+    there is room for it."""
 
 
 def all_transforms(
@@ -65,7 +66,7 @@ def all_transforms(
 
     transforms: tuple[Transform, ...] = (
         OwnProperties(),
-        OtherCheckPoints(config.broker_cluster_name, others.is_of_another),
+        OtherCheckPoints(config.broker_cluster_name, others.is_taken),
         PopCheckPointProperty(),
         Retry(topics, groups, locks, steady_clock, others.died),
         Transaction(config, others.opened),

@@ -40,6 +40,9 @@ MAX_BATCH: Final = 32
 stand for records with far more messages; these are put in several writes."""
 MAX_FETCHES: Final = 16
 """Of so many check points of other brokers the messages are fetched at once, some of each."""
+MOST_OTHERS: Final = 50_000
+"""Check points of other brokers are refused while so many wait, so that they leave room for own
+ones."""
 _END: Final = (1 << 63) - 1
 RETRY_QUEUES: Final = 1
 
@@ -172,6 +175,11 @@ class ByTime:
     def __init__(self) -> None:
         self._seconds: dict[int, dict[Waiting, None]] = {}
         self._heap: list[int] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many they are."""
+        return self._count
 
     def add(self, waiting: Waiting) -> None:
         second = waiting.due_ms // _SECOND_MS
@@ -182,6 +190,7 @@ class ByTime:
             if len(self._heap) > 2 * len(self._seconds) + 1_000:
                 self._heap = list(self._seconds)
                 heapify(self._heap)
+        self._count += waiting not in found
         found[waiting] = None
 
     def remove(self, waiting: Waiting) -> None:
@@ -189,6 +198,7 @@ class ByTime:
         found = self._seconds.get(second)
         if found is not None and waiting in found:
             del found[waiting]
+            self._count -= 1
             if not found:
                 del self._seconds[second]
 
@@ -359,6 +369,11 @@ class OtherBrokers:
         """Those whose messages are not being fetched."""
         self._fetching: set[Waiting] = set()
         self._fetched: dict[Waiting, Fetched | None] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many wait."""
+        return len(self.by_time) >= MOST_OTHERS
 
     def remove(self, waiting: Waiting) -> None:
         """Forgets a check point that is done with."""

@@ -28,22 +28,23 @@ _OTHERWISE = (
 
 
 class OtherCheckPoints:
-    """Lets records of other brokers pass; `is_of_another` says which are."""
+    """Lets records of other brokers pass; `is_taken` says which."""
 
     acts_on = ActsOn(topic_prefixes=(REVIVE_PREFIX,), ways=Way.SEND | Way.BATCH | Way.REPLY)
 
-    def __init__(self, cluster: str, is_of_another: Callable[[InnerMessage], bool]) -> None:
+    def __init__(self, cluster: str, is_taken: Callable[[InnerMessage], bool]) -> None:
         self._topic = REVIVE_PREFIX + cluster
-        self._is_of_another = is_of_another
+        self._is_taken = is_taken
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
         """Refuses a message that is no such record, in the revive topic of this cluster."""
         if message.topic != self._topic:
             return
         is_usual = message.way is Way.SEND and not message.sys_flag & _OTHERWISE
-        if not (is_usual and self._is_of_another(message)):
+        if not (is_usual and self._is_taken(message)):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION,
                 f"Sending message to topic[{message.topic}] is forbidden: only check points and"
-                " acknowledgements that name another broker are taken here, one by one.",
+                " acknowledgements that name another broker are taken here, one by one, while there"
+                " is room.",
             )

@@ -22,6 +22,7 @@ from txrocketmq.broker.pop.records import MergeKey, PopCheckPoint, check_point
 from txrocketmq.broker.pop.revive import RETRY_MS
 from txrocketmq.broker.pop.waiting import REPUT_S, Fetched
 from txrocketmq.broker.store.formats.put_message import PutStatus
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.message import (
     Message,
     MessageExt,
@@ -324,6 +325,23 @@ def test_few_are_fetched_at_once(scene: Sent, monkeypatch: pytest.MonkeyPatch) -
         scene.advance(1_000)
     assert len(scene.back()) == 15
     assert scene.revived() == len(scene.records())
+
+
+def test_so_many_are_taken_that_there_is_room_for_own_ones(
+    scene: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_OTHERS", 2)
+    key = scene.popped(0, 100)
+    scene.popped(0, 200)
+    scene.tick()
+    with pytest.raises(ResponseError, match="while there is room"):
+        scene.popped(0, 300)
+    for offset in (100, 101, 103):
+        scene.acked(key, offset)
+    scene.tick()
+    scene.popped(0, 300)
+    scene.tick()
+    assert len(scene.parts.pop.revive) == 2
 
 
 def test_own_check_points_do_not_wait_for_them(scene: Sent) -> None:

@@ -19,12 +19,12 @@ def message(topic: str = TOPIC, way: Way = Way.SEND, sys_flag: int = 0) -> Inner
 def test_records_of_other_brokers_pass() -> None:
     asked: list[InnerMessage] = []
 
-    def is_of_another(each: InnerMessage) -> bool:
+    def is_taken(each: InnerMessage) -> bool:
         asked.append(each)
         return True
 
     sent = message()
-    OtherCheckPoints("here", is_of_another).apply(sent, 0)
+    OtherCheckPoints("here", is_taken).apply(sent, 0)
     assert asked == [sent] == [message()]
 
 

@@ -47,7 +47,7 @@ from txrocketmq.broker.pop.waiting import (
     MAX_BATCH,
     REPUT_S,
     ByTime,
-    OtherBrokers,
+    ForeignCheckPoints,
     Revival,
     Revivals,
     ReviveQueue,
@@ -112,7 +112,7 @@ class Revive(Engine):
         self._queues: dict[int, ReviveQueue] = {}
         self._heard = ReviveQueue(_HEARD, 0)
         self._by_time = ByTime()
-        self.others = OtherBrokers(self._revivals)
+        self.others = ForeignCheckPoints(self._revivals)
         self._count = 0
         self._paused_until_ms = 0
         self._awaited = DurableProgress[dict[int, int]](self._store)

@@ -41,8 +41,8 @@ stand for records with far more messages; these are put in several writes."""
 MAX_FETCHES: Final = 16
 """Of so many check points of other brokers the messages are fetched at once, some of each."""
 MOST_OTHERS: Final = 50_000
-"""Check points of other brokers are refused while so many wait, so that they leave room for own
-ones."""
+"""While so many check points of other brokers wait, further ones are refused: there has to be room
+for own ones."""
 _END: Final = (1 << 63) - 1
 RETRY_QUEUES: Final = 1
 
@@ -354,7 +354,7 @@ class FetchesMessages(Protocol):
         """
 
 
-class OtherBrokers:
+class ForeignCheckPoints:
     """The check points that other brokers have sent, and what is fetched for them."""
 
     def __init__(self, revivals: Revivals) -> None:

@@ -197,25 +197,6 @@ def test_topics_nobody_may_send_to(sending: Sending, topic: str) -> None:
         send(sending, header(topic))
 
 
-def test_check_points_of_other_brokers_are_stored_as_such(sending: Sending) -> None:
-    revive = sending.parts.pop.revive_topic
-    body = (
-        b'{"bn":"other","c":"g","d":[0],"it":60000,"n":1,"pt":1700000000000,"q":3,"so":5,"t":"T"}'
-    )
-    own = body.replace(b"other", sending.parts.config.broker_name.encode())
-    properties = {"TAGS": "ck", "UNIQ_KEY": KEY, "CLUSTER": "none"}
-    for _ in range(2):  # what is known of a header does not let others pass
-        stored = sent(sending, header(revive.name, properties=properties), body=body)
-        assert (stored.topic, stored.body) == (revive.name, body)
-        assert stored.properties["CLUSTER"] == sending.parts.config.broker_cluster_name
-        for wrong in (own, b"body"):
-            with refused(ResponseCode.NO_PERMISSION, "that name another broker are taken here"):
-                send(sending, header(revive.name, properties=properties), body=wrong)
-    parts = batch_of({"TAGS": "ck"})
-    with refused(ResponseCode.NO_PERMISSION, "one by one"):
-        send(sending, header(revive.name, batch=True), body=parts)
-
-
 def test_an_unknown_topic_without_a_model(sending: Sending) -> None:
     with refused(ResponseCode.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!"):
         send(sending, header("New", default_topic="none"))
